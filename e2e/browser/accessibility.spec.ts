@@ -80,7 +80,7 @@ test.describe('axe finds nothing serious, and nothing scrolls sideways at 390 px
     await page.getByLabel('E-mail').fill('nobody@bootfarm.test')
     await page.getByLabel('Password').fill('wrong-password')
     await page.getByRole('button', { name: 'Sign in' }).click()
-    await expect(page.getByText('E-mail or password is wrong.')).toBeVisible()
+    await expect(page.getByText('The e-mail address or password is incorrect.')).toBeVisible()
     await checkPage(page, '/sign-in')
     await context.close()
   })

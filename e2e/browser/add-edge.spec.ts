@@ -20,9 +20,9 @@ test('“Add edge” makes a line whose token joins an edge, and shows it online
     await page.goto(`/sites/${tenant.rows.siteId}`)
     await page.getByRole('button', { name: 'Add edge' }).click()
     const dialog = page.getByRole('dialog')
-    await expect(dialog).toContainText('valid for an hour')
-    await expect(dialog).toContainText('works nowhere else')
-    await dialog.getByRole('button', { name: 'Make the line to run' }).click()
+    await expect(dialog).toContainText('valid for one hour')
+    await expect(dialog).toContainText('works only on this machine')
+    await dialog.getByRole('button', { name: 'Generate install command' }).click()
     await expect(dialog.getByText(/Waiting for an edge to join/)).toBeVisible()
     expect(await seriousProblems(page)).toEqual([])
     await dialog.getByRole('button', { name: 'Copy' }).click()
@@ -37,7 +37,7 @@ test('“Add edge” makes a line whose token joins an edge, and shows it online
     writeFileSync(file, token, { mode: 0o600 })
     const enrol = new RunningProcess(edgeProgram, ['enrol', '--url', url ?? '', '--token-file', file, '--data', data])
     expect(await enrol.ended, enrol.output).toBe(0)
-    await expect(dialog.getByText(/has joined; waiting for its first heartbeat/)).toBeVisible()
+    await expect(dialog.getByText(/has joined\. Waiting for its first heartbeat/)).toBeVisible()
     edge = new RunningProcess(edgeProgram, [
       'serve',
       '--data',

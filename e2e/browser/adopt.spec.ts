@@ -38,9 +38,9 @@ test.beforeEach(async ({ page }) => {
 const images = (page: Page) => page.getByRole('list', { name: 'Images without a vDisk' })
 const dialog = (page: Page) => page.getByRole('dialog')
 const field = (page: Page, name: string) => dialog(page).getByLabel(name, { exact: true })
-const whatHappens = (page: Page) => dialog(page).getByRole('region', { name: 'What will happen' })
+const whatHappens = (page: Page) => dialog(page).getByRole('region', { name: 'Preview' })
 const adopt = (page: Page) => dialog(page).getByRole('button', { name: 'Adopt', exact: true }).click()
-const jobs = (page: Page) => page.getByRole('list', { name: 'Work of stores' })
+const jobs = (page: Page) => page.getByRole('list', { name: 'Storage jobs' })
 
 async function endJob(end: 'done' | 'failed'): Promise<void> {
   const [job] = (await tenant.state()).storeJobs ?? []
@@ -59,19 +59,19 @@ test('an image is adopted by clicks, with what will happen shown first, and is a
   page,
 }) => {
   await page.getByRole('button', { name: 'Adopt Lab by hand' }).click()
-  await expect(whatHappens(page)).toContainText('The vDisk Lab by hand is created')
-  await field(page, 'As a version of').selectOption('Linux')
+  await expect(whatHappens(page)).toContainText('This creates the vDisk Lab by hand.')
+  await field(page, 'Adopt as a version of').selectOption('Linux')
   await expect(whatHappens(page)).toContainText('The image becomes the next version of Linux.')
-  await expect(whatHappens(page)).toContainText('reads all of it, a disk of 2.00 GiB, and compares it first')
-  await expect(whatHappens(page)).toContainText('test devices boot it at their next boot')
-  await field(page, 'Then').selectOption('it is released')
-  await expect(whatHappens(page)).toContainText('production devices boot it at their next boot')
+  await expect(whatHappens(page)).toContainText('first reads and verifies the whole image (a disk of 2.00 GiB)')
+  await expect(whatHappens(page)).toContainText('Test devices boot it from their next boot')
+  await field(page, 'After adoption').selectOption('Release')
+  await expect(whatHappens(page)).toContainText('Production devices boot it from their next boot')
   expect(await seriousProblems(page)).toEqual([])
   await adopt(page)
   await expect(jobs(page)).toContainText('Adopt Linux version 2')
   await expect(images(page).getByText('Lab by hand')).toHaveCount(0)
   await page.reload()
-  await expect(jobs(page)).toContainText('waits for its edge')
+  await expect(jobs(page)).toContainText('waiting for its edge')
   await endJob('done')
   await expect(jobs(page)).toContainText('done')
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
@@ -82,7 +82,7 @@ test('an image is adopted by clicks, with what will happen shown first, and is a
       has: page.getByText('Version 2', { exact: true }),
     })
   await expect(version.getByText('default', { exact: true })).toBeVisible()
-  await expect(version).toContainText('512 MiB own')
+  await expect(version).toContainText('512 MiB unique')
 })
 
 test('what cannot be adopted says why, and an adoption that fails leaves the image where it was', async ({ page }) => {
@@ -97,10 +97,10 @@ test('what cannot be adopted says why, and an adoption that fails leaves the ima
     await expect(row.getByRole('button')).toBeDisabled()
   }
   await page.getByRole('button', { name: 'Adopt Kiosk' }).click()
-  await field(page, 'Name of the vDisk').fill('Linux')
+  await field(page, 'vDisk name').fill('Linux')
   await adopt(page)
   await expect(dialog(page).getByRole('alert')).toContainText('Linux')
-  await field(page, 'Name of the vDisk').fill('Kiosks')
+  await field(page, 'vDisk name').fill('Kiosks')
   await adopt(page)
   await expect(jobs(page)).toContainText('Adopt Kiosks version 1')
   await endJob('failed')

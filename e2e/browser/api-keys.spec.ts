@@ -14,12 +14,12 @@ test.beforeEach(async ({ page }) => {
 
 test('a key is made, used and revoked, and its secret is shown once', async ({ page, baseURL }) => {
   await page.goto('/api-keys')
-  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByRole('button', { name: 'Create API key' }).click()
   await page.getByLabel('Name').fill('Night report')
   await page.getByLabel('Role').selectOption('operator')
   await page.getByRole('checkbox', { name: 'device.read' }).check()
-  await page.getByRole('button', { name: 'Create the key' }).click()
-  const secret = await page.getByLabel('Secret of the new key').inputValue()
+  await page.getByRole('button', { name: 'Create API key' }).click()
+  const secret = await page.getByLabel('Secret of the new API key').inputValue()
   expect(await seriousProblems(page)).toEqual([])
 
   const ask = (path: string) => fetch(`${baseURL}/api/v1${path}`, { headers: { authorization: `Bearer ${secret}` } })
@@ -32,7 +32,7 @@ test('a key is made, used and revoked, and its secret is shown once', async ({ p
   await expect(page.getByRole('row', { name: /Night report/ })).toContainText('Active')
   expect(await page.content()).not.toContain(secret)
   await page.getByRole('button', { name: 'Revoke Night report' }).click()
-  await page.getByRole('button', { name: 'Revoke the key' }).click()
+  await page.getByRole('button', { name: 'Revoke API key' }).click()
   await expect(page.getByRole('row', { name: /Night report/ })).toContainText('Revoked')
   expect((await ask('/devices')).status).toBe(401)
 })
@@ -47,13 +47,13 @@ test('a webhook sends a test message, and its page shows the answer', async ({ p
   const { port } = receiver.address() as AddressInfo
   try {
     await page.goto('/webhooks')
-    await page.getByRole('button', { name: 'Create a webhook' }).click()
+    await page.getByRole('button', { name: 'Create webhook' }).click()
     await page.getByLabel('Name').fill('Chat')
-    await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/in`)
-    await page.getByRole('button', { name: 'Create the webhook' }).click()
+    await page.getByLabel('URL').fill(`http://127.0.0.1:${port}/in`)
+    await page.getByRole('button', { name: 'Create webhook' }).click()
     await expect(page.getByLabel('Secret of the new webhook')).toHaveValue(/^whsec_/)
     await page.getByRole('link', { name: 'Chat' }).click()
-    await page.getByRole('button', { name: 'Send a test message' }).click()
+    await page.getByRole('button', { name: 'Send test message' }).click()
     const row = page.getByRole('row', { name: /ping/ })
     await expect(row).toContainText('Delivered')
     await row.getByText(/^202 in/).click()

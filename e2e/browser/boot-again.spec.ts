@@ -1,7 +1,7 @@
 import { expect, test } from '@playwright/test'
 import { bootTimeoutMs } from './boot-rows.ts'
 
-test('Boot again leads to a new boot of the device that ends ready', async ({ page }) => {
+test('Wake leads to a new boot of the device that ends ready', async ({ page }) => {
   await page.goto('/devices')
   await page.getByRole('link', { name: /-01$/ }).click()
   const boots = page.getByRole('region', { name: 'Boots of this device' })
@@ -9,10 +9,10 @@ test('Boot again leads to a new boot of the device that ends ready', async ({ pa
   // A device in the middle of a boot goes on with it.
   await expect(newest.getByText('Ready', { exact: true })).toBeVisible({ timeout: bootTimeoutMs })
   const before = await newest.getByRole('link').getAttribute('href')
-  await page.getByRole('button', { name: 'Boot again' }).click()
-  const watch = page.getByRole('link', { name: 'Watch this boot' })
+  await page.getByRole('button', { name: 'Wake (WoL)' }).click()
+  const watch = page.getByRole('link', { name: 'View this boot' })
   // It waits no longer where the first packet was quicker than this look.
-  const waiting = page.getByRole('button', { name: 'Waiting for its first packet' })
+  const waiting = page.getByRole('button', { name: 'Waiting for the first packet' })
   await expect(waiting.or(watch).first()).toBeVisible()
   await expect(watch).toBeVisible({ timeout: bootTimeoutMs })
   expect(await watch.getAttribute('href')).not.toBe(before)

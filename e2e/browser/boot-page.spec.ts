@@ -1,7 +1,14 @@
 import { expect, test } from '@playwright/test'
 import { bootTimeoutMs, newestBoot, openReadyBoot } from './boot-rows.ts'
 
-const phases = ['DHCP', 'Boot program', 'Loader', 'Breather', 'Stage 2', 'Ready']
+const phases = [
+  'DHCP',
+  'Network boot program',
+  'Kernel and initramfs download',
+  'Kernel start',
+  'OS disk streaming',
+  'Ready',
+]
 const duration = /^\d[\d.]*\s(µs|ms|s)$/
 
 test('a boot’s waterfall shows each phase with its time, as a picture and as a table', async ({ page }) => {
@@ -17,16 +24,16 @@ test('a boot’s waterfall shows each phase with its time, as a picture and as a
       })
     await expect(row.getByRole('cell').first()).toHaveText(duration)
   }
-  await expect(page.getByText(/^Not part of this boot: .*Stage 1/)).toBeVisible()
+  await expect(page.getByText(/^Not measured: .*Loader disk reads/)).toBeVisible()
 })
 
 test('bytes, packets, reads and where each value comes from are there', async ({ page }) => {
   await openReadyBoot(page)
   const table = page.getByRole('table', { name: 'Phases' })
-  const stage2 = table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Stage 2' }) })
+  const stage2 = table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'OS disk streaming' }) })
   await expect(stage2).toContainText(/MiB/)
   await expect(stage2).toContainText('observed')
-  await expect(table.getByRole('row').filter({ hasText: 'Breather' })).toContainText('inferred')
+  await expect(table.getByRole('row').filter({ hasText: 'Kernel start' })).toContainText('inferred')
   await expect(table.getByRole('row').filter({ hasText: 'Ready' })).toContainText('reported')
   await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
 })
@@ -35,22 +42,22 @@ test('where the time of the reads went is there, in each phase and in the whole 
   page,
 }) => {
   await openReadyBoot(page)
-  const table = page.getByRole('table', { name: 'Where the time of the reads went' })
+  const table = page.getByRole('table', { name: 'Disk read latency' })
   const groups = table.getByRole('rowgroup').filter({ has: page.getByRole('rowheader') })
   await expect(groups).toHaveCount(3)
   const reads: number[] = []
-  for (const [index, phase] of ['Initramfs', 'System', 'Whole boot'].entries()) {
+  for (const [index, phase] of ['Initramfs', 'OS', 'Whole boot'].entries()) {
     const rows = groups.nth(index).getByRole('row')
     await expect(rows).toHaveCount(6)
     await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
     reads.push(Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')))
-    for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
+    for (const part of ['Storage', 'Send', 'Network', 'Client think time']) {
       const cells = rows.filter({ hasText: part }).getByRole('cell')
       for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
       await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
     }
     // Of each read of its system, of which a large one goes in parts.
-    const waited = rows.filter({ hasText: 'System waited' }).getByRole('cell')
+    const waited = rows.filter({ hasText: 'Blocked on disk' }).getByRole('cell')
     for (const figure of [0, 1, 2, 3]) await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
     await expect(waited.nth(4)).toBeEmpty()
   }
@@ -58,13 +65,15 @@ test('where the time of the reads went is there, in each phase and in the whole 
   expect(initramfs).toBeGreaterThan(0)
   expect(system).toBeGreaterThan(initramfs)
   expect(initramfs + system).toBe(whole)
-  await expect(page.getByText(/a large read of the system goes in parts, and each part counts/)).toBeVisible()
+  await expect(
+    page.getByText(/A large read of the operating system is split into several, and each one counts/),
+  ).toBeVisible()
 })
 
 test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {
   await openReadyBoot(page)
-  await expect(page.getByRole('img', { name: /; \d+ steps that the device reported$/ })).toBeVisible()
-  const steps = page.getByRole('table', { name: 'Steps of the device' })
+  await expect(page.getByRole('img', { name: /; \d+ OS boot steps reported by the device$/ })).toBeVisible()
+  const steps = page.getByRole('table', { name: 'OS boot steps' })
   await expect(steps.getByRole('row').filter({ hasText: 'Kernel' }).first()).toContainText(/reported/)
   await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute('aria-valuetext', /\d %, .* of /)
 })
@@ -72,7 +81,7 @@ test('what the device said of itself is there: its steps, and its write cache', 
 test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('main').getByText('simulated', { exact: true })).toBeVisible()
-  const facts = page.getByRole('region', { name: 'Facts' })
+  const facts = page.getByRole('region', { name: 'Details' })
   await expect(facts.getByText(/^02:bf:00:00:00:0\d$/)).toBeVisible()
   await expect(facts.getByRole('link', { name: /version \d+$/ })).toBeVisible()
   await expect(facts.getByText(/^x86 BIOS/)).toBeVisible()

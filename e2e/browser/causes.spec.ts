@@ -41,7 +41,7 @@ test('the page of a boot that failed says why, what to do, and what was said, fo
 
   for (const [index, cause] of bootCauses.entries()) {
     await page.goto(`/boots/${boots[index]?.id}`)
-    const why = page.getByRole('region', { name: 'Why' })
+    const why = page.getByRole('region', { name: 'Cause' })
     const { sentence, remedy } = bootCauseText(cause)
     await expect(why.getByText(sentence)).toBeVisible()
     await expect(why.getByText(remedy)).toBeVisible()

@@ -33,16 +33,16 @@ test('a boot’s page shows all 24 steps that the device reported, beside the ph
   await tenant.report({ id, guest: fullGuest })
   await page.goto(`/boots/${id}`)
   const picture = page.getByRole('img', {
-    name: /^Waterfall of 15\.0\ss: DHCP .*; 24 steps that the device reported$/,
+    name: /^Waterfall of 15\.0\ss: DHCP .*; 24 OS boot steps reported by the device$/,
   })
-  for (const text of ['Firmware', 'Kernel', 'Initramfs', 'System', 'Slowest units', 'root file system', '3.17\u00a0s'])
+  for (const text of ['Firmware', 'Kernel', 'Initramfs', 'OS', 'Slowest units', 'root file system', '3.17\u00a0s'])
     await expect(picture.getByText(text, { exact: true })).toBeVisible()
 
-  const table = page.getByRole('table', { name: 'Steps of the device' })
+  const table = page.getByRole('table', { name: 'OS boot steps' })
   await expect(table.getByRole('row')).toHaveCount(25)
   const firmware = table.getByRole('row').nth(1)
   await expect(firmware).toContainText(/firmware.*−8\.15\ss.*4\.85\ss.*reported/)
-  await expect(page.getByText(/^No report from the device|^Not reported/)).toHaveCount(0)
+  await expect(page.getByText(/^The device did not report how long|^Not reported/)).toHaveCount(0)
 })
 
 test('what the device did not report is said', async ({ page }) => {
@@ -51,9 +51,9 @@ test('what the device did not report is said', async ({ page }) => {
   const steps = fullGuest.steps.filter(({ group }) => group === 'kernel' || group === 'initramfs')
   await tenant.report({ id: partly, guest: { ...fullGuest, steps } })
   await page.goto(`/boots/${silent}`)
-  await expect(page.getByText(/^No report from the device: how long its firmware/)).toBeVisible()
+  await expect(page.getByText(/^The device did not report how long its firmware/)).toBeVisible()
   await page.goto(`/boots/${partly}`)
-  await expect(page.getByText('Not reported by the device: firmware, system, slowest units.')).toBeVisible()
+  await expect(page.getByText('Not reported by the device: firmware, OS, slowest units.')).toBeVisible()
 })
 
 test('a filling write cache is on the boot’s page, the device’s and in the list, with what to do', async ({ page }) => {
@@ -69,7 +69,7 @@ test('a filling write cache is on the boot’s page, the device’s and in the l
 
   await deviceLink(page, 5).click()
   const warning = page.getByRole('region', { name: 'Write cache warning' })
-  await expect(warning).toContainText(/The write cache is full\..*restart it: .*bootfarm\.overlay=/)
+  await expect(warning).toContainText(/The write cache is full\..*restart the device\..*bootfarm\.overlay=/)
   await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute(
     'aria-valuetext',
     /^100 %, 2\.00.GiB of 2\.00.GiB$/,
@@ -91,7 +91,7 @@ test('a running device is powered off after a question that names it, and its pa
   await expect(page.getByText(/^running since/)).toBeVisible()
   await page.getByRole('button', { name: 'Power off' }).click()
   const question = page.getByRole('alertdialog', { name: 'Power off pc-02?' })
-  await expect(question).toContainText(/pc-02 \(02:bf:00:00:00:02\) shuts its system down/)
+  await expect(question).toContainText(/pc-02 \(02:bf:00:00:00:02\) shuts down and powers off/)
   await expect(question.getByRole('button', { name: 'Cancel' })).toBeFocused()
   await page.keyboard.press('Escape')
   await expect(question).toHaveCount(0)
@@ -101,14 +101,14 @@ test('a running device is powered off after a question that names it, and its pa
   await page.getByRole('button', { name: 'Power off pc-02' }).click()
   const { result } = (await (await answered).json())[0] as { result: { data: { powerOrderId: string } } }
   const note = page.getByRole('main').getByRole('status').filter({ hasText: 'Power-off' })
-  await expect(note).toContainText('waits for the device')
+  await expect(note).toContainText('waiting for the device')
   await tenant.report({
     id,
     mac: tenant.rows.macs[1] ?? '',
     revision: 2,
     guest: { ...fullGuest, powerOrderId: result.data.powerOrderId },
   })
-  await expect(note).toContainText('was taken by the device')
+  await expect(note).toContainText('accepted by the device')
   await expect(page.getByText(/^off since/)).toBeVisible()
   await expect(page.getByRole('button', { name: 'Power off' })).toHaveCount(0)
 })
@@ -126,7 +126,7 @@ test('a device is restarted from the list with the keyboard alone', async ({ pag
   await expect(question).toBeVisible()
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
-  await expect(row).toContainText('restart waits')
+  await expect(row).toContainText('restart waiting')
 })
 
 test('the list says what each device does, as far as it is known', async ({ page }) => {
@@ -147,9 +147,9 @@ test('the list says what each device does, as far as it is known', async ({ page
       .nth(4)
   await expect(now(0)).toHaveText(/^Running\s*since \d\d:\d\d:\d\d$/)
   await expect(now(1)).toHaveText(/^Failed\s*since/)
-  await expect(now(2)).toHaveText('Unknown')
-  await expect(now(2).getByTitle('In its last boot nothing more was heard from it.')).toBeVisible()
-  await expect(now(3).getByTitle('It has not booted yet.')).toBeVisible()
+  await expect(now(2)).toHaveText('No data')
+  await expect(now(2).getByTitle('The last boot timed out.')).toBeVisible()
+  await expect(now(3).getByTitle('The device has not booted yet.')).toBeVisible()
 })
 
 test.describe('the serial console', () => {
@@ -183,13 +183,13 @@ test.describe('the serial console', () => {
     }
     await tenant.reportGoingOn(going)
     await page.goto(`/boots/${going.id}`)
-    const lines = page.getByRole('region', { name: 'Lines of the serial console' })
+    const lines = page.getByRole('region', { name: 'Serial console output' })
     await expect(lines.getByRole('listitem')).toHaveText([
       '−0.90SeaBIOS (version 1.16)',
       '0.50net0: 52:54:00 <b>bold</b>',
       '2.00boot.ipxe',
     ])
-    await page.getByRole('button', { name: 'DHCP: mark its console lines' }).focus()
+    await page.getByRole('button', { name: 'DHCP: highlight its console lines' }).focus()
     await expect(lines.locator('[data-marked]')).toHaveText([/net0/])
     await page.keyboard.press('Tab')
     await expect(lines.locator('[data-marked]')).toHaveText([/boot\.ipxe/])

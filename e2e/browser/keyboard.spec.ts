@@ -27,7 +27,7 @@ test('pages and rows are reached with the keyboard alone', async ({ page }) => {
 test('the user menu opens, closes with Escape and gives the focus back', async ({ page }) => {
   await page.goto('/')
   // From then on the page's own script has taken over what the server sent.
-  await expect(page.getByTitle('Boots appear here as they happen.')).toBeVisible()
+  await expect(page.getByTitle('Updates appear here live.')).toBeVisible()
   const menu = page.getByRole('button', { name: /Demo/ })
   await menu.focus()
   await page.keyboard.press('Enter')
@@ -45,6 +45,6 @@ test('the theme is chosen with the keyboard, at once, and the next page comes in
   await expect(page.locator('html')).toHaveAttribute('data-theme', 'dark')
   const answer = await page.request.get('/devices')
   expect(await answer.text()).toMatch(/<html[^>]* data-theme="dark"/)
-  await page.getByRole('radio', { name: 'As the system' }).click()
+  await page.getByRole('radio', { name: 'System' }).click()
   await expect(page.locator('html')).not.toHaveAttribute('data-theme', /./)
 })

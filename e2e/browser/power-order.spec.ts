@@ -47,7 +47,7 @@ test('a restart that was ordered is taken by the device, which boots again', asy
   await page.getByRole('button', { name: 'Restart' }).click()
   await page.getByRole('button', { name: `Restart ${name}` }).click()
   const note = page.getByRole('main').getByRole('status').filter({ hasText: 'Restart' })
-  await expect(note).toContainText('was taken by the device', { timeout: 20_000 })
+  await expect(note).toContainText('accepted by the device', { timeout: 20_000 })
 
   // A wave may have started it in between: then a later boot took it.
   const { items } = await api.query<{ items: Boot[] }>('boot.list', { deviceId: id })
@@ -58,6 +58,6 @@ test('a restart that was ordered is taken by the device, which boots again', asy
     timeout: bootTimeoutMs,
   })
   await page.goto(`/boots/${taking?.id}`)
-  const facts = page.getByRole('region', { name: 'Facts' })
+  const facts = page.getByRole('region', { name: 'Details' })
   await expect(facts.getByText(/^restart, \d\d:\d\d:\d\d$/)).toBeVisible()
 })

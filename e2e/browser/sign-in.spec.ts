@@ -6,7 +6,7 @@ test.use({ storageState: { cookies: [], origins: [] } })
 test('a wrong password gets one clear sentence, the right one the overview', async ({ page }) => {
   await page.goto('/sign-in')
   await signIn(page, { ...demoSignIn(), password: 'not-the-password' })
-  await expect(page.getByText('E-mail or password is wrong.')).toBeVisible()
+  await expect(page.getByText('The e-mail address or password is incorrect.')).toBeVisible()
   await expect(page.getByLabel('Password')).toBeFocused()
   await signIn(page, demoSignIn())
   await expect(page).toHaveURL('/')

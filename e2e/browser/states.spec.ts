@@ -2,25 +2,25 @@ import { expect, test } from '@playwright/test'
 
 test('a list without rows says so, and what to do', async ({ page }) => {
   await page.goto('/devices?search=no-such-device')
-  await expect(page.getByText('No device fits these filters.')).toBeVisible()
+  await expect(page.getByText('No devices match these filters.')).toBeVisible()
   await page.getByRole('button', { name: 'Clear' }).click()
   await expect(page.getByRole('table', { name: 'Devices' })).toBeVisible()
 })
 
 test('an address of nothing says so', async ({ page }) => {
   await page.goto('/boots/00000000-0000-4000-8000-000000000000')
-  await expect(page.getByRole('alert').getByText('There is no such boot.')).toBeVisible()
+  await expect(page.getByRole('alert').getByText('This boot does not exist.')).toBeVisible()
   await page.goto('/devices/not-an-id')
-  await expect(page.getByRole('alert').getByText('There is no such device.')).toBeVisible()
+  await expect(page.getByRole('alert').getByText('This device does not exist.')).toBeVisible()
   await page.goto('/no-such-page')
-  await expect(page.getByText('There is no such page.')).toBeVisible()
+  await expect(page.getByText('This page does not exist.')).toBeVisible()
 })
 
 test('a list that cannot be loaded says so, and comes when it is tried again', async ({ page }) => {
   await page.goto('/')
   await page.route('**/api/trpc/**', (route) => route.abort())
   await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'vDisks' }).click()
-  const alert = page.getByRole('alert').filter({ hasText: 'vDisks could not be loaded.' })
+  const alert = page.getByRole('alert').filter({ hasText: 'Could not load vDisks.' })
   await expect(alert).toBeVisible({ timeout: 20_000 })
   await page.unroute('**/api/trpc/**')
   await alert.getByRole('button', { name: 'Try again' }).click()

@@ -11,7 +11,7 @@ test.use({ storageState: { cookies: [], origins: [] } })
 
 let tenant: Tenant
 let second: EdgeClient
-const notice = (page: Page) => page.getByRole('region', { name: 'What it waits for' })
+const notice = (page: Page) => page.getByRole('region', { name: 'What the device waits for' })
 
 test.beforeEach(async ({ page }) => {
   tenant = await Tenant.create('operator')
@@ -52,9 +52,9 @@ test('a device that another edge sent back is shown as waiting, with whom it wai
   await page.goto('/devices')
   const row = page.getByRole('row').filter({ hasText: tenant.rows.macs[0] ?? '' })
   await expect(row.getByText('Waiting', { exact: true })).toBeVisible()
-  await expect(row.getByText(/^waits for /)).toBeVisible()
+  await expect(row.getByText(/^blocked by /)).toBeVisible()
   await page.goto('/boots')
-  await expect(page.getByRole('main').getByText(/^waits for /)).toBeVisible()
+  await expect(page.getByRole('main').getByText(/^blocked by /)).toBeVisible()
 
   await page.goto(device)
   await expect(notice(page)).toBeVisible()
@@ -69,11 +69,11 @@ test('where only the edge that has its writes is not heard, its pages say so', a
   await tenant.report(boot)
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
   await expect(notice(page)).toContainText('which the control plane does not hear')
-  await expect(notice(page)).toContainText('Nothing was ever heard of')
+  await expect(notice(page)).toContainText('has never reported')
   await page.goto(`/boots/${boot.id}`)
   await expect(notice(page)).toContainText('which the control plane does not hear')
   await tenant.beats()
   await page.reload()
-  await expect(page.getByRole('region', { name: 'Facts' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Details' })).toBeVisible()
   await expect(notice(page)).toHaveCount(0)
 })

@@ -10,12 +10,12 @@ test('a real machine boots, shows its own steps and its console', async ({ page 
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('Boot of machine-1')
 
   const waterfall = page.getByRole('img', { name: /^Waterfall of/ })
-  for (const phase of ['DHCP', 'Loader', 'Breather', 'Stage 2', 'Ready'])
+  for (const phase of ['DHCP', 'Kernel and initramfs download', 'Kernel start', 'OS disk streaming', 'Ready'])
     await expect(waterfall).toHaveAccessibleName(new RegExp(`${phase} \\d`))
-  const steps = page.getByRole('table', { name: 'Steps of the device' })
+  const steps = page.getByRole('table', { name: 'OS boot steps' })
   for (const group of ['kernel', 'initramfs', 'system'])
     await expect(steps.getByRole('row', { name: new RegExp(group, 'i') }).first()).toBeVisible()
-  const console = page.getByRole('region', { name: 'Lines of the serial console' })
+  const console = page.getByRole('region', { name: 'Serial console output' })
   // The prompt comes after the boot is ready, as late as a busy computer lets the machine get there.
   for (const line of [/iPXE.*Open Source Network Boot Firmware/, /boot\.ipxe/, /bootfarm: root disk/, /login:/])
     await expect(console.getByText(line).first()).toBeAttached({ timeout: bootTimeoutMs })

@@ -17,7 +17,7 @@ test('a real machine is powered off and booted again', async ({ page }) => {
   await expect(stateOf(page, 'Off')).toBeVisible({ timeout: powerOffTimeoutMs })
   await expect.poll(keeperLog, { timeout: powerOffTimeoutMs }).toMatch(/is off: powered off$/m)
 
-  await page.getByRole('button', { name: 'Boot again' }).click()
+  await page.getByRole('button', { name: 'Wake (WoL)' }).click()
   await expect
     .poll(keeperLog, { timeout: powerOffTimeoutMs })
     .toMatch(/is off: powered off\n.*is woken by a magic packet/)

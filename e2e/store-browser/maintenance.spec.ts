@@ -52,14 +52,14 @@ async function boots(page: Page, index: number, number: number): Promise<Running
   await expect.poll(() => site.toldFor(index), patience).toBe(number)
   const booted = site.powerOn(index)
   device = booted
-  const runs = new RegExp(`pc-0${index + 1}[^;]* runs? it now`)
+  const runs = new RegExp(`Running on [^;]*pc-0${index + 1}`)
   await expect(version(page, number)).toContainText(runs, patience)
   return booted
 }
 
 async function setType(page: Page, index: number, type: string): Promise<void> {
   await page.goto(`/devices/${site.edge.tenant.deviceIds[index]}`)
-  await button(page, 'Change').click()
+  await button(page, 'Edit').click()
   await field(page, 'Type').selectOption(type)
   await confirm(page, 'Save')
   await expect(page.getByRole('dialog')).toHaveCount(0)
@@ -83,8 +83,8 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   await setType(page, writer, 'maintenance')
   await setType(page, tester, 'test')
   await page.goto(vdiskPage)
-  await button(page, 'New version above it: version 2').click()
-  await expect(field(page, 'Written by')).toContainText('pc-01')
+  await button(page, 'New version: version 2').click()
+  await expect(field(page, 'Maintenance device')).toContainText('pc-01')
   await confirm(page, 'Start maintenance')
   await expect(version(page, 3)).toContainText('Written by pc-01')
 
@@ -93,13 +93,13 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   expect(site.layers()).toHaveLength(1)
   expect([site.toldFor(tester), site.toldFor(production)]).toEqual([2, 2])
   await button(page, 'Seal: version 3').click()
-  await expect(page.getByRole('dialog')).toContainText('pc-01 still runs from it: shut it down first')
+  await expect(page.getByRole('dialog')).toContainText('pc-01 is still running this version. Shut it down first')
   await confirm(page, 'Seal version 3')
   await expect(page.getByRole('dialog').getByRole('alert')).toContainText('pc-01 still runs from version 3')
   expect(await seriousProblems(page)).toEqual([])
   await page.keyboard.press('Escape')
   await writing.stop()
-  await expect(version(page, 3)).not.toContainText('runs it now', patience)
+  await expect(version(page, 3)).not.toContainText('Running on', patience)
   await button(page, 'Seal: version 3').click()
   await confirm(page, 'Seal version 3')
   await expect(access(page, 3, 'test')).toBeVisible(patience)
@@ -108,22 +108,22 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   await (await boots(page, tester, 3)).stop()
   expect(site.toldFor(production)).toBe(2)
   await button(page, 'Promote: version 3').click()
-  await expect(page.getByRole('dialog').getByRole('region', { name: 'What will happen' })).toContainText(
-    'Production devices boot version 3 in place of version 2.',
+  await expect(page.getByRole('dialog').getByRole('region', { name: 'Preview' })).toContainText(
+    'Production devices boot version 3 instead of version 2.',
   )
   await confirm(page, 'Promote now')
   await expect(access(page, 3, 'default')).toBeVisible()
   await (await boots(page, production, 3)).stop()
-  await button(page, 'Revert to it: version 2').click()
-  await confirm(page, 'Revert to version 2')
+  await button(page, 'Roll back to this version: version 2').click()
+  await confirm(page, 'Roll back to version 2')
   await expect(access(page, 2, 'default')).toBeVisible()
   await (await boots(page, production, 2)).stop()
 
-  await button(page, 'New version above it: version 2').click()
+  await button(page, 'New version: version 2').click()
   await confirm(page, 'Start maintenance')
   await expect(version(page, 4)).toContainText('Written by pc-01')
   await (await boots(page, writer, 4)).stop()
-  await expect(version(page, 4)).not.toContainText('runs it now', patience)
+  await expect(version(page, 4)).not.toContainText('Running on', patience)
   expect(site.layers()).toHaveLength(1)
   await button(page, 'Discard: version 4').click()
   await confirm(page, 'Discard version 4')

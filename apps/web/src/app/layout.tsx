@@ -8,7 +8,7 @@ import './globals.css'
 
 export const metadata: Metadata = {
   title: { default: 'Bootfarm', template: '%s · Bootfarm' },
-  description: 'Boots diskless machines, and shows where every boot’s time goes.',
+  description: 'Boots diskless machines and shows where each boot spends its time.',
 }
 
 export const viewport: Viewport = {

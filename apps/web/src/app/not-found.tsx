@@ -4,15 +4,15 @@ import { EmptyState } from '../components/states'
 export default function NotFound() {
   return (
     <main className="grid min-h-dvh place-items-center">
-      <title>Not found · Bootfarm</title>
+      <title>Page not found · Bootfarm</title>
       <div>
-        <h1 className="sr-only">Not found</h1>
+        <h1 className="sr-only">Page not found</h1>
         <EmptyState
-          title="There is no such page."
-          text="The address may be mistyped, or the thing it showed is gone."
+          title="This page does not exist."
+          text="Check the address for typing errors. The object may also have been deleted."
           action={
             <Link href="/" className="underline underline-offset-4">
-              To the overview
+              Go to the overview
             </Link>
           }
         />

@@ -20,7 +20,7 @@ export function CopyLine({ label, text }: CopyLineProps) {
     } catch {
       // Pages that came without TLS have no clipboard.
       if (shown.current) window.getSelection()?.selectAllChildren(shown.current)
-      setSaid('Selected: press Ctrl+C')
+      setSaid('Selected. Press Ctrl+C to copy.')
     }
   }
   return (

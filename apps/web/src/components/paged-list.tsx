@@ -1,6 +1,7 @@
 'use client'
 
 import type { ReactNode } from 'react'
+import { inSentence } from '../lib/in-sentence'
 import { readableError } from '../lib/readable-error'
 import { Button } from './button'
 import { ErrorState } from './states'
@@ -31,7 +32,7 @@ export function PagedList<Row>({ label, query, columns, rowKey, empty }: PagedLi
   if (query.data === undefined) {
     return (
       <ErrorState
-        title={`${label} could not be loaded.`}
+        title={`Could not load ${inSentence(label)}.`}
         text={readableError(query.error)}
         onRetry={() => query.refetch()}
       />

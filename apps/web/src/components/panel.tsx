@@ -48,7 +48,7 @@ export function Facts({ facts, className }: { facts: Fact[]; className?: string 
   )
 }
 
-export function Unknown({ label = 'not known' }: { label?: string }) {
+export function Unknown({ label = 'unknown' }: { label?: string }) {
   return (
     <span className="text-ink-faint">
       <span aria-hidden="true">–</span>

@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react'
 import { classNames } from '../lib/class-names'
+import { inSentence } from '../lib/in-sentence'
 import { LoadingState, Skeleton } from './states'
 
 export interface Column<Row> {
@@ -138,7 +139,7 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
 export function TableSkeleton({ label, rowCount = 8 }: { label: string; rowCount?: number }) {
   const widths = ['w-40', 'w-32', 'w-36', 'w-28']
   return (
-    <LoadingState label={`Loading ${label.toLowerCase()}`}>
+    <LoadingState label={`Loading ${inSentence(label)}`}>
       <div className="h-8 border-line border-b" />
       {Array.from({ length: rowCount }, (_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rows without identity

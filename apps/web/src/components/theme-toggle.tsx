@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { applyTheme, type Theme, theme, themeFrom } from '../lib/theme'
 import { Icon } from './icon'
 
-const labels = { light: 'Light', dark: 'Dark', system: 'As the system' } as const
+const labels = { light: 'Light', dark: 'Dark', system: 'System' } as const
 const icons = { light: 'sun', dark: 'moon', system: 'system' } as const
 
 export function ThemeToggle({ initial }: { initial: Theme }) {

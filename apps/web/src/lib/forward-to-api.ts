@@ -47,13 +47,13 @@ function withoutHopHeaders(source: Headers): Headers {
 }
 
 function apiAway(error: unknown): Response {
-  console.error('the API does not answer:', error instanceof Error ? (error.cause ?? error.message) : error)
+  console.error('the control plane does not respond:', error instanceof Error ? (error.cause ?? error.message) : error)
   const problem = {
     type: 'about:blank',
-    title: 'The API does not answer',
+    title: 'The control plane does not respond',
     status: 502,
     code: 'unavailable',
-    detail: 'The dashboard is up, but the API behind it is not. It is asked again on the next request.',
+    detail: 'The dashboard is running, but the API is not. Try again in a moment.',
   }
   return Response.json(problem, { status: 502, headers: { 'content-type': 'application/problem+json' } })
 }

@@ -1,7 +1,6 @@
 /** One sentence for people out of whatever a query threw. */
 export function readableError(error: unknown): string {
-  if (error instanceof TypeError || isUnreachable(error))
-    return 'The API does not answer. It is asked again when you try again.'
+  if (error instanceof TypeError || isUnreachable(error)) return 'The control plane does not respond. Try again.'
   if (error instanceof Error && error.message !== '') return error.message
   return 'Something went wrong.'
 }

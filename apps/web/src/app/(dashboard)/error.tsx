@@ -4,5 +4,5 @@ import { ErrorState } from '../../components/states'
 
 /** What a page threw while it was drawn: a mistake of ours, not the viewer's. */
 export default function PageError({ error, reset }: { error: Error & { digest?: string }; reset: () => void }) {
-  return <ErrorState title="This page broke." text={error.message} onRetry={reset} />
+  return <ErrorState title="This page could not be displayed." text={error.message} onRetry={reset} />
 }

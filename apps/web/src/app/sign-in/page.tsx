@@ -17,7 +17,7 @@ export default async function SignInPage({
   const { kind } = await readSession()
   if (kind === 'signed-in' || kind === 'no-organization') redirect(pathAfterSignIn(path))
   return (
-    <SignInScene title="Sign in to Bootfarm" text="Diskless machines, and where every boot’s time goes.">
+    <SignInScene title="Sign in to Bootfarm" text="Boot diskless machines and see where each boot spends its time.">
       <SignInForm
         next={path}
         offer={await readSignInOffer()}

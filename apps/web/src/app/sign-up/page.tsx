@@ -7,7 +7,7 @@ export const metadata: Metadata = { title: 'Sign up' }
 
 export default function Page() {
   return (
-    <SignInScene title="Sign up" text="An account, and an organization of your own.">
+    <SignInScene title="Sign up" text="Create an account and your own organization.">
       <ApiProvider>
         <SignUpForm />
       </ApiProvider>

@@ -5,12 +5,12 @@ import { readSession } from '../../features/session/read-session'
 import { SignInScene } from '../../features/session/sign-in-scene'
 import { Welcome } from '../../features/session/welcome'
 
-export const metadata: Metadata = { title: 'A new organization' }
+export const metadata: Metadata = { title: 'Create an organization' }
 
 export default async function Page() {
   if ((await readSession()).kind === 'signed-out') return <GoToSignIn />
   return (
-    <SignInScene title="A new organization" text="Everything that you make belongs to one.">
+    <SignInScene title="Create an organization" text="Sites, vDisks and devices belong to an organization.">
       <ApiProvider>
         <Welcome />
       </ApiProvider>

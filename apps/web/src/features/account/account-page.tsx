@@ -16,8 +16,8 @@ export function AccountPage() {
   const { data: account, error, refetch } = useQuery(useTRPC().session.account.queryOptions())
   return (
     <Page>
-      <PageHeader title="Account" summary="Yours alone, in every organization that you belong to." />
-      {error && <ErrorState title="Your account could not be loaded." text={readableError(error)} onRetry={refetch} />}
+      <PageHeader title="Account" summary="Your account is the same in all your organizations." />
+      {error && <ErrorState title="Could not load your account." text={readableError(error)} onRetry={refetch} />}
       {!error && !account && (
         <LoadingState label="Loading your account">
           <Skeleton className="h-64" />

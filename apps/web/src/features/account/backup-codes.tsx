@@ -6,8 +6,8 @@ export function BackupCodes({ codes }: { codes: string[] }) {
   return (
     <>
       <Notice tone="live">
-        Keep these backup codes where you find them without your authenticator: they are shown this once, and each signs
-        you in once.
+        Store these backup codes where you can reach them without your authenticator. They are shown only once. Each
+        code works once.
       </Notice>
       <CopyLine label="Backup codes" text={codes.join(' ')} />
     </>

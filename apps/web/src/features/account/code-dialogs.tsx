@@ -22,7 +22,7 @@ function PasswordDialog({ title, action, text, request, onClose }: PasswordDialo
   const [password, setPassword] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
     const { error } = await request(password).catch(unreachable)
-    return authProblem(error, 'This password is not right.')
+    return authProblem(error, 'The password is incorrect.')
   })
   return (
     <FormDialog
@@ -43,9 +43,9 @@ function PasswordDialog({ title, action, text, request, onClose }: PasswordDialo
 export function TurnCodeOffDialog({ onClose }: { onClose: () => void }) {
   return (
     <PasswordDialog
-      title="Turn the code off?"
-      action="Turn it off"
-      text="From then on the password alone signs you in. Your backup codes end, too."
+      title="Turn off two-factor authentication?"
+      action="Turn off"
+      text="You then sign in with your password alone. Your backup codes stop working."
       request={async (password) => {
         const answer = await authClient.twoFactor.disable({ password })
         if (!answer.error) onClose()
@@ -60,15 +60,15 @@ export function NewBackupCodesDialog({ onClose }: { onClose: () => void }) {
   const [codes, setCodes] = useState<string[] | null>(null)
   if (codes)
     return (
-      <InfoDialog title="Your new backup codes" closing="I have kept them" onClose={onClose}>
+      <InfoDialog title="Your new backup codes" closing="I have saved them" onClose={onClose}>
         <BackupCodes codes={codes} />
       </InfoDialog>
     )
   return (
     <PasswordDialog
       title="New backup codes"
-      action="Make new ones"
-      text="Those that you have kept until now end."
+      action="Generate codes"
+      text="Your previous backup codes stop working."
       request={async (password) => {
         const answer = await authClient.twoFactor.generateBackupCodes({ password })
         if (answer.data) setCodes(answer.data.backupCodes)

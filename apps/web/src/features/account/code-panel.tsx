@@ -20,19 +20,19 @@ export function CodePanel({ account }: { account: Account }) {
     void queries.invalidateQueries()
   }
   return (
-    <Panel title="Code at sign-in" aside={account.hasTotp ? <Tag tone="ready">On</Tag> : <Tag>Off</Tag>}>
+    <Panel title="Two-factor authentication" aside={account.hasTotp ? <Tag tone="ready">On</Tag> : <Tag>Off</Tag>}>
       <div className="flex flex-col items-start gap-4">
         <p className="text-ink-soft text-sm">{textOf(account)}</p>
         {account.hasPassword && (
           <div className="flex flex-wrap gap-2">
             {account.hasTotp ? (
               <>
-                <Button onClick={() => setOpen('backup')}>New backup codes</Button>
-                <Button onClick={() => setOpen('off')}>Turn it off</Button>
+                <Button onClick={() => setOpen('backup')}>Generate backup codes</Button>
+                <Button onClick={() => setOpen('off')}>Turn off</Button>
               </>
             ) : (
               <Button look="primary" onClick={() => setOpen('set-up')}>
-                Set it up
+                Set up
               </Button>
             )}
           </div>
@@ -46,8 +46,9 @@ export function CodePanel({ account }: { account: Account }) {
 }
 
 function textOf({ hasTotp, hasPassword }: Account): string {
-  if (!hasPassword) return 'You sign in by your organization’s provider, which asks for a second factor itself.'
+  if (!hasPassword)
+    return 'You sign in through your organization’s identity provider, which handles two-factor authentication.'
   return hasTotp
-    ? 'After the password you give six digits of your authenticator, or one of your backup codes.'
-    : 'With a code of an authenticator app, who knows your password still cannot sign in.'
+    ? 'After your password, enter six digits from your authenticator or a backup code.'
+    : 'Protects your account even if your password leaks.'
 }

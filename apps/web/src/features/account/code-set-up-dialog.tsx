@@ -22,7 +22,7 @@ export function CodeSetUpDialog({ onClose }: { onClose: () => void }) {
   if (secret === null) return <PasswordStep onSecret={setSecret} onClose={onClose} />
   if (!isOn) return <CodeStep secret={secret} onDone={() => setOn(true)} onClose={onClose} />
   return (
-    <InfoDialog title="The code is on" closing="I have kept them" onClose={onClose}>
+    <InfoDialog title="Two-factor authentication is on" closing="I have saved them" onClose={onClose}>
       <BackupCodes codes={secret.backupCodes} />
     </InfoDialog>
   )
@@ -32,14 +32,14 @@ function PasswordStep({ onSecret, onClose }: { onSecret: (secret: Secret) => voi
   const [password, setPassword] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
     const { data, error } = await authClient.twoFactor.enable({ password }).catch(unreachable)
-    const problem = authProblem(error, 'This password is not right.')
+    const problem = authProblem(error, 'The password is incorrect.')
     if (data && 'totpURI' in data) onSecret({ uri: data.totpURI, backupCodes: data.backupCodes })
     return problem
   })
   return (
     <FormDialog
-      title="Set up a code"
-      action="Go on"
+      title="Set up two-factor authentication"
+      action="Continue"
       busy={isBusy}
       disabled={password === ''}
       failure={failure}
@@ -55,14 +55,14 @@ function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => v
   const [code, setCode] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
     const { error } = await authClient.twoFactor.verifyTotp({ code: code.replace(/\s/g, '') }).catch(unreachable)
-    const problem = authProblem(error, 'This code is not right. Is the clock of your authenticator right?')
+    const problem = authProblem(error, 'The code is incorrect. Check that your authenticator’s clock is right.')
     if (!problem) onDone()
     return problem
   })
   return (
     <FormDialog
-      title="Set up a code"
-      action="Turn it on"
+      title="Set up two-factor authentication"
+      action="Turn on"
       busy={isBusy}
       disabled={code.trim() === ''}
       failure={failure}
@@ -72,13 +72,19 @@ function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => v
       <div className="flex flex-wrap items-center gap-4">
         <QrCode text={secret.uri} label="QR code for your authenticator" />
         <div className="flex min-w-44 flex-1 flex-col gap-2 text-ink text-sm">
-          <p>Scan this with your authenticator, or type the key into it:</p>
+          <p>Scan this QR code with your authenticator app, or enter the key:</p>
           <code className="break-all rounded-md border border-line bg-canvas p-2 text-xs">
             {new URL(secret.uri).searchParams.get('secret')}
           </code>
         </div>
       </div>
-      <TextField label="Code" value={code} onChange={setCode} maxLength={12} hint="The six digits that it shows now." />
+      <TextField
+        label="Code"
+        value={code}
+        onChange={setCode}
+        maxLength={12}
+        hint="The current six digits from your authenticator."
+      />
     </FormDialog>
   )
 }

@@ -22,10 +22,8 @@ export function MembershipsPanel() {
   const { data, error, refetch } = useQuery(trpc.session.organizations.queryOptions())
   const currentId = useQuery(trpc.session.me.queryOptions()).data?.organization.id
   return (
-    <Panel title="Where you belong" flush>
-      {error && (
-        <ErrorState title="Your memberships could not be loaded." text={readableError(error)} onRetry={refetch} />
-      )}
+    <Panel title="Organizations" flush>
+      {error && <ErrorState title="Could not load your organizations." text={readableError(error)} onRetry={refetch} />}
       {!error && !data && <TableSkeleton label="Organizations" rowCount={1} />}
       {data && <Table label="Organizations" columns={columnsFor(currentId)} rows={data} rowKey={({ id }) => id} />}
     </Panel>
@@ -39,16 +37,16 @@ function columnsFor(currentId: string | undefined): Column<Organization>[] {
       cell: ({ id, name }) => (
         <span className="flex items-center gap-2 max-sm:flex-wrap max-sm:whitespace-normal">
           <span className="font-medium text-ink">{name}</span>
-          {id === currentId && <Tag tone="ready">This one</Tag>}
+          {id === currentId && <Tag tone="ready">Current</Tag>}
         </span>
       ),
     },
     {
-      title: 'As',
+      title: 'Role',
       wide: true,
       cell: ({ roles }) => (
         <span className="whitespace-normal">
-          {roles.map(({ role, isOfPart }) => roleWords(role) + (isOfPart ? ' of a part' : '')).join(', ')}
+          {roles.map(({ role, isOfPart }) => roleWords(role) + (isOfPart ? 'in part of it' : '')).join(', ')}
         </span>
       ),
     },
@@ -71,10 +69,10 @@ function SwitchButton({ organization: { id, name } }: { organization: Organizati
     <Button
       className="h-7!"
       busy={choose.isPending}
-      aria-label={`Go to ${name}`}
+      aria-label={`Switch to ${name}`}
       onClick={() => choose.mutate({ organizationId: id })}
     >
-      Go there
+      Switch
     </Button>
   )
 }
@@ -87,8 +85,7 @@ function LeaveButton({ organization: { name } }: { organization: Organization })
     trpc.member.leave.mutationOptions({
       // A full load: what there is now is another organization's, or a sign-in page.
       onSuccess: () => window.location.assign('/'),
-      onError: (error) =>
-        toast({ title: `You are still a member of ${name}`, text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: `Could not leave ${name}`, text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
@@ -100,10 +97,13 @@ function LeaveButton({ organization: { name } }: { organization: Organization })
         open={isAsked}
         onOpenChange={setAsked}
         title={`Leave ${name}?`}
-        action="Leave it"
+        action="Leave organization"
         onConfirm={() => leave.mutate()}
       >
-        <p>Your roles there end at once, and API keys that you have created. Only an invitation brings you back.</p>
+        <p>
+          You lose your roles there at once, and the API keys you created there stop working. You can only rejoin by
+          invitation.
+        </p>
       </ConfirmDialog>
     </>
   )

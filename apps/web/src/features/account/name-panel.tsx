@@ -19,23 +19,19 @@ export function NamePanel({ account }: { account: Account }) {
   const [name, setName] = useState(account.name)
   async function save() {
     const { error } = await authClient.updateUser({ name: name.trim() }).catch(unreachable)
-    const problem = authProblem(error, 'A name is one line of up to 80 characters.')
+    const problem = authProblem(error, 'Enter a name of up to 80 characters on one line.')
     if (problem) return problem
-    toast({ title: 'Your name is changed' })
+    toast({ title: 'Name updated' })
     await queries.invalidateQueries()
     // The shell shows it, too.
     router.refresh()
     return null
   }
   return (
-    <Panel title="You">
+    <Panel title="Profile">
       <div className="flex flex-col gap-4">
         <Facts facts={[{ label: 'E-mail', value: account.email }]} />
-        <AccountForm
-          action="Change the name"
-          disabled={name.trim() === '' || name.trim() === account.name}
-          onSubmit={save}
-        >
+        <AccountForm action="Save name" disabled={name.trim() === '' || name.trim() === account.name} onSubmit={save}>
           <TextField label="Name" value={name} onChange={setName} maxLength={nameLengthMax} />
         </AccountForm>
       </div>

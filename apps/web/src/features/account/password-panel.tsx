@@ -31,19 +31,19 @@ export function PasswordPanel() {
     try {
       if (endsOthers) await endOthers.mutateAsync()
     } catch (failure) {
-      return `The password is changed, but you are still signed in elsewhere: ${formProblem(failure)}`
+      return `Your password was changed, but your other sessions are still signed in: ${formProblem(failure)}`
     }
     await queries.invalidateQueries(trpc.session.own.pathFilter())
-    toast({ title: 'Your password is changed' })
+    toast({ title: 'Password changed' })
     return null
   }
 
   return (
     <Panel title="Password">
-      <AccountForm action="Change the password" disabled={current === '' || next === ''} onSubmit={change}>
+      <AccountForm action="Change password" disabled={current === '' || next === ''} onSubmit={change}>
         <div className="grid gap-4 sm:grid-cols-2">
           <PasswordField
-            label="Password until now"
+            label="Current password"
             value={current}
             onChange={setCurrent}
             autoComplete="current-password"
@@ -51,8 +51,8 @@ export function PasswordPanel() {
           <PasswordField label="New password" value={next} onChange={setNext} autoComplete="new-password" hint={rule} />
         </div>
         <label className="flex items-center gap-2 text-ink text-sm">
-          <input type="checkbox" checked={endsOthers} onChange={(event) => setEndsOthers(event.target.checked)} />
-          Sign out everywhere else
+          <input type="checkbox" checked={endsOthers} onChange={(event) => setEndsOthers(event.target.checked)} /> Sign
+          out of all other sessions
         </label>
       </AccountForm>
     </Panel>
@@ -62,6 +62,6 @@ export function PasswordPanel() {
 /** Which of the two passwords the answer is about. */
 function refusalOf(error: { code?: string } | { status: number } | null, rule: string | undefined): string {
   const code = error && 'code' in error ? error.code : undefined
-  if (code === 'INVALID_PASSWORD') return 'The password until now is not right.'
-  return `The new password does not do. ${rule ?? ''}`.trim()
+  if (code === 'INVALID_PASSWORD') return 'The current password is incorrect.'
+  return `The new password is not accepted. ${rule ?? ''}`.trim()
 }

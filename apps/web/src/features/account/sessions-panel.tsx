@@ -23,11 +23,11 @@ const columns: Column<Session>[] = [
         <span className="font-medium text-ink" title={agent ?? undefined}>
           {agentWords(agent)}
         </span>
-        {isCurrent && <Tag tone="ready">This one</Tag>}
+        {isCurrent && <Tag tone="ready">Current</Tag>}
       </span>
     ),
   },
-  { title: 'Address', from: 'sm', cell: ({ address }) => address || <Unknown /> },
+  { title: 'IP address', from: 'sm', cell: ({ address }) => address || <Unknown /> },
   { title: 'Signed in', from: 'md', cell: ({ signedInAt }) => <Instant at={signedInAt} /> },
   { title: 'Last seen', from: 'sm', cell: ({ usedAt }) => <Age at={usedAt} /> },
   { title: 'Actions', align: 'right', cell: (session) => <EndButton session={session} /> },
@@ -39,18 +39,18 @@ export function SessionsPanel() {
   const endOthers = useEnding('endOthers')
   return (
     <Panel
-      title="Where you are signed in"
+      title="Active sessions"
       flush
       aside={
         data &&
         data.length > 1 && (
           <Button className="h-7!" busy={endOthers.isPending} onClick={() => endOthers.mutate()}>
-            Sign out everywhere else
+            Sign out of all other sessions
           </Button>
         )
       }
     >
-      {error && <ErrorState title="Your sessions could not be loaded." text={readableError(error)} onRetry={refetch} />}
+      {error && <ErrorState title="Could not load your sessions." text={readableError(error)} onRetry={refetch} />}
       {!error && !data && <TableSkeleton label="Sessions" rowCount={2} />}
       {data && <Table label="Sessions" columns={columns} rows={data} rowKey={({ id }) => id} />}
     </Panel>
@@ -78,11 +78,11 @@ function useEnding<What extends 'end' | 'endOthers'>(what: What) {
   const toast = useToast()
   const handlers = {
     onSuccess: async () => {
-      toast({ title: what === 'end' ? 'Signed out there' : 'Signed out everywhere else' })
+      toast({ title: what === 'end' ? 'Session signed out' : 'All other sessions signed out' })
       await queries.invalidateQueries(trpc.session.own.pathFilter())
     },
     onError: (error: unknown) =>
-      toast({ title: 'Nothing was signed out', text: readableError(error), tone: 'failed' as const }),
+      toast({ title: 'Could not sign out the session', text: readableError(error), tone: 'failed' as const }),
   }
   const end = useMutation(trpc.session.end.mutationOptions(handlers))
   const endOthers = useMutation(trpc.session.endOthers.mutationOptions(handlers))

@@ -7,13 +7,13 @@ import type { RouterOutputs } from '../../lib/trpc'
 export type ApiKey = RouterOutputs['apiKey']['list']['items'][number]
 
 const states: Record<ApiKey['state'], { word: string; tone: Tone; title: string }> = {
-  active: { word: 'Active', tone: 'ready', title: 'It may be used.' },
-  expired: { word: 'Expired', tone: 'silent', title: 'Its time is over.' },
-  revoked: { word: 'Revoked', tone: 'plain', title: 'Somebody revoked it.' },
+  active: { word: 'Active', tone: 'ready', title: 'This key can be used.' },
+  expired: { word: 'Expired', tone: 'silent', title: 'This key has expired.' },
+  revoked: { word: 'Revoked', tone: 'plain', title: 'This key was revoked.' },
   without_creator: {
-    word: 'Ended',
+    word: 'Inactive',
     tone: 'silent',
-    title: 'Who created it is no member any more: it may do nothing.',
+    title: 'The member who created this key has left, so the key no longer works.',
   },
 }
 
@@ -39,7 +39,7 @@ export const apiKeyColumns: Column<ApiKey>[] = [
     ),
   },
   {
-    title: 'May',
+    title: 'Access',
     from: 'sm',
     wide: true,
     cell: ({ role, placeName, permissions }) => (
@@ -58,7 +58,7 @@ export const apiKeyColumns: Column<ApiKey>[] = [
   {
     title: 'Created by',
     from: 'lg',
-    cell: ({ createdBy }) => createdBy ?? <Unknown label="somebody who has left" />,
+    cell: ({ createdBy }) => createdBy ?? <Unknown label="former member" />,
   },
   {
     title: 'Expires',

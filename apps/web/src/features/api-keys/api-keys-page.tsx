@@ -27,7 +27,7 @@ export function ApiKeysPage() {
   )
   const create = mayChange && (
     <Button look="primary" onClick={() => setCreating(true)}>
-      Create a key
+      Create API key
     </Button>
   )
   return (
@@ -36,20 +36,21 @@ export function ApiKeysPage() {
         title="API keys"
         summary={
           <>
-            What scripts sign in with.{' '}
+            Credentials for scripts.{' '}
             <a href="/api/docs" className="underline underline-offset-4">
-              What the API can do
+              {' '}
+              API reference{' '}
             </a>
           </>
         }
         actions={create}
       />
       {secret && (
-        <Panel title="The new key">
+        <Panel title="New API key">
           <ShownSecret
-            label="Secret of the new key"
+            label="Secret of the new API key"
             secret={secret}
-            hint="Copy it now: it is shown this once, and kept nowhere."
+            hint="Copy the secret now. It is shown only once and is not stored."
           />
         </Panel>
       )}
@@ -59,7 +60,7 @@ export function ApiKeysPage() {
           query={query}
           columns={[...apiKeyColumns, ...(mayChange ? [revokeColumn(setLeaving)] : [])]}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No API keys yet." text="A key lets a script do what a role may." />}
+          empty={<EmptyState title="No API keys yet." text="An API key gives a script the permissions of a role." />}
         />
       </div>
       {isCreating && (
@@ -96,7 +97,7 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | null; onClose: () 
   const revoke = useMutation(
     trpc.apiKey.revoke.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.apiKey.list.pathFilter()),
-      onError: (error) => toast({ title: 'The key was not revoked', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'Could not revoke the API key', text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
@@ -104,10 +105,10 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | null; onClose: () 
       open={apiKey !== null}
       onOpenChange={(open) => !open && onClose()}
       title={`Revoke ${apiKey?.name ?? ''}?`}
-      action="Revoke the key"
+      action="Revoke API key"
       onConfirm={() => apiKey && revoke.mutate({ apiKeyId: apiKey.id })}
     >
-      <p>Whatever uses it is refused from its next request on. This cannot be taken back.</p>
+      <p>Scripts that use this key are refused from their next request. You cannot undo this.</p>
     </ConfirmDialog>
   )
 }

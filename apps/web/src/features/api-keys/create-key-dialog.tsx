@@ -16,8 +16,8 @@ const dayMs = 86_400_000
 const validities = [
   { value: '30', label: '30 days' },
   { value: '90', label: '90 days' },
-  { value: '365', label: 'a year' },
-  { value: '', label: 'until it is revoked' },
+  { value: '365', label: '1 year' },
+  { value: '', label: 'No expiry' },
 ]
 
 interface CreateKeyDialogProps {
@@ -49,8 +49,8 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
   const siteRows = sites.data?.pages.flatMap(({ items }) => items) ?? []
   return (
     <FormDialog
-      title="A new API key"
-      action="Create the key"
+      title="Create API key"
+      action="Create API key"
       wide
       busy={create.isPending}
       disabled={name.trim() === ''}
@@ -66,7 +66,7 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
         })
       }
     >
-      <TextField label="Name" value={name} onChange={setName} hint="What it is for, such as the script’s name." />
+      <TextField label="Name" value={name} onChange={setName} hint="The script or service that uses the key." />
       <div className="grid gap-3 sm:grid-cols-3">
         <SelectField
           label="Role"
@@ -78,7 +78,7 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
           }}
         />
         <SelectField
-          label="Where"
+          label="Scope"
           value={siteId}
           options={[
             { value: '', label: 'Whole organization' },
@@ -86,7 +86,7 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
           ]}
           onChange={setSiteId}
         />
-        <SelectField label="Valid for" value={days} options={validities} onChange={setDays} />
+        <SelectField label="Expires after" value={days} options={validities} onChange={setDays} />
       </div>
       <PermissionChoice role={role} chosen={chosen} onChange={setChosen} />
     </FormDialog>

@@ -25,7 +25,7 @@ export function PermissionChoice({ role, chosen, onChange }: PermissionChoicePro
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="mb-1 font-medium text-ink-soft text-xs">
-        Permissions: {chosen ? `${chosen.length} of the role’s ${offered.length}` : 'all of the role’s'}
+        Permissions: {chosen ? `${chosen.length} of the role’s ${offered.length}` : 'all of the role’s permissions'}
       </legend>
       <div className="grid max-h-52 gap-x-4 gap-y-1 overflow-y-auto rounded-md border border-line p-2 sm:grid-cols-2">
         {offered.map(({ permission, allows }) => (

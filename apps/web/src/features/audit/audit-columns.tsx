@@ -8,7 +8,7 @@ import { EntryChange } from './entry-change'
 
 export const auditColumns: Column<AuditEntry>[] = [
   {
-    title: 'When',
+    title: 'Time',
     cell: (entry) => (
       <>
         <span className="sm:hidden">
@@ -21,20 +21,20 @@ export const auditColumns: Column<AuditEntry>[] = [
       </>
     ),
   },
-  { title: 'Who', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
-  { title: 'Did', cell: ({ action }) => actionWords(action) },
-  { title: 'To', cell: (entry) => <Changed entry={entry} /> },
+  { title: 'Actor', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
+  { title: 'Action', cell: ({ action }) => actionWords(action) },
+  { title: 'Target', cell: (entry) => <Changed entry={entry} /> },
   { title: 'Change', wide: true, cell: (entry) => <EntryChange entry={entry} /> },
   {
-    title: 'From',
-    meaning: 'Network address of the request',
+    title: 'IP',
+    meaning: 'IP address of the request',
     from: 'xl',
     cell: ({ address }) => address ?? <Unknown />,
   },
 ]
 
 /** The history of one object: what it is needs no column. */
-export const historyColumns = auditColumns.filter(({ title }) => title !== 'To' && title !== 'From')
+export const historyColumns = auditColumns.filter(({ title }) => title !== 'Target' && title !== 'IP')
 
 function Actor({ entry }: { entry: AuditEntry }) {
   return (

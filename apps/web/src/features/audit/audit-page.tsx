@@ -28,13 +28,13 @@ export function AuditPage() {
     <Page>
       <PageHeader
         title="Audit log"
-        summary="Who changed what, newest first. Nobody can change an entry; only the server’s owner can have old ones removed, and the log says so."
+        summary="All changes, newest first. Entries cannot be changed. Retention is set by the server’s operator."
         actions={mayRead ? <ExportLinks input={input} /> : undefined}
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter label="Search names" {...bind('search')} />
-        <SelectFilter label="What" options={nounOptions} {...bind('noun')} />
-        <SelectFilter label="By" options={actorOptions} {...bind('actor')} />
+        <SelectFilter label="Type" options={nounOptions} {...bind('noun')} />
+        <SelectFilter label="Actor" options={actorOptions} {...bind('actor')} />
         <SelectFilter label="Period" options={periodOptions} {...bind('period')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
@@ -69,8 +69,8 @@ function ExportLinks({ input }: { input: Record<string, string> }) {
 
 function NoEntries({ filtered }: { filtered: boolean }) {
   return filtered ? (
-    <EmptyState title="No entry fits these filters." text="Clear a filter, or choose a longer period." />
+    <EmptyState title="No entries match these filters." text="Clear a filter or choose a longer period." />
   ) : (
-    <EmptyState title="Nothing has been changed yet." text="Every change appears here, with who made it." />
+    <EmptyState title="No changes yet." text="Every change appears here with the person who made it." />
   )
 }

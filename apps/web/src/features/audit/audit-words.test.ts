@@ -9,7 +9,7 @@ test('an action reads as words', () => {
 test('writes that are dropped are said with their size', () => {
   const before = { writes: 'edge_persistent', usedBytes: 3 * 2 ** 20 }
   expect(changedFields({ before, after: { writes: null, usedBytes: 0 } })).toEqual([
-    { name: 'writes', before: 'its edge’s disk, kept over restarts', after: 'nothing' },
+    { name: 'writes', before: 'edge disk, persistent', after: 'nothing' },
     { name: 'used', before: '3.00\u00a0MiB', after: '0\u00a0B' },
   ])
 })

@@ -4,7 +4,7 @@ import { type ChangedField, changedFields } from './audit-words'
 /** How many fields changed; opened, each of them as it was and as it is. All of it is text, whoever wrote it. */
 export function EntryChange({ entry }: { entry: AuditEntry }) {
   const fields = changedFields(entry)
-  if (fields.length === 0) return <span className="text-ink-faint">nothing further</span>
+  if (fields.length === 0) return <span className="text-ink-faint">no further details</span>
   return (
     <details className="min-w-48 whitespace-normal">
       <summary className="cursor-pointer select-none text-ink-soft hover:text-ink">

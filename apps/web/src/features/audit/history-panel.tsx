@@ -30,7 +30,7 @@ function History({ objectId }: { objectId: string }) {
       flush
       aside={
         <Link href={`/audit?object=${objectId}`} className="underline underline-offset-2">
-          In the audit log
+          View in audit log
         </Link>
       }
     >
@@ -39,7 +39,7 @@ function History({ objectId }: { objectId: string }) {
         query={query}
         columns={historyColumns}
         rowKey={({ id }) => id}
-        empty={<EmptyState title="Nobody has changed it yet." text="Every change appears here." />}
+        empty={<EmptyState title="No changes yet." text="Changes to this object appear here." />}
       />
     </Panel>
   )

@@ -26,7 +26,7 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
           queryClient.invalidateQueries(trpc.bootMenu.pathFilter()),
         ]),
       onError: (error) =>
-        showToast({ title: `${collection.name} is as it was.`, text: readableError(error), tone: 'failed' }),
+        showToast({ title: `Could not update ${collection.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
   const menus = new Map((data?.items ?? []).map(({ id, name }) => [id, name]))

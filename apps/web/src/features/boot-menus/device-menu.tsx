@@ -31,17 +31,17 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
           queryClient.invalidateQueries(trpc.bootMenu.pathFilter()),
         ]),
       onError: (error) =>
-        showToast({ title: `${device.name} is as it was.`, text: readableError(error), tone: 'failed' }),
+        showToast({ title: `Could not update ${device.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
     <Panel title="Boot menu">
       <SelectField
-        label="Its screen offers"
+        label="Menu"
         value={choice === 'own' ? (shown?.id ?? '') : choice}
         options={[
-          { value: 'collection', label: `as its collection: ${ofCollection?.name ?? 'no menu'}` },
-          { value: 'none', label: 'no menu' },
+          { value: 'collection', label: `Inherit from collection (${ofCollection?.name ?? 'none'})` },
+          { value: 'none', label: 'No menu' },
           ...[...menus].map(([id, name]) => ({ value: id, label: name })),
         ]}
         disabled={!useMay('device.change')}
@@ -49,7 +49,7 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
         hint={
           shown && (
             <Link href={`/boot-menus/${shown.id}`} className="rounded underline underline-offset-4">
-              What {shown.name} offers
+              Preview of {shown.name}
             </Link>
           )
         }

@@ -90,7 +90,7 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
   return (
     <>
       <select
-        aria-label={`What entry ${number} starts`}
+        aria-label={`Target of entry ${number}`}
         value={starts.kind === 'version' ? starts.vdiskId : localDisk}
         disabled={readOnly}
         onChange={({ target: { value } }) =>
@@ -100,7 +100,7 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
         }
         className={`${control} max-w-full`}
       >
-        <option value={localDisk}>the machine’s own disk</option>
+        <option value={localDisk}>Local disk</option>
         {choices.map(({ id, name }) => (
           <option key={id} value={id}>
             {name}
@@ -124,14 +124,14 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
         </select>
       )}
       {vdisk && versions.length === 0 && (
-        <span className="text-silent text-xs">It has no version yet: devices do not show this entry.</span>
+        <span className="text-silent text-xs">This vDisk has no version yet. Devices hide this entry.</span>
       )}
     </>
   )
 }
 
 function newestWords(newest: number | undefined): string {
-  return newest === undefined ? 'the newest' : `the newest (now ${newest})`
+  return newest === undefined ? 'latest' : `latest (now ${newest})`
 }
 
 interface RowButtonProps {

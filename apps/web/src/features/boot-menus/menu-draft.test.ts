@@ -61,18 +61,18 @@ describe('a menu in the form', () => {
   })
 
   test.each([
-    [{ name: '  ' }, 'Give the menu a name.'],
-    [{ timeoutSeconds: '0' }, 'Devices wait for 1 to 3600 whole seconds.'],
-    [{ timeoutSeconds: '1.5' }, 'Devices wait for 1 to 3600 whole seconds.'],
-    [{ timeoutSeconds: '' }, 'Devices wait for 1 to 3600 whole seconds.'],
-    [{ entries: [] }, 'A menu needs an entry.'],
+    [{ name: '  ' }, 'Enter a name for the menu.'],
+    [{ timeoutSeconds: '0' }, 'Enter a timeout from 1 to 3600 seconds.'],
+    [{ timeoutSeconds: '1.5' }, 'Enter a timeout from 1 to 3600 seconds.'],
+    [{ timeoutSeconds: '' }, 'Enter a timeout from 1 to 3600 seconds.'],
+    [{ entries: [] }, 'Add at least one entry.'],
   ])('with %j has a problem', (change, problem) => {
     expect(fieldsOf({ ...draft, ...change })).toEqual({ problem })
   })
 
   test('says which entry has a title that a loader cannot show', () => {
     expect(fieldsOf(withChangedEntry(draft, 1, { title: 'Café' }))).toEqual({
-      problem: expect.stringMatching(/^Entry 2: “é” cannot be shown/),
+      problem: expect.stringMatching(/^Entry 2: remove “é”/),
     })
     expect(titleProblem('x'.repeat(65))).toContain('64')
     expect(titleProblem('a ~!"{}')).toBeNull()

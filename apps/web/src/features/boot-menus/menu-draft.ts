@@ -78,12 +78,12 @@ export function withMovedEntry(draft: MenuDraft, key: number, by: -1 | 1): MenuD
 /** What the API takes, or why it would not, as a sentence. */
 export function fieldsOf(draft: MenuDraft): { fields: MenuFields } | { problem: string } {
   const name = draft.name.trim()
-  if (name === '') return { problem: 'Give the menu a name.' }
+  if (name === '') return { problem: 'Enter a name for the menu.' }
   const seconds = Number(draft.timeoutSeconds)
   const isRight = Number.isInteger(seconds) && seconds >= timeoutSecondsMin && seconds <= timeoutSecondsMax
-  if (!isRight) return { problem: 'Devices wait for 1 to 3600 whole seconds.' }
+  if (!isRight) return { problem: 'Enter a timeout from 1 to 3600 seconds.' }
   const defaultEntry = draft.entries.findIndex(({ key }) => key === draft.defaultKey)
-  if (defaultEntry < 0) return { problem: 'A menu needs an entry.' }
+  if (defaultEntry < 0) return { problem: 'Add at least one entry.' }
   for (const [index, entry] of draft.entries.entries()) {
     const problem = titleProblem(entry.title)
     if (problem) return { problem: `Entry ${index + 1}: ${problem}` }
@@ -94,8 +94,8 @@ export function fieldsOf(draft: MenuDraft): { fields: MenuFields } | { problem: 
 
 /** Why a loader could not show this; null where it can. */
 export function titleProblem(title: string): string | null {
-  if (title.trim() === '') return 'give it a title.'
-  if (title.trim().length > 64) return 'a title has at most 64 characters.'
+  if (title.trim() === '') return 'enter a title.'
+  if (title.trim().length > 64) return 'shorten the title to 64 characters.'
   const strange = [...title].find((letter) => letter < ' ' || letter > '~')
-  return strange ? `“${strange}” cannot be shown by a loader: plain letters, digits and signs only (ASCII).` : null
+  return strange ? `remove “${strange}”: boot loaders show plain ASCII letters, digits and signs only.` : null
 }

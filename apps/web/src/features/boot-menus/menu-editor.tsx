@@ -53,10 +53,10 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
               label="Name"
               value={draft.name}
               onChange={(name) => setDraft({ ...draft, name })}
-              hint="Shown in the dashboard."
+              hint="Shown in the dashboard only."
             />
             <TextField
-              label="Time-out in seconds"
+              label="Timeout in seconds"
               type="number"
               value={draft.timeoutSeconds}
               onChange={(timeoutSeconds) => setDraft({ ...draft, timeoutSeconds })}
@@ -98,7 +98,7 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
           </div>
         )}
       </div>
-      <Panel title="On the device’s screen" className="lg:sticky lg:top-4">
+      <Panel title="Preview of the device’s screen" className="lg:sticky lg:top-4">
         <MenuPreview titles={draft.entries} defaultKey={draft.defaultKey} timeoutSeconds={draft.timeoutSeconds} />
       </Panel>
     </form>
@@ -112,7 +112,7 @@ interface AddButtonsProps {
 }
 
 function AddButtons({ draft, choices, onAdd }: AddButtonsProps) {
-  if (draft.entries.length >= entriesMax) return <span>16 entries are as many as a menu has</span>
+  if (draft.entries.length >= entriesMax) return <span>A menu holds at most 16 entries.</span>
   const used = new Set(draft.entries.flatMap(({ starts }) => (starts.kind === 'version' ? starts.vdiskId : [])))
   const next = choices.find(({ id }) => !used.has(id)) ?? choices[0]
   return (
@@ -128,11 +128,11 @@ function AddButtons({ draft, choices, onAdd }: AddButtonsProps) {
             )
           }
         >
-          <Icon name="add" size={12} /> Add a vDisk
+          <Icon name="add" size={12} /> Add vDisk
         </Button>
       )}
       <Button onClick={() => onAdd(withEntry(draft, { title: 'Local disk', starts: { kind: 'local_disk' } }))}>
-        <Icon name="add" size={12} /> Add the local disk
+        <Icon name="add" size={12} /> Add local disk
       </Button>
     </>
   )

@@ -47,8 +47,8 @@ function Menu({ menu }: { menu: MenuDetail }) {
         setEdited(saved)
         void queryClient.invalidateQueries(trpc.bootMenu.list.pathFilter())
         showToast({
-          title: `${saved.name} is saved.`,
-          text: 'Devices show it at their next start.',
+          title: `${saved.name} saved.`,
+          text: 'Devices show it at their next boot.',
           tone: 'ready',
         })
       },
@@ -61,13 +61,13 @@ function Menu({ menu }: { menu: MenuDetail }) {
       <PageName name={menu.name} />
       <PageHeader
         title={menu.name}
-        summary={`of farm ${menu.farmName}`}
+        summary={`Farm ${menu.farmName}`}
         actions={mayChange && <RemoveMenu menu={menu} />}
       />
       {menu.revision !== edited.revision && !save.isPending && (
         <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
-          <p>Somebody else has changed this menu: what is in this form cannot be saved over it.</p>
-          <Button onClick={() => setEdited(menu)}>Load the change</Button>
+          <p>Someone else edited this menu. Load the latest version before you save.</p>
+          <Button onClick={() => setEdited(menu)}>Load latest version</Button>
         </div>
       )}
       <MenuEditor
@@ -96,26 +96,26 @@ function RemoveMenu({ menu }: { menu: MenuDetail }) {
     trpc.bootMenu.remove.mutationOptions({
       onSuccess: () => {
         void queryClient.invalidateQueries(trpc.bootMenu.list.pathFilter())
-        showToast({ title: `${menu.name} is removed.` })
+        showToast({ title: `${menu.name} deleted.` })
         router.push('/boot-menus')
       },
       onError: (error) =>
-        showToast({ title: `${menu.name} is not removed.`, text: readableError(error), tone: 'failed' }),
+        showToast({ title: `Could not delete ${menu.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
     <>
       <Button busy={remove.isPending} onClick={() => setAsking(true)}>
-        Remove
+        Delete
       </Button>
       <ConfirmDialog
         open={asking}
         onOpenChange={setAsking}
-        title={`Remove ${menu.name}?`}
-        action="Remove the menu"
+        title={`Delete ${menu.name}?`}
+        action="Delete boot menu"
         onConfirm={() => remove.mutate({ menuId: menu.id })}
       >
-        <p>Its entries are lost. A menu that a collection or a device still shows is not removed.</p>
+        <p>This deletes its entries. You cannot delete a menu that a collection or a device still uses.</p>
       </ConfirmDialog>
     </>
   )

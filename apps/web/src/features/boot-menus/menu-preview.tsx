@@ -12,7 +12,7 @@ export function MenuPreview({ titles, defaultKey, timeoutSeconds }: MenuPreviewP
   return (
     <figure>
       <div className="overflow-hidden rounded-md border border-line-strong bg-[#101216] px-1 py-4 font-mono text-[#d6d9df] text-xs leading-5">
-        <p className="px-3 pb-4 text-center">Bootfarm: choose what to start</p>
+        <p className="px-3 pb-4 text-center">Bootfarm: select a boot entry</p>
         <ol>
           {titles.map(({ key, title }) => (
             <li
@@ -30,7 +30,7 @@ export function MenuPreview({ titles, defaultKey, timeoutSeconds }: MenuPreviewP
         <p className="px-3 pt-4 text-right">{timeoutSeconds || '–'} s</p>
       </div>
       <figcaption className="mt-2 text-ink-soft text-xs">
-        Without a key pressed the marked entry starts when the time is over. A key stops the clock.
+        The selected entry starts when the timeout expires. Pressing a key stops the timer.
       </figcaption>
     </figure>
   )

@@ -27,7 +27,7 @@ const columns: Column<User>[] = [
     ),
   },
   { title: 'Site', wide: true, cell: (user) => user.siteName },
-  { title: 'What', align: 'right', cell: (user) => user.what },
+  { title: 'Type', align: 'right', cell: (user) => user.what },
 ]
 
 export function MenuUsers({ menu }: { menu: MenuDetail }) {
@@ -41,14 +41,19 @@ export function MenuUsers({ menu }: { menu: MenuDetail }) {
   ]
   const hidden = menu.collectionCount + menu.deviceCount - users.length
   return (
-    <Panel title="Shown by" aside={hidden > 0 && `and ${hidden} more`} flush>
+    <Panel title="Used by" aside={hidden > 0 && `and ${hidden} more`} flush>
       {users.length === 0 ? (
         <EmptyState
-          title="Nobody shows it yet."
-          text="Choose it for a collection on its site’s page, or for one device on the device’s page."
+          title="Not used yet."
+          text="Assign this menu to a collection on its site’s page, or to a device on the device’s page."
         />
       ) : (
-        <Table label="Collections and devices that show it" columns={columns} rows={users} rowKey={({ id }) => id} />
+        <Table
+          label="Collections and devices that use this menu"
+          columns={columns}
+          rows={users}
+          rowKey={({ id }) => id}
+        />
       )}
     </Panel>
   )

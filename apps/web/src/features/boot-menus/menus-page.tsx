@@ -28,9 +28,9 @@ const columns: Column<MenuSummary>[] = [
   },
   { title: 'Default', wide: true, cell: (menu) => menu.defaultTitle },
   { title: 'Entries', align: 'right', from: 'sm', cell: (menu) => menu.entryCount },
-  { title: 'Time-out', align: 'right', from: 'sm', cell: (menu) => `${menu.timeoutMs / 1000} s` },
+  { title: 'Timeout', align: 'right', from: 'sm', cell: (menu) => `${menu.timeoutMs / 1000} s` },
   {
-    title: 'Shown by',
+    title: 'Used by',
     align: 'right',
     cell: ({ collectionCount, deviceCount }) => usersText(collectionCount, deviceCount) || <Unknown label="nobody" />,
   },
@@ -52,7 +52,7 @@ export function MenusPage() {
     <Page>
       <PageHeader
         title="Boot menus"
-        summary="What a device’s screen offers before anything is started."
+        summary="Menus shown on a device before it boots."
         actions={
           mayCreate && (
             <Link
@@ -73,7 +73,7 @@ export function MenusPage() {
           empty={
             <EmptyState
               title="No boot menus yet."
-              text="Without one, devices start their collection’s vDisk at once. With one, whoever stands before the machine can choose."
+              text="Without a menu, devices boot their collection’s vDisk at once. With a menu, people choose at the machine what to boot."
             />
           }
         />

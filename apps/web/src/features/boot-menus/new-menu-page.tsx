@@ -37,12 +37,15 @@ export function NewMenuPage() {
   return (
     <Page>
       <PageName name="New boot menu" />
-      <PageHeader title="New boot menu" summary={farm && `of farm ${farm.name}`} />
+      <PageHeader title="New boot menu" summary={farm && `Farm ${farm.name}`} />
       {farms.length > 1 && <FarmChoice farms={farms} value={farm?.id ?? ''} onChange={setFarmId} />}
       {farm && mayCreate ? (
         <NewMenu key={farm.id} farmId={farm.id} />
       ) : (
-        <EmptyState title="No menu can be made here." text="It takes a farm, and the role of an administrator." />
+        <EmptyState
+          title="You cannot create a boot menu here."
+          text="Creating a boot menu requires a farm and the administrator role."
+        />
       )}
     </Page>
   )
@@ -52,7 +55,7 @@ function FarmChoice(props: { farms: Farm[]; value: string; onChange: (farmId: st
   const options = props.farms.map(({ id, name }) => ({ value: id, label: name }))
   return (
     <Panel title="Farm">
-      <SelectField label="Its vDisks are what the menu can start" {...props} options={options} />
+      <SelectField label="The menu offers the vDisks of this farm." {...props} options={options} />
     </Panel>
   )
 }
@@ -74,7 +77,7 @@ function NewMenu({ farmId }: { farmId: string }) {
     <MenuEditor
       farmId={farmId}
       initial={initial}
-      action="Create"
+      action="Create boot menu"
       busy={create.isPending || create.isSuccess}
       failure={create.error && readableError(create.error)}
       readOnly={false}

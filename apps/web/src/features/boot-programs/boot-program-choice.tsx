@@ -46,12 +46,12 @@ export function BootProgramChoice({
         onChange={(set) => onChoose(set === '' ? null : set)}
         disabled={!mayChange}
         hint={
-          query.data && sets.length === 0 && 'No edge of this site reports any: bootfarm-edge boot-files imports them.'
+          query.data &&
+          sets.length === 0 &&
+          'No edge of this site reports boot programs. To import them, run bootfarm-edge boot-files.'
         }
       />
-      {isGone && (
-        <Notice tone="silent">No edge of this site has “{value}”: devices that are given it fail to boot.</Notice>
-      )}
+      {isGone && <Notice tone="silent">No edge of this site has “{value}”. Devices that use it cannot boot.</Notice>}
       {counts && <SetNotices set={counts} />}
     </div>
   )
@@ -62,14 +62,14 @@ function SetNotices({ set }: { set: ProgramSet }) {
     <>
       {set.missingAt.length > 0 && (
         <Notice tone="silent">
-          {set.missingAt.map(({ edgeName }) => edgeName).join(', ')} has not got “{set.name}”: devices that boot there
-          fail.
+          {set.missingAt.map(({ edgeName }) => edgeName).join(', ')} does not have “{set.name}”. Devices cannot boot
+          there.
         </Notice>
       )}
       {set.hasGrub && (
         <Notice tone="live">
-          Debian’s signed GRUB ignores proxyDHCP: the edge has to be the network’s DHCP server, or the DHCP server’s
-          next-server.
+          Debian’s signed GRUB ignores proxyDHCP. Make the edge the network’s DHCP server, or set the DHCP server’s
+          next-server to the edge.
         </Notice>
       )}
     </>

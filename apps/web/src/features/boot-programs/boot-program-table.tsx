@@ -18,14 +18,14 @@ const columns: Column<BootProgram>[] = [
       </>
     ),
   },
-  { title: 'For', from: 'sm', cell: (program) => architectureWords[program.arch] },
+  { title: 'Architecture', from: 'sm', cell: (program) => architectureWords[program.arch] },
   {
     title: 'Signed by',
     from: 'md',
     wide: true,
     cell: (program) =>
       program.signedBy.length === 0 ? (
-        <span className="text-ink-faint">not signed</span>
+        <span className="text-ink-faint">unsigned</span>
       ) : (
         <span className="block max-w-80 truncate" title={program.signedBy.join(', ')}>
           {program.signedBy.join(', ')}
@@ -48,12 +48,12 @@ const columns: Column<BootProgram>[] = [
 export function BootProgramTable({ programs }: { programs: BootProgram[] }) {
   return programs.length === 0 ? (
     <EmptyState
-      title="It reports no boot programs."
-      text="bootfarm-edge boot-files imports them; an older agent reports none."
+      title="No boot programs reported."
+      text="To import boot programs, run bootfarm-edge boot-files. Older agents do not report boot programs."
     />
   ) : (
     <Table
-      label="Boot programs of this edge"
+      label="Boot programs on this edge"
       columns={columns}
       rows={programs}
       rowKey={({ set, file }) => `${set}/${file}`}

@@ -50,10 +50,7 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
           <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
           <WaitTag wait={boot.waitsFor} />
           {boot.menuEntry && (
-            <span
-              title="Taken in the boot menu"
-              className="hidden max-w-40 truncate text-ink-soft text-xs lg:inline-block"
-            >
+            <span title="Boot menu entry" className="hidden max-w-40 truncate text-ink-soft text-xs lg:inline-block">
               {boot.menuEntry}
             </span>
           )}

@@ -20,7 +20,7 @@ const clientArchitectures: Record<number, string> = {
 }
 
 const streamProtection: Record<NonNullable<BootDetail['facts']['cipher']>, string> = {
-  clear: 'in clear text, as its edge was told',
+  clear: 'unencrypted, as configured on the edge',
   aegis_128l: 'encrypted (AEGIS-128L)',
   chacha20_poly1305: 'encrypted (ChaCha20-Poly1305)',
 }
@@ -34,9 +34,9 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
       value: boot.deviceId ? link(`/devices/${boot.deviceId}`, boot.deviceName) : 'not registered',
     },
     { label: 'MAC address', value: <Mono>{boot.mac}</Mono> },
-    { label: 'Address', value: facts.ip && <Mono>{facts.ip}</Mono> },
+    { label: 'IP address', value: facts.ip && <Mono>{facts.ip}</Mono> },
     { label: 'Edge', value: link(`/edges/${boot.edgeId}`, boot.edgeName) },
-    ...(boot.handOver ? [{ label: 'Went on at', value: <WentOn handOver={boot.handOver} /> }] : []),
+    ...(boot.handOver ? [{ label: 'Failed over to', value: <WentOn handOver={boot.handOver} /> }] : []),
     { label: 'Site', value: link(`/sites/${boot.siteId}`, boot.siteName) },
     { label: 'vDisk', value: vdisk && link(`/vdisks/${vdisk.id}`, versionName(vdisk)) },
     ...(boot.menuEntry ? [{ label: 'Menu entry', value: boot.menuEntry }] : []),
@@ -46,13 +46,13 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Firmware', value: architecture(facts.clientArch) },
     { label: 'Vendor class', value: facts.vendorClass && <Mono>{facts.vendorClass}</Mono> },
     { label: 'User class', value: facts.userClass && <Mono>{facts.userClass}</Mono> },
-    { label: 'Machine id', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
+    { label: 'Machine ID', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
     { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
     { label: 'Stream', value: facts.cipher && streamProtection[facts.cipher] },
     ...(boot.readAhead ? [{ label: 'Read ahead', value: readAheadWords(boot.readAhead) }] : []),
     { label: 'Reconnects', value: facts.reconnects },
-    ...(takenPowerOrder ? [{ label: 'Order taken', value: <TakenOrder taken={takenPowerOrder} /> }] : []),
-    { label: 'Boot id', value: <Mono>{boot.id}</Mono> },
+    ...(takenPowerOrder ? [{ label: 'Power order', value: <TakenOrder taken={takenPowerOrder} /> }] : []),
+    { label: 'Boot ID', value: <Mono>{boot.id}</Mono> },
   ]
   return <Facts facts={rows} />
 }
@@ -61,8 +61,8 @@ function WentOn({ handOver }: { handOver: NonNullable<BootDetail['handOver']> })
   const { edgeId, edgeName, fromEdgeName, at, count } = handOver
   return (
     <>
-      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, when {fromEdgeName ?? 'its edge'} did not answer
-      {count > 1 && ` (${count} changes of edge in all)`}
+      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, because {fromEdgeName ?? 'its edge'} did not answer{' '}
+      {count > 1 && ` (${count} fail-overs in total)`}
     </>
   )
 }

@@ -61,23 +61,23 @@ function Boot({ boot }: { boot: BootDetail }) {
       <OffersPanel boot={boot} />
       <BootWaterfall key={boot.id} boot={boot} />
       {boot.readTimes && (
-        <Panel title="Where the time of the reads went" flush>
+        <Panel title="Disk read latency" flush>
           <ReadTimesTable readTimes={boot.readTimes} running={boot.outcome === null} />
         </Panel>
       )}
       {!boot.detailGone && (
-        <Panel title="Phases in numbers" flush>
+        <Panel title="Phase details" flush>
           <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />
         </Panel>
       )}
       {boot.guest && boot.guest.steps.length > 0 && (
-        <Panel title="The device’s own steps in numbers" flush>
+        <Panel title="OS boot steps" flush>
           <StepTable steps={boot.guest.steps} />
         </Panel>
       )}
       <CapturePanel boot={boot} />
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Panel title="Facts" className="lg:row-span-2">
+        <Panel title="Details" className="lg:row-span-2">
           <BootFacts boot={boot} />
         </Panel>
         {boot.writeCache && (
@@ -86,14 +86,14 @@ function Boot({ boot }: { boot: BootDetail }) {
               cache={boot.writeCache}
               note={
                 boot.isLastBoot
-                  ? `Writes go to ${writeCachePlace(boot.writeCache)}.`
-                  : 'As it was at the end. The device has started again since.'
+                  ? `Write cache: ${writeCachePlace(boot.writeCache)}.`
+                  : 'State at the end of this boot. The device has booted again since.'
               }
             />
           </Panel>
         )}
         {readSizes.length > 0 && (
-          <Panel title="Reads by size" aside="size at most, reads as they came over the network">
+          <Panel title="Reads by size" aside="upper limit of each size, as sent over the network">
             <ReadSizeHistogram rows={readSizes} />
           </Panel>
         )}
@@ -126,7 +126,7 @@ function Summary({ boot }: { boot: BootDetail }) {
 
 function BootSkeleton() {
   return (
-    <LoadingState label="Loading the boot">
+    <LoadingState label="Loading boot">
       <Page>
         <Skeleton className="h-7 w-64" />
         <Skeleton className="h-72 w-full rounded-lg" />

@@ -13,22 +13,22 @@ interface Verdict {
 /** Why the boot did not end well, and what to do; null for one that goes on or is ready. */
 function verdictOf(boot: BootDetail): Verdict | null {
   if (boot.outcome === 'failed' && boot.cause) return { tone: 'failed', ...boot.cause }
-  const phase = boot.failedPhase ? ` in phase ${bootPhaseText(boot.failedPhase).title}` : ''
+  const phase = boot.failedPhase ? ` during ${bootPhaseText(boot.failedPhase).title}` : ''
   if (boot.outcome === 'silent') {
     return {
       tone: 'silent',
-      sentence: `The edge heard nothing more from the device${phase}.`,
+      sentence: `The edge received nothing more from the device${phase}.`,
       remedy: boot.lastPackets
-        ? 'The last packets below say who was silent. See what the device’s screen shows, and whether it lost power or network.'
-        : 'See what the device’s screen shows, and whether it lost power or network.',
+        ? 'The last packets below show which side stopped answering. Check the device’s screen, power and network.'
+        : 'Check the device’s screen, power and network.',
       deviceText: null,
     }
   }
   if (boot.outcome === 'superseded') {
     return {
       tone: 'plain',
-      sentence: 'The device started again before this boot was over.',
-      remedy: 'Its next boot shows how it went on.',
+      sentence: 'The device restarted before this boot finished.',
+      remedy: 'See its next boot.',
       deviceText: null,
     }
   }
@@ -36,9 +36,9 @@ function verdictOf(boot: BootDetail): Verdict | null {
     return {
       tone: 'plain',
       sentence: boot.menuEntry
-        ? `The boot menu sent the device to its own disk: “${boot.menuEntry}” was taken.`
-        : 'The boot menu sent the device to its own disk.',
-      remedy: 'What happens from there on no edge sees.',
+        ? `The boot menu entry “${boot.menuEntry}” started the device’s local disk.`
+        : 'The boot menu started the device’s local disk.',
+      remedy: 'Edges do not see a boot from the local disk.',
       deviceText: null,
     }
   }
@@ -56,7 +56,7 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
   if (verdict === null) return null
   const { tone, sentence, remedy, deviceText } = verdict
   return (
-    <section aria-label="Why" className={classNames('flex gap-3 rounded-lg px-4 py-3', looks[tone])}>
+    <section aria-label="Cause" className={classNames('flex gap-3 rounded-lg px-4 py-3', looks[tone])}>
       <span className="pt-0.5">
         <Icon name="alert" />
       </span>
@@ -68,7 +68,7 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
         <p className="mt-0.5 text-ink-soft">{remedy}</p>
         {deviceText && (
           <p className="mt-1.5 break-words text-ink-soft">
-            In detail: <span className="font-mono text-xs">{deviceText}</span>
+            Details: <span className="font-mono text-xs">{deviceText}</span>
           </p>
         )}
       </div>

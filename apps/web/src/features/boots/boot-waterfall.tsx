@@ -21,7 +21,7 @@ export function BootWaterfall({ boot }: { boot: BootDetail }) {
   const [marked, setMarked] = useState<Span | null>(null)
   return (
     <div className={classNames('grid grid-cols-1 items-start gap-5', lines && 'xl:grid-cols-[minmax(0,1fr)_380px]')}>
-      <Panel title="Where the time went" aside={<Legend boot={boot} />}>
+      <Panel title="Timeline" aside={<Legend boot={boot} />}>
         <LiveWaterfall boot={boot} onMark={lines ? setMarked : undefined} />
         <NotKnown boot={boot} />
       </Panel>
@@ -60,8 +60,8 @@ function Legend({ boot }: { boot: BootDetail }) {
   return (
     <>
       {boot.guest && boot.guest.steps.length > 0 && (
-        <span title="Thin bars are the device’s own word, placed by when its kernel started.">
-          thin: reported by the device
+        <span title="Thin bars are reported by the OS and placed relative to the start of its kernel.">
+          Reported by the OS
         </span>
       )}
       <span className="flex items-center gap-2">
@@ -71,8 +71,8 @@ function Legend({ boot }: { boot: BootDetail }) {
           style={{
             background: 'repeating-linear-gradient(135deg, var(--phase-breather) 0 1.5px, transparent 1.5px 5px)',
           }}
-        />
-        nothing on the wire
+        />{' '}
+        No network traffic
       </span>
     </>
   )
@@ -86,10 +86,10 @@ function NotKnown({ boot }: { boot: BootDetail }) {
   const unknown = unknownSteps(boot.guest, running)
   return (
     <div className="mt-3 flex flex-wrap gap-x-6 gap-y-1 border-line border-t pt-3 text-ink-faint text-xs">
-      {notPartOfThisBoot.length > 0 && <p>Not part of this boot: {titles(notPartOfThisBoot)}</p>}
+      {notPartOfThisBoot.length > 0 && <p>Not measured: {titles(notPartOfThisBoot)}</p>}
       {notReached.length > 0 && (
         <p>
-          {running ? 'Still to come' : 'Not reached'}: {titles(notReached)}
+          {running ? 'Not reached yet' : 'Not reached'}: {titles(notReached)}
         </p>
       )}
       {unknown && <p>{unknown}</p>}

@@ -14,9 +14,9 @@ const outcomeOptions = [
   { value: 'booting', label: 'Booting' },
   { value: 'ready', label: 'Ready' },
   { value: 'failed', label: 'Failed' },
-  { value: 'silent', label: 'Silent' },
-  { value: 'superseded', label: 'Superseded' },
-  { value: 'local_disk', label: 'Local disk' },
+  { value: 'silent', label: 'Timed out' },
+  { value: 'superseded', label: 'Restarted' },
+  { value: 'local_disk', label: 'Booted from local disk' },
 ]
 /** As many as the API gives at once; beyond them a device's own page has its boots. */
 const devicesMax = 100
@@ -26,7 +26,7 @@ export function BootsPage() {
   const input = useMemo(() => bootListInput(filters, new Date()), [filters])
   return (
     <Page>
-      <PageHeader title="Boots" summary="Newest first. A boot begins with its first packet." />
+      <PageHeader title="Boots" summary="Every boot of every device." />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SelectFilter label="Outcome" options={outcomeOptions} {...bind('outcome')} />
         <DeviceFilter {...bind('device')} />
@@ -44,17 +44,17 @@ function DeviceFilter({ value, onChange }: { value: string | undefined; onChange
   const trpc = useTRPC()
   const { data } = useQuery(trpc.device.list.queryOptions({ limit: devicesMax }))
   const options = (data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))
-  if (value && !options.some((option) => option.value === value)) options.push({ value, label: 'Device of this link' })
+  if (value && !options.some((option) => option.value === value)) options.push({ value, label: 'Selected device' })
   return <SelectFilter label="Device" value={value} options={options} onChange={onChange} />
 }
 
 function NoBoots({ filtered }: { filtered: boolean }) {
   return filtered ? (
-    <EmptyState title="No boot fits these filters." text="Clear a filter, or choose a longer period." />
+    <EmptyState title="No boots match these filters." text="Clear a filter or choose a longer period." />
   ) : (
     <EmptyState
       title="No boots yet."
-      text="As soon as a device at one of your sites asks an edge for a boot program, its boot appears here."
+      text="A boot appears here when a device at one of your sites requests a boot program from an edge."
     />
   )
 }

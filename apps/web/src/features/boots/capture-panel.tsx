@@ -24,8 +24,8 @@ const directions: Record<Packet['direction'], { arrow: string; word: string }> =
 
 const columns: Column<Row>[] = [
   {
-    title: 'At',
-    meaning: 'Since the first packet of the file',
+    title: 'Offset',
+    meaning: 'Since the first packet in the file',
     align: 'right',
     cell: ({ atUs }) => secondsOf(atUs),
   },
@@ -55,7 +55,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
   if (!capture) return null
   return (
     <Panel
-      title="Packets of this boot"
+      title="Packet capture"
       aside={
         <>
           <span>
@@ -64,7 +64,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
           {mayRead && (
             <>
               <Button className="h-7!" aria-expanded={open} onClick={() => setOpen(!open)}>
-                {open ? 'Hide' : 'Show'}
+                {open ? 'Hide packets' : 'Show packets'}
               </Button>
               <a
                 href={`/api/boots/${boot.id}/capture.pcap`}
@@ -83,8 +83,8 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
         <Packets bootId={boot.id} packetCount={capture.packetCount} />
       ) : (
         <p className="px-4 py-3 text-ink-soft text-sm">
-          What device and edge said to each other before the device’s disk was streamed
-          {mayRead ? '.' : '. Operators can read and download it.'}
+          Packets between the device and the edge before OS disk streaming{' '}
+          {mayRead ? '.' : '. Operators can view and download them.'}
         </p>
       )}
     </Panel>
@@ -95,22 +95,22 @@ function Packets({ bootId, packetCount }: { bootId: string; packetCount: number 
   const query = useQuery(useTRPC().boot.capture.queryOptions({ bootId }))
   if (query.isPending) {
     return (
-      <LoadingState label="Loading the packets">
+      <LoadingState label="Loading packets">
         <Skeleton className="m-4 h-40" />
       </LoadingState>
     )
   }
   if (!query.data) {
-    const text = query.error ? readableError(query.error) : 'They are kept no longer.'
-    return <ErrorState title="The packets could not be loaded." text={text} onRetry={() => query.refetch()} />
+    const text = query.error ? readableError(query.error) : 'The packet capture is no longer stored.'
+    return <ErrorState title="Could not load the packet capture." text={text} onRetry={() => query.refetch()} />
   }
   const rows = query.data.packets.map((packet, index) => ({ ...packet, key: String(index) }))
   return (
     <div className="max-h-[32rem] overflow-y-auto">
-      <Table label="Packets of this boot" columns={columns} rows={rows} rowKey={({ key }) => key} />
+      <Table label="Captured packets" columns={columns} rows={rows} rowKey={({ key }) => key} />
       {rows.length < packetCount && (
         <p className="border-line border-t px-4 py-2 text-ink-soft text-xs">
-          The first {formatCount(rows.length)}; the file has them all.
+          First {formatCount(rows.length)} packets. Download the file to see all.
         </p>
       )}
     </div>

@@ -45,7 +45,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
     >
       <section
         ref={list}
-        aria-label="Lines of the serial console"
+        aria-label="Serial console output"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
         tabIndex={0}
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
@@ -53,7 +53,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
         }}
         className="relative max-h-[28rem] overflow-auto xl:max-h-[calc(100dvh-9rem)] rounded-b-lg bg-sunken py-2 font-mono text-2xs -outline-offset-2"
       >
-        {lines.length === 0 && <p className="px-4 py-1 text-ink-faint">Nothing written yet.</p>}
+        {lines.length === 0 && <p className="px-4 py-1 text-ink-faint">No output yet.</p>}
         <ol>
           {lines.map(({ atMs, text }, index) => (
             <li
@@ -67,7 +67,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
             </li>
           ))}
         </ol>
-        {cut && <p className="px-4 pt-2 text-ink-faint">The first {countOf(lines.length, 'line')}; there are more.</p>}
+        {cut && <p className="px-4 pt-2 text-ink-faint">First {countOf(lines.length, 'line')} only.</p>}
       </section>
     </Panel>
   )

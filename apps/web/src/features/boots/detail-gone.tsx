@@ -3,15 +3,15 @@ import { Icon } from '../../components/icon'
 /** What is no longer there of a boot whose detail is past its retention. */
 export function DetailGone({ keptDays }: { keptDays: number }) {
   return (
-    <section aria-label="Detail past its retention" className="flex gap-3 rounded-lg bg-hover px-4 py-3 text-ink-soft">
+    <section aria-label="Boot details expired" className="flex gap-3 rounded-lg bg-hover px-4 py-3 text-ink-soft">
       <span className="pt-0.5">
         <Icon name="alert" />
       </span>
       <div className="min-w-0 text-sm">
-        <p className="font-medium">The detail of this boot is past its retention.</p>
+        <p className="font-medium">The details of this boot have expired.</p>
         <p className="mt-0.5">
-          Details are kept for {keptDays} days. How the boot ended and when its phases began and ended is still here;
-          their numbers, the device’s own steps, offers, packets and facts are gone.
+          Boot details are kept for {keptDays} days. The outcome and the times of the phases remain. Phase details, OS
+          boot steps, DHCP offers, packets and device details are deleted.
         </p>
       </div>
     </section>

@@ -14,9 +14,9 @@ const guest = (...groups: Parameters<typeof step>[0][]) => ({
 })
 
 test('what nobody reported is one sentence', () => {
-  expect(unknownSteps(null, false)).toMatch(/^No report from the device/)
-  expect(unknownSteps(null, true)).toBe('The device has not reported its own steps yet.')
-  expect(unknownSteps(guest(), false)).toMatch(/^No report from the device/)
+  expect(unknownSteps(null, false)).toMatch(/^The device did not report how long/)
+  expect(unknownSteps(null, true)).toBe('The device has not reported its OS boot steps yet.')
+  expect(unknownSteps(guest(), false)).toMatch(/^The device did not report how long/)
   expect(unknownSteps(guest('kernel', 'initramfs', 'system', 'unit'), false)).toBe(
     'Not reported by the device: firmware.',
   )

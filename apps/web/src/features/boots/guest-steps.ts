@@ -1,3 +1,4 @@
+import { inSentence } from '../../lib/in-sentence.ts'
 import type { BootDetail } from './boot-types'
 
 export type GuestStep = NonNullable<BootDetail['guest']>['steps'][number]
@@ -10,7 +11,7 @@ export const guestStepTitles: Record<GuestStepGroup, string> = {
   firmware: 'Firmware',
   kernel: 'Kernel',
   initramfs: 'Initramfs',
-  system: 'System',
+  system: 'OS',
   unit: 'Slowest units',
 }
 
@@ -22,10 +23,10 @@ export function guestStepColour(group: GuestStepGroup): string {
 export function unknownSteps(guest: BootDetail['guest'], running: boolean): string | null {
   if (guest === null || guest.steps.length === 0)
     return running
-      ? 'The device has not reported its own steps yet.'
-      : 'No report from the device: how long its firmware, its kernel and its services took is not known.'
+      ? 'The device has not reported its OS boot steps yet.'
+      : 'The device did not report how long its firmware, kernel and services took.'
   const reported = new Set(guest.steps.map(({ group }) => group))
   const missing = guestStepGroups.filter((group) => !reported.has(group))
   if (missing.length === 0) return null
-  return `Not reported by the device${running ? ' yet' : ''}: ${missing.map((group) => guestStepTitles[group].toLowerCase()).join(', ')}.`
+  return `Not reported by the device${running ? ' yet' : ''}: ${missing.map((group) => inSentence(guestStepTitles[group])).join(', ')}.`
 }

@@ -14,11 +14,11 @@ export function LastPackets({ packets }: { packets: BootDetail['lastPackets'] })
         facts={[
           {
             label: 'From the device',
-            value: packets.fromDevice ? <Packet packet={packets.fromDevice} /> : 'none was heard',
+            value: packets.fromDevice ? <Packet packet={packets.fromDevice} /> : 'none received',
           },
           {
             label: 'From the edge',
-            value: packets.fromEdge ? <Packet packet={packets.fromEdge} /> : 'none was sent',
+            value: packets.fromEdge ? <Packet packet={packets.fromEdge} /> : 'none sent',
           },
         ]}
       />
@@ -31,7 +31,7 @@ function Packet({ packet: { what, atUs, at } }: { packet: NamedPacket }) {
     <>
       <span className="font-mono text-xs">{what}</span>
       <span className="block text-ink-soft text-xs">
-        {formatOffset(atUs)} after the boot’s begin, <Age at={at} />
+        at +{formatOffset(atUs)}, <Age at={at} />
       </span>
     </>
   )

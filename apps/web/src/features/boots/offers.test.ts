@@ -25,19 +25,19 @@ describe('what the offers mean', () => {
 
   test('is who won, and with what', () => {
     expect(offersSentence({ offers: [own, address, rival], failedCause: 'other_offer_won' })).toBe(
-      '10.0.0.3 offered the boot program other.efi as well, and the device took that offer.',
+      '10.0.0.3 also offered the boot program other.efi, and the device accepted that offer.',
     )
   })
 
   test('is who could have, also several', () => {
     const offers = [rival, { ...rival, server: '10.0.0.4' }, rival]
     expect(offersSentence({ offers, failedCause: 'tftp_timeout' })).toBe(
-      '10.0.0.3 and 10.0.0.4 offered something to boot as well: a device may take that offer instead of this edge’s.',
+      '10.0.0.3 and 10.0.0.4 also offered a boot program. A device may accept that offer instead of this edge’s.',
     )
   })
 
   test('counts a plain DHCP server that names a boot file', () => {
     const offers = [{ ...address, file: 'pxelinux.0' }]
-    expect(offersSentence({ offers, failedCause: null })).toContain('10.0.0.2 offered the boot program pxelinux.0')
+    expect(offersSentence({ offers, failedCause: null })).toContain('10.0.0.2 also offered the boot program pxelinux.0')
   })
 })

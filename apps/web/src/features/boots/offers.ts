@@ -3,9 +3,9 @@ import type { BootDetail } from './boot-types'
 type Offer = BootDetail['offers'][number]
 
 export const offerKinds: Record<Offer['kind'], { word: string; meaning: string }> = {
-  address: { word: 'address', meaning: 'It gives an address and says nothing of what to boot.' },
-  proxy: { word: 'boot', meaning: 'It says what to boot and gives no address (proxyDHCP).' },
-  both: { word: 'address and boot', meaning: 'It gives an address and says what to boot.' },
+  address: { word: 'address', meaning: 'Offers an IP address and no boot program.' },
+  proxy: { word: 'boot', meaning: 'Offers a boot program and no IP address (proxyDHCP).' },
+  both: { word: 'address and boot', meaning: 'Offers an IP address and a boot program.' },
 }
 
 /**
@@ -18,8 +18,8 @@ export function offersSentence({ offers, failedCause }: Pick<BootDetail, 'offers
   if (!first) return null
   const servers = [...new Set(rivals.map(({ server }) => server))]
   const who = servers.length === 1 ? `${first.server}` : `${servers.slice(0, -1).join(', ')} and ${servers.at(-1)}`
-  const what = first.file && servers.length === 1 ? ` the boot program ${first.file}` : ' something to boot'
+  const what = first.file && servers.length === 1 ? ` the boot program ${first.file}` : ' a boot program'
   return failedCause === 'other_offer_won'
-    ? `${who} offered${what} as well, and the device took that offer.`
-    : `${who} offered${what} as well: a device may take that offer instead of this edge’s.`
+    ? `${who} also offered${what}, and the device accepted that offer.`
+    : `${who} also offered${what}. A device may accept that offer instead of this edge’s.`
 }

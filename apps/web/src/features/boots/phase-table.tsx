@@ -6,9 +6,9 @@ import type { BootPhaseView } from './boot-types'
 import { phaseColour } from './phase-colour'
 
 const sources = {
-  observed: 'The edge saw it on the wire.',
-  reported: 'The device said so.',
-  inferred: 'Concluded from what came before and after.',
+  observed: 'Observed on the network by the edge.',
+  reported: 'Reported by the device.',
+  inferred: 'Inferred from the phases before and after.',
 } as const
 
 /** Nothing counted is a dash, so that what happened stands out. */
@@ -19,51 +19,51 @@ function counted(value: number, format: (value: number) => string = formatCount)
 function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
   const length = ({ durationUs }: BootPhaseView) => {
     if (durationUs !== null) return formatDuration(durationUs)
-    return running ? <span className="text-live">going on</span> : <Unknown label="its end was not seen" />
+    return running ? <span className="text-live">in progress</span> : <Unknown label="end not observed" />
   }
   const share = ({ durationUs }: BootPhaseView) =>
     durationUs === null ? <Unknown /> : `${Math.round((durationUs / totalUs) * 100)} %`
   return [
     { title: 'Phase', cell: (phase) => <PhaseName phase={phase} /> },
-    { title: 'Begins', align: 'right', cell: (phase) => formatDuration(phase.startUs) },
+    { title: 'Start', align: 'right', cell: (phase) => formatDuration(phase.startUs) },
     {
       title: 'Duration',
       align: 'right',
-      cell: (phase) => (phase.name === 'ready' ? <Unknown label="an instant" /> : length(phase)),
+      cell: (phase) => (phase.name === 'ready' ? <Unknown label="instant" /> : length(phase)),
     },
     {
       title: 'Share',
       align: 'right',
-      cell: (phase) => (phase.name === 'ready' ? <Unknown label="an instant" /> : share(phase)),
+      cell: (phase) => (phase.name === 'ready' ? <Unknown label="instant" /> : share(phase)),
     },
     { title: 'Received', align: 'right', cell: (phase) => counted(phase.bytesIn, formatBytes) },
     { title: 'Sent', align: 'right', cell: (phase) => counted(phase.bytesOut, formatBytes) },
     {
-      title: 'Pkts in',
-      meaning: 'Packets that the edge received',
+      title: 'Packets in',
+      meaning: 'Packets received by the edge',
       align: 'right',
       cell: (phase) => counted(phase.packetsIn),
     },
     {
-      title: 'Pkts out',
-      meaning: 'Packets that the edge sent',
+      title: 'Packets out',
+      meaning: 'Packets sent by the edge',
       align: 'right',
       cell: (phase) => counted(phase.packetsOut),
     },
     {
       title: 'Reads',
-      meaning: 'As they came over the network: a large read of the system goes in parts, and each part counts',
+      meaning: 'Reads sent over the network. A large read is split into several, and each one counts.',
       align: 'right',
       cell: (phase) => counted(phase.reads),
     },
     { title: 'Retries', align: 'right', cell: (phase) => counted(phase.retries) },
     {
-      title: 'Missing',
-      meaning: 'Fragments that did not arrive and were asked for again',
+      title: 'Lost packets',
+      meaning: 'Fragments that did not arrive and were requested again',
       align: 'right',
       cell: (phase) => counted(phase.missingFragments),
     },
-    { title: 'Silences', align: 'right', cell: (phase) => <Silences gaps={phase.gaps} /> },
+    { title: 'Idle gaps', align: 'right', cell: (phase) => <Silences gaps={phase.gaps} /> },
     {
       title: 'Source',
       cell: (phase) => (
@@ -109,7 +109,7 @@ function Silences({ gaps }: { gaps: BootPhaseView['gaps'] }) {
   if (gaps.length === 0) return <Unknown label="0" />
   const longest = Math.max(...gaps.map(({ durationUs }) => durationUs))
   return (
-    <span title={gaps.map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`).join('\n')}>
+    <span title={gaps.map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)}`).join('\n')}>
       {gaps.length > 1 && `${gaps.length}, longest `}
       {formatDuration(longest)}
     </span>

@@ -5,12 +5,10 @@ import type { BootDetail } from './boot-types'
 export function readAheadWords(readAhead: BootDetail['readAhead']): string | null {
   if (readAhead === null) return null
   const { hadProfile, askedBytes, usedBytes, waitedReads } = readAhead
-  const waited = `${countOf(waitedReads, 'read')} waited for`
+  const waited = `${countOf(waitedReads, 'on-demand read')}`
   if (askedBytes === 0)
-    return hadProfile
-      ? `nothing, though there was a boot profile; ${waited}`
-      : `nothing: there was no boot profile yet; ${waited}`
+    return hadProfile ? `unused (profile available); ${waited}` : `unused (no boot profile yet); ${waited}`
   // Rounded down: 100 % is all of it.
   const percent = Math.floor((usedBytes * 100) / askedBytes)
-  return `${formatBytes(askedBytes)} asked, ${formatBytes(usedBytes)} used (${percent}\u00a0%), ${waited}`
+  return `${formatBytes(askedBytes)} read, ${formatBytes(usedBytes)} used (${percent}\u00a0%), ${waited}`
 }

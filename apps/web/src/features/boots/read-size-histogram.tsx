@@ -20,7 +20,7 @@ export function ReadSizeHistogram({ rows }: { rows: { upToBytes: number; count: 
       <caption className="sr-only">Reads by size</caption>
       <thead className="sr-only">
         <tr>
-          <th scope="col">Size of the read, at most</th>
+          <th scope="col">Read size (upper limit)</th>
           <th scope="col">Reads</th>
         </tr>
       </thead>

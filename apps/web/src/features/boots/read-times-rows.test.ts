@@ -16,9 +16,9 @@ test('each part has its share of all, one that was not measured has none, and ne
   expect(rows.map(({ title, share }) => [title, share])).toEqual([
     ['Storage', 0.1],
     ['Send', 0.3],
-    ['Wire', null],
-    ['Turnaround', 0.6],
-    ['System waited', null],
+    ['Network', null],
+    ['Client think time', 0.6],
+    ['Blocked on disk', null],
   ])
 })
 
@@ -68,7 +68,7 @@ test('each phase has its group, one without reads has no rows, and the whole boo
   })
   expect(groups.map(({ title, reads, rows }) => [title, reads, rows.length])).toEqual([
     ['Initramfs', 2, 5],
-    ['System', 0, 0],
+    ['OS', 0, 0],
     ['Whole boot', 2, 5],
   ])
   expect(readTimesGroups({ ...read, phases: [] }).map(({ title }) => title)).toEqual(['Whole boot'])

@@ -14,21 +14,21 @@ export interface ReadTimesRow {
 }
 
 const parts = [
-  ['storage', 'Storage', 'At the edge, from the read until its bytes were in hand', '--phase-nbp'],
-  ['send', 'Send', 'At the edge, until its kernel had the last packet', '--phase-loader'],
-  ['wire', 'Wire', 'On the way between device and edge, losses included', '--phase-stage2'],
-  ['turnaround', 'Turnaround', 'In the machine, from an answer to its next read', '--phase-breather'],
+  ['storage', 'Storage', 'On the edge, from the read request until its data is available', '--phase-nbp'],
+  ['send', 'Send', 'On the edge, until its kernel has sent the last packet', '--phase-loader'],
+  ['wire', 'Network', 'Between device and edge, including retransmissions', '--phase-stage2'],
+  ['turnaround', 'Client think time', 'On the device, from an answer to its next read', '--phase-breather'],
 ] as const
 
 const wait = {
-  title: 'System waited',
-  meaning: 'From what the device’s system asked for until it had it, read ahead or not',
+  title: 'Blocked on disk',
+  meaning: 'From the operating system’s read until its data arrives, with or without read-ahead',
 } as const
 
-const wholeBoot = { title: 'Whole boot', meaning: 'Until the boot was over' }
+const wholeBoot = { title: 'Whole boot', meaning: 'Until the boot finished' }
 const phases = {
-  initramfs: { title: 'Initramfs', meaning: 'Stage 2 until the initramfs handed over to the system' },
-  system: { title: 'System', meaning: 'Stage 2 from there until the boot was over' },
+  initramfs: { title: 'Initramfs', meaning: 'OS disk streaming until the initramfs started the operating system' },
+  system: { title: 'OS', meaning: 'OS disk streaming from then until the boot finished' },
 } as const
 
 export interface ReadTimesGroup {

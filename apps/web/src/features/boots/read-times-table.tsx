@@ -8,12 +8,12 @@ const columns: Column<ReadTimesRow>[] = [
   { title: 'Median', align: 'right', cell: ({ times }) => duration(times?.medianUs) },
   {
     title: 'p95',
-    meaning: '95 % took no longer',
+    meaning: '95 % of the reads took no longer',
     align: 'right',
     cell: ({ times }) => duration(times?.p95Us),
   },
   { title: 'Longest', align: 'right', cell: ({ times }) => duration(times?.maxUs) },
-  { title: 'Together', align: 'right', cell: ({ times }) => duration(times?.sumUs) },
+  { title: 'Total', align: 'right', cell: ({ times }) => duration(times?.sumUs) },
   { title: 'Share', cell: (row) => row.isPart && <Share share={row.share} colour={row.colour} /> },
 ]
 
@@ -22,7 +22,7 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
   return (
     <>
       <GroupedTable
-        label="Where the time of the reads went"
+        label="Disk read latency"
         columns={columns}
         groups={readTimesGroups(readTimes).map((group) => ({
           ...group,
@@ -31,13 +31,13 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
         rowKey={({ title }) => title}
       />
       <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
-        Reads are counted as they go over the network: a large read of the system goes in parts, and each part counts.
-        They overlap, so that together they may be longer than the boot. Median and p95 are estimates.
+        Reads are counted as sent over the network. A large read of the operating system is split into several, and each
+        one counts. Reads overlap, so the total can exceed the duration of the boot. The median and p95 are estimates.
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
         {readTimes.phases.length === 0 &&
           (running
-            ? ' The device has not said yet that its system starts.'
-            : ' Only the whole boot is known: the device did not say when its system started.')}
+            ? 'The device has not reported yet that its operating system started.'
+            : 'Only the whole boot is known. The device did not report when its operating system started.')}
       </p>
     </>
   )
@@ -48,7 +48,7 @@ function GroupHeading({ group: { title, meaning, reads, bytes, rows } }: { group
     <span className="flex flex-wrap items-baseline gap-x-3">
       <span title={meaning}>{title}</span>{' '}
       <span className="font-normal text-ink-faint">
-        {rows.length === 0 ? 'Nothing was read in this phase.' : countOf(reads, 'read')}
+        {rows.length === 0 ? 'No reads in this phase.' : countOf(reads, 'read')}
         {rows.length > 0 && bytes !== null && `, ${formatBytes(bytes)}`}
       </span>
     </span>

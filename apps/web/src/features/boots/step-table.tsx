@@ -16,7 +16,7 @@ const columns: Column<Row>[] = [
   },
   { title: 'Part', cell: (step) => guestStepTitles[step.group] },
   {
-    title: 'Begins',
+    title: 'Start',
     meaning: 'Since the boot’s first packet',
     align: 'right',
     cell: (step) => formatOffset(step.startUs),
@@ -26,7 +26,7 @@ const columns: Column<Row>[] = [
     title: 'Source',
     wide: true,
     cell: () => (
-      <span title="The device said so; the edge placed it by when the kernel started." className="text-ink-soft">
+      <span title="Reported by the device and placed relative to the start of its kernel." className="text-ink-soft">
         reported
       </span>
     ),
@@ -37,5 +37,5 @@ const columns: Column<Row>[] = [
 export function StepTable({ steps }: { steps: GuestStep[] }) {
   // By place: a device may report two steps of one name and begin.
   const rows = steps.map((step, index) => ({ ...step, key: String(index) }))
-  return <Table label="Steps of the device" columns={columns} rows={rows} rowKey={({ key }) => key} />
+  return <Table label="OS boot steps" columns={columns} rows={rows} rowKey={({ key }) => key} />
 }

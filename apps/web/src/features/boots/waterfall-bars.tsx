@@ -21,7 +21,7 @@ export function Bar({ bar, hatchId, widthPx }: { bar: WaterfallBar; hatchId: str
       )}
       {bar.gaps.map((gap) => (
         <g key={gap.atUs}>
-          <title>{`Silence of ${formatDuration(gap.durationUs)}`}</title>
+          <title>{`Idle gap of ${formatDuration(gap.durationUs)}`}</title>
           <rect x={gap.x} y={y} width={gap.width} height={barHeight} fill={`url(#${hatchId})`} />
         </g>
       ))}

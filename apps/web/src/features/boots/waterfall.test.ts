@@ -20,16 +20,16 @@ const draw = (running: boolean, elapsedUs: number) =>
 
 test('the picture says in words what it shows', () => {
   expect(draw(true, 4_000_000)).toContain(
-    'aria-label="Waterfall of 4.00 s so far: DHCP 21.0 ms; Breather 979 ms; Stage 2 3.00 s, going on"',
+    'aria-label="Waterfall of 4.00 s so far: DHCP 21.0 ms; Kernel start 979 ms; OS disk streaming 3.00 s, in progress"',
   )
   expect(draw(false, 4_000_000)).toContain('aria-label="Waterfall of 4.00 s: DHCP')
 })
 
 test('each phase has its name, its length and its bar; a silence is drawn with its length', () => {
   const picture = draw(true, 4_000_000)
-  for (const text of ['>DHCP<', '>Breather<', '>Stage 2<', '>21.0 ms<', '>979 ms<', '>3.00 s<'])
+  for (const text of ['>DHCP<', '>Kernel start<', '>OS disk streaming<', '>21.0 ms<', '>979 ms<', '>3.00 s<'])
     expect(picture).toContain(text)
-  expect(picture).toContain('Silence of 300 ms')
+  expect(picture).toContain('Idle gap of 300 ms')
   expect(picture).toContain('fill="var(--phase-stage2)"')
 })
 
@@ -45,7 +45,7 @@ test('the device’s own steps are drawn below the phases with their names and l
       elapsedUs: 1_000_000,
     }),
   ).replaceAll('\u00a0', ' ')
-  expect(picture).toContain('; 2 steps that the device reported"')
+  expect(picture).toContain('; 2 OS boot steps reported by the device"')
   for (const text of ['>Firmware<', '>Slowest units<', '>&lt;b&gt;.service<', '>1.50 s<', '>250 ms<', '>−2 s<'])
     expect(picture).toContain(text)
   expect(picture).toContain('fill="var(--step-unit)"')

@@ -17,6 +17,8 @@ import { StepRows, stepRowsHeight } from './waterfall-steps'
 
 const widthBeforeMeasure = 800
 const narrowBelow = 480
+/** Average width of a letter of a phase's name, in px at 12 px. */
+const letterWidth = 6.2
 
 /** A span of time, in µs since the boot's begin. */
 export interface Span {
@@ -40,7 +42,7 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
   const [pointerX, setPointerX] = useState<number | null>(null)
   const hatchId = useId()
   const narrow = frameWidth < narrowBelow
-  const gutter = gutterOf(frameWidth, steps.length > 0)
+  const gutter = gutterOf(frameWidth)
   const widthPx = Math.max(1, frameWidth - gutter)
   const layout = layOutWaterfall({ phases, steps, running, elapsedUs, widthPx })
   const { bars, axis } = layout
@@ -77,9 +79,7 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
         </g>
         {bars.map((bar, index) => (
           <g key={bar.name} transform={`translate(0 ${axisHeight + index * rowHeight})`}>
-            <text x={0} y={rowHeight / 2} dominantBaseline="central" className="fill-ink text-xs">
-              {bootPhaseText(bar.name).title}
-            </text>
+            <PhaseTitle title={bootPhaseText(bar.name).title} gutter={gutter} />
             <g transform={`translate(${gutter} 0)`}>
               <Bar bar={bar} hatchId={hatchId} widthPx={widthPx} />
               {index < bars.length - 1 && <Step x={bar.x + bar.width} />}
@@ -98,11 +98,32 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
   )
 }
 
-/** Room for the names left of the bars; steps have longer ones than phases. */
-function gutterOf(frameWidth: number, withSteps: boolean): number {
-  if (frameWidth < narrowBelow) return 92
-  if (withSteps) return frameWidth < 720 ? 150 : 190
-  return frameWidth < 560 ? 92 : 116
+/** Returns the width of the column of names left of the bars. */
+function gutterOf(frameWidth: number): number {
+  if (frameWidth < narrowBelow) return 116
+  return frameWidth < 720 ? 150 : 190
+}
+
+/** A phase's name, on two lines where the column is too narrow for one. */
+function PhaseTitle({ title, gutter }: { title: string; gutter: number }) {
+  const middle = rowHeight / 2
+  const breakAt = title.length * letterWidth > gutter ? title.indexOf(' ', title.length / 3) : -1
+  if (breakAt < 0)
+    return (
+      <text x={0} y={middle} dominantBaseline="central" className="fill-ink text-xs">
+        {title}
+      </text>
+    )
+  return (
+    <text x={0} y={middle} dominantBaseline="central" className="fill-ink text-2xs">
+      <tspan x={0} dy={-6}>
+        {title.slice(0, breakAt)}
+      </tspan>
+      <tspan x={0} dy={13}>
+        {title.slice(breakAt + 1)}
+      </tspan>
+    </text>
+  )
 }
 
 function spanOf(bar: WaterfallBar): Span {
@@ -112,9 +133,9 @@ function spanOf(bar: WaterfallBar): Span {
 function summaryOf({ bars, steps, totalUs }: WaterfallLayout, running: boolean): string {
   const parts = bars.map(
     (bar) =>
-      `${bootPhaseText(bar.name).title} ${formatDuration(bar.endUs - bar.startUs)}${bar.open ? ', going on' : ''}`,
+      `${bootPhaseText(bar.name).title} ${formatDuration(bar.endUs - bar.startUs)}${bar.open ? ', in progress' : ''}`,
   )
-  const reported = steps.length > 0 ? `; ${countOf(steps.length, 'step')} that the device reported` : ''
+  const reported = steps.length > 0 ? `; ${countOf(steps.length, 'OS boot step')} reported by the device` : ''
   return `Waterfall of ${formatDuration(totalUs)}${running ? ' so far' : ''}: ${parts.join('; ')}${reported}`
 }
 
@@ -132,7 +153,7 @@ function PhaseButtons({
     <button
       key={bar.name}
       type="button"
-      aria-label={`${bootPhaseText(bar.name).title}: mark its console lines`}
+      aria-label={`${bootPhaseText(bar.name).title}: highlight its console lines`}
       onFocus={() => onMark(spanOf(bar))}
       onPointerEnter={() => onMark(spanOf(bar))}
       onBlur={() => onMark(null)}

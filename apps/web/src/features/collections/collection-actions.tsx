@@ -30,8 +30,8 @@ export function CollectionActions({ collection }: { collection: Collection }) {
   if (!useMay('collection.change', { siteId: collection.siteId, collectionId: collection.id })) return null
   return (
     <span className="inline-flex gap-2">
-      <Button className="h-7!" aria-label={`Change ${collection.name}`} onClick={() => setOpen(true)}>
-        Change
+      <Button className="h-7!" aria-label={`Edit ${collection.name}`} onClick={() => setOpen(true)}>
+        Edit
       </Button>
       <DeleteButton
         target={{ kind: 'collection', id: collection.id }}
@@ -39,7 +39,7 @@ export function CollectionActions({ collection }: { collection: Collection }) {
         label={`Delete ${collection.name}`}
         compact
       >
-        <p>{countOf(collection.deviceCount, 'device')} in it go with it and get no answer any more.</p>
+        <p>This also deletes its {countOf(collection.deviceCount, 'device')}. Edges stop serving them.</p>
       </DeleteButton>
       {open && <EditCollectionDialog collectionId={collection.id} onClose={() => setOpen(false)} />}
     </span>

@@ -22,7 +22,7 @@ export function NewCollectionDialog({ site, onClose }: { site: Site; onClose: ()
   const create = useMutation(trpc.collection.create.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`New collection of ${site.name}`}
+      title={`New collection in ${site.name}`}
       action="Create collection"
       saving={create}
       disabled={name.trim() === ''}
@@ -30,7 +30,7 @@ export function NewCollectionDialog({ site, onClose }: { site: Site; onClose: ()
       onClose={onClose}
     >
       <TextField label="Name" value={name} onChange={setName} />
-      <VdiskField farmId={site.farmId} value={vdiskId} onChange={setVdiskId} none="none yet" />
+      <VdiskField farmId={site.farmId} value={vdiskId} onChange={setVdiskId} none="none" />
     </ObjectDialog>
   )
 }
@@ -58,7 +58,7 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
   const chosen = { vdiskId: vdiskId || null, templateDeviceId: templateId || null }
   return (
     <ObjectDialog
-      title={`Change ${seen.name}`}
+      title={`Edit ${seen.name}`}
       action="Save"
       saving={update}
       disabled={name.trim() === '' || personality === null}
@@ -70,14 +70,16 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
       <TextField label="Name" value={name} onChange={setName} />
       <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="none" />
       {vdiskId !== (seen.vdiskId ?? '') && (
-        <Notice tone="live">Its devices boot it from their next boot on; those that run keep theirs.</Notice>
+        <Notice tone="live">
+          Devices of this collection use it from their next boot. Running devices keep their current vDisk.
+        </Notice>
       )}
       <SelectField
-        label="Template of new devices"
+        label="Template for new devices"
         value={templateId}
         options={[{ value: '', label: 'none' }, ...templates]}
         onChange={setTemplateId}
-        hint="A new device of this collection gets this one’s tags, names and values, vDisk, boot programs and menu."
+        hint="New devices in this collection get the tags, attributes, vDisk, boot programs and menu of this device."
       />
       <PersonalityField value={pairs} onChange={setPairs} />
     </ObjectDialog>

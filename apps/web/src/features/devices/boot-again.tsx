@@ -30,7 +30,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       // That of the click: a device may boot before the answer is here.
       onMutate: () => bootId,
       onSuccess: ({ expiresAt }, _asked, bootIdBefore) => setWish({ bootIdBefore, expiresAt }),
-      onError: (error) => showToast({ title: `${name} is not woken.`, text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: `Could not wake ${name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
 
@@ -42,7 +42,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
         title: `${name} is booting.`,
         text: (
           <Link href={`/boots/${bootId}`} className="underline underline-offset-4">
-            Watch this boot
+            View this boot
           </Link>
         ),
         tone: 'live',
@@ -53,8 +53,8 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       () => {
         setWish(null)
         showToast({
-          title: `${name} did not start.`,
-          text: 'A device that is already booting, switched off at the mains, or without wake-on-LAN does not answer.',
+          title: `${name} did not boot.`,
+          text: 'The device does not answer if it is already booting, has no mains power, or does not support Wake-on-LAN.',
           tone: 'silent',
         })
       },
@@ -69,10 +69,10 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       look="primary"
       busy={wake.isPending || waiting}
       onClick={() => wake.mutate({ deviceId })}
-      title="Sends a wake-on-LAN packet from an edge of its site."
+      title="Sends a Wake-on-LAN packet from an edge of the site."
     >
       <Icon name="boot" size={14} />
-      {waiting ? 'Waiting for its first packet' : 'Boot again'}
+      {waiting ? 'Waiting for the first packet' : 'Wake (WoL)'}
     </Button>
   )
 }

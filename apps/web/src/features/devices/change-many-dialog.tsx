@@ -36,7 +36,7 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
       onSuccess: (plan) => {
         if (!plan.applied) return
         void queryClient.invalidateQueries()
-        showToast({ title: `${countOf(plan.changedCount, 'device')} changed.`, tone: 'ready' })
+        showToast({ title: `${countOf(plan.changedCount, 'device')} updated.`, tone: 'ready' })
         onDone()
         onClose()
       },
@@ -60,8 +60,8 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
     }
   return (
     <FormDialog
-      title={`Change ${countOf(deviceIds.length, 'device')}`}
-      action={isReady ? 'Change all' : 'Show what becomes of each'}
+      title={`Edit ${countOf(deviceIds.length, 'device')}`}
+      action={isReady ? 'Apply changes' : 'Preview changes'}
       wide
       busy={change.isPending}
       disabled={plan !== undefined && !isReady}
@@ -73,7 +73,7 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
         label="Move to collection"
         value={collectionId}
         options={[
-          { value: '', label: 'stay where they are' },
+          { value: '', label: 'No change' },
           ...(collections.data?.items ?? []).map(({ id, name, siteName }) => ({
             value: id,
             label: `${name}, ${siteName}`,
@@ -81,15 +81,15 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
         ]}
         onChange={edit(setCollectionId)}
       />
-      <TextField label="Add tags" value={addTags} onChange={edit(setAddTags)} hint="Between commas." />
-      <TextField label="Take tags away" value={removeTags} onChange={edit(setRemoveTags)} />
+      <TextField label="Add tags" value={addTags} onChange={edit(setAddTags)} hint="Comma-separated." />
+      <TextField label="Remove tags" value={removeTags} onChange={edit(setRemoveTags)} />
       <SelectField
         label="Enabled"
         value={enabled}
         options={[
-          { value: '', label: 'as they are' },
+          { value: '', label: 'No change' },
           { value: 'yes', label: 'yes' },
-          { value: 'no', label: 'no: edges give them no answer' },
+          { value: 'no', label: 'No (not served)' },
         ]}
         onChange={edit(setEnabled)}
       />

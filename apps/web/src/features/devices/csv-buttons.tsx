@@ -28,10 +28,10 @@ export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportC
       saveFile('devices.csv', csv)
       showToast({
         title: `${countOf(count, 'device')} exported.`,
-        ...(isCut && { text: 'More match: a file holds 10,000.' }),
+        ...(isCut && { text: 'The search matched more devices. A file holds at most 10,000.' }),
       })
     },
-    onError: (error) => showToast({ title: 'Nothing is exported.', text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: 'Could not export devices.', text: readableError(error), tone: 'failed' }),
   })
   return (
     <>
@@ -59,7 +59,7 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
         if (!plan.applied) return
         void queryClient.invalidateQueries()
         showToast({
-          title: `${countOf(plan.createdCount, 'device')} registered, ${plan.changedCount} changed.`,
+          title: `${countOf(plan.createdCount, 'device')} created, ${plan.changedCount} updated.`,
           tone: 'ready',
         })
         onClose()
@@ -71,7 +71,7 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
       title="Import devices"
-      action={isReady ? 'Import all' : 'Show what becomes of each line'}
+      action={isReady ? 'Import devices' : 'Preview changes'}
       wide
       busy={take.isPending}
       disabled={!site || csv === '' || (plan !== undefined && !isReady)}
@@ -80,14 +80,15 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
       onSubmit={() => site && take.mutate({ siteId: site.id, csv, preview: !isReady })}
     >
       <p className="text-ink-soft text-sm">
-        A line is the device of this site with its MAC address, else the one with its name, else a new one. An empty
-        cell leaves things as they are. All lines are taken, or none.{' '}
+        Rows are matched by MAC address, then by name, within this site. Other rows create devices. Empty cells change
+        nothing. If one row is invalid, nothing is imported.{' '}
         <button
           type="button"
           className="rounded underline underline-offset-4"
           onClick={() => saveFile('devices-template.csv', template)}
         >
-          Download a template
+          {' '}
+          Download a template{' '}
         </button>
       </p>
       <SelectField

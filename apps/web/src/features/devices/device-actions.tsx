@@ -30,23 +30,23 @@ export function DeviceActions({ device }: { device: DeviceDetail }) {
   if (!useMay('device.change', { farmId, siteId, collectionId })) return null
   return (
     <>
-      <Button onClick={() => setOpen(true)}>Change</Button>
+      <Button onClick={() => setOpen(true)}>Edit</Button>
       <DeleteButton target={{ kind: 'device', id: device.id }} name={device.name} leaveTo="/devices">
-        <p>Edges give it no answer any more. Its boots stay.</p>
+        <p>Edges stop serving this device. Its boots remain.</p>
       </DeleteButton>
       {open && <EditDeviceDialog device={device} onClose={() => setOpen(false)} />}
     </>
   )
 }
 
-const origins = { site: 'of its site', collection: 'of its collection', device: 'its own' }
+const origins = { site: 'from site', collection: 'from collection', device: 'from device' }
 
 /** Names and values with where each comes from, and the tags. */
 export function DevicePersonality({ device }: { device: DeviceDetail }) {
   const { tags, inheritedPersonality } = device
   if (tags.length + inheritedPersonality.length === 0) return null
   return (
-    <Panel title="Tags, names and values">
+    <Panel title="Tags and attributes">
       {tags.length > 0 && (
         <div className="flex flex-wrap gap-1.5">
           {tags.map((tag) => (

@@ -20,13 +20,13 @@ export function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
     trpc.device.setBootProgramSet.mutationOptions({
       onSuccess: () => queryClient.invalidateQueries(trpc.device.get.queryFilter({ deviceId: device.id })),
       onError: (error) =>
-        showToast({ title: `${device.name} is as it was.`, text: readableError(error), tone: 'failed' }),
+        showToast({ title: `Could not update ${device.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
-    <Panel title="Boot programs">
+    <Panel title="Boot program set">
       <BootProgramChoice
-        label="Its firmware is given"
+        label="Set"
         siteId={device.siteId}
         value={own}
         inherited={inheritedWords(collection, site)}
@@ -39,6 +39,6 @@ export function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
 }
 
 function inheritedWords(collection: string | null, site: string | null): string {
-  if (collection !== null) return `as its collection: ${collection}`
-  return site === null ? 'as its site: each edge’s first' : `as its site: ${site}`
+  if (collection !== null) return `Inherit from collection (${collection})`
+  return site === null ? 'Inherit from site (edge default)' : `Inherit from site (${site})`
 }

@@ -32,7 +32,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
         <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
         <WaitTag wait={device.waitsFor} />
         <PowerOrderTag order={device.powerOrder} />
-        {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}
+        {!device.enabled && <Tag title="Edges do not serve this device.">disabled</Tag>}
       </span>
     ),
   },
@@ -56,7 +56,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
         <Unknown label="none" />
       ),
   },
-  { title: 'Now', cell: (device) => <DeviceStateCell device={device} /> },
+  { title: 'Status', cell: (device) => <DeviceStateCell device={device} /> },
   {
     title: 'Last boot',
     from: 'md',
@@ -90,7 +90,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
           <PowerMenu device={device} />
         </span>
       ) : (
-        <Unknown label="takes no order now" />
+        <Unknown label="power control unavailable" />
       ),
   },
 ]

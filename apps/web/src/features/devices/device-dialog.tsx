@@ -28,7 +28,7 @@ export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
   return (
     <ObjectDialog
       title="New device"
-      action="Register device"
+      action="Create device"
       saving={create}
       disabled={!collection || name.trim() === '' || mac.trim() === ''}
       onSave={() => collection && create.mutate({ collectionId: collection.id, name, mac, ...template })}
@@ -41,7 +41,7 @@ export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
         onChange={setMac}
         mono
         placeholder={macPlaceholder}
-        hint="Of the network card that it boots from."
+        hint="The network card that this device boots from."
       />
       <SelectField
         label="Collection"
@@ -50,7 +50,7 @@ export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
         onChange={setChosenId}
         hint={
           collections.data && options.length === 0
-            ? 'There is no collection yet: make one on a site’s page.'
+            ? 'There is no collection yet. Create one on a site’s page.'
             : undefined
         }
       />
@@ -73,9 +73,9 @@ function TemplateField({ collection, value, onChange }: TemplateFieldProps) {
       label="Settings"
       value={value}
       options={[
-        { value: 'collection', label: 'of the collection’s template, if it has one' },
-        { value: '', label: 'none of its own' },
-        ...(devices.data?.items ?? []).map((one) => ({ value: one.id, label: `as ${one.name}` })),
+        { value: 'collection', label: 'From the collection’s template, if there is one' },
+        { value: '', label: 'None' },
+        ...(devices.data?.items ?? []).map((one) => ({ value: one.id, label: `Copy from ${one.name}` })),
       ]}
       onChange={onChange}
     />
@@ -97,7 +97,7 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
   const update = useMutation(trpc.device.update.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`Change ${seen.name}`}
+      title={`Edit ${seen.name}`}
       action="Save"
       saving={update}
       disabled={name.trim() === '' || mac.trim() === '' || personality === null}
@@ -124,18 +124,18 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
         value={tags}
         onChange={setTags}
         maxLength={1000}
-        hint="Words by which people and schedules choose devices, between commas."
+        hint="Comma-separated. People and schedules select devices by tag."
       />
       <SelectField
         label="Enabled"
         value={enabled}
         options={[
           { value: 'yes', label: 'yes' },
-          { value: 'no', label: 'no: edges give it no answer' },
+          { value: 'no', label: 'No (not served)' },
         ]}
         onChange={setEnabled}
       />
-      <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="its collection’s" />
+      <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="Inherit from collection" />
       <DeviceTypeField value={deviceType} onChange={setDeviceType} />
       <PersonalityField value={pairs} onChange={setPairs} />
     </ObjectDialog>

@@ -31,7 +31,7 @@ export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
   const others = siteEdges.filter(({ id }) => id !== home?.edge.id)
   if (others.length < (home ? 1 : 2)) return null
   return (
-    <Panel title="Home of its writes">
+    <Panel title="Persistent-write location">
       <div className="flex flex-col gap-2 text-ink-soft text-sm">
         {home ? <HomeFacts home={home} /> : <NoHome />}
         {home?.asked && <MoveState device={device} home={home} asked={home.asked} />}
@@ -49,8 +49,7 @@ export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
 function NoHome() {
   return (
     <p>
-      None is chosen: nothing that it writes outlives its boots. The first time that something does, one of the site’s
-      edges becomes its home.
+      None. Writes are discarded at reboot. The first persistent write assigns the device to one of the site’s edges.
     </p>
   )
 }
@@ -77,9 +76,7 @@ function HomeFacts({ home: { edge, since, keeps, asked } }: { home: DeviceHome }
       {/* What the edge itself has said is shown in place of what was not heard of it. */}
       {(keeps || asked?.state !== 'failed') && (
         <p className="break-words">
-          {keeps
-            ? `It keeps ${keeps}.`
-            : 'As far as is known it keeps nothing of the device now: another edge can be chosen.'}
+          {keeps ? `Stored there: ${keeps}.` : 'No stored writes are known. You can move this device to another edge.'}
         </p>
       )}
     </>
@@ -97,21 +94,21 @@ function MoveState({ device, home, asked }: MoveStateProps) {
   const { state, untrusted, askedAt, askedBy, jobId } = asked
   const isMoving = isHomeMoving(device)
   const words = {
-    queued: `${home.edge.name} is to be asked to let go${home.next ? ` for ${home.next.name}` : ''}: it waits for the edge.`,
-    running: `${home.edge.name} is asked to let go${home.next ? ` for ${home.next.name}` : ''}.`,
-    failed: `${home.edge.name} did not let go: nothing has changed.`,
-    cancelled: 'The last move was cancelled: nothing has changed.',
+    queued: `Waiting for ${home.edge.name} to release the device${home.next ? ` to ${home.next.name}` : ''}.`,
+    running: `${home.edge.name} is releasing the device${home.next ? ` to ${home.next.name}` : ''}.`,
+    failed: `${home.edge.name} did not release the device. Nothing was changed.`,
+    cancelled: 'The last move was cancelled. Nothing was changed.',
   }
   return (
     <div
       role="status"
-      aria-label="The last move"
+      aria-label="Last move"
       className={`flex flex-col gap-1 rounded-md px-3 py-2 text-xs ${state === 'failed' ? 'bg-failed-soft text-failed' : isMoving ? 'bg-live-soft text-live' : 'bg-silent-soft text-silent'}`}
     >
       <p className="break-words">{words[state]}</p>
       {untrusted.message && <p className="break-words">{untrusted.message}</p>}
       <p className="break-words">
-        Asked by {askedBy}, <Instant at={askedAt} />.
+        Requested by {askedBy}, <Instant at={askedAt} />.
       </p>
       {isMoving && <CancelMove jobId={jobId} siteId={device.siteId} />}
     </div>
@@ -127,14 +124,14 @@ function CancelMove({ jobId, siteId }: { jobId: string; siteId: string }) {
     trpc.storeJob.cancel.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(),
       onError: (error) =>
-        showToast({ title: 'The move is not cancelled.', text: readableError(error), tone: 'failed' }),
+        showToast({ title: 'Could not cancel the move.', text: readableError(error), tone: 'failed' }),
     }),
   )
   if (!mayCancel) return null
   return (
     <div>
       <Button className="h-7!" busy={cancel.isPending} onClick={() => cancel.mutate({ jobId })}>
-        Cancel the move
+        Cancel move
       </Button>
     </div>
   )

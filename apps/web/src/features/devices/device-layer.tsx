@@ -16,8 +16,8 @@ import { layerStanding } from './layer-words'
 type DeviceDetail = RouterOutputs['device']['get']
 
 const words = {
-  private: { title: 'Own image', drop: 'Reset own image', thing: 'its own image' },
-  edge_persistent: { title: 'Kept writes', drop: 'Drop kept writes', thing: 'its write cache' },
+  private: { title: 'Private image', drop: 'Reset private image', thing: 'the private image' },
+  edge_persistent: { title: 'Stored writes', drop: 'Delete stored writes', thing: 'the write cache' },
 } as const
 
 const link = 'rounded text-ink underline decoration-line-strong underline-offset-4 hover:decoration-ink'
@@ -32,7 +32,8 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
   const drop = useMutation(
     trpc.device.dropWrites.mutationOptions({
       onSuccess: () => void queryClient.invalidateQueries(trpc.device.pathFilter()),
-      onError: (error) => showToast({ title: 'It stays as it is.', text: readableError(error), tone: 'failed' }),
+      onError: (error) =>
+        showToast({ title: 'Could not remove the stored writes.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const { layer } = device
@@ -43,22 +44,24 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
     <Panel title={title}>
       <div className="flex flex-col gap-2 text-ink-soft text-sm">
         <p>
-          {formatBytes(layer.usedBytes)} at{' '}
+          {formatBytes(layer.usedBytes)} on{' '}
           <Link prefetch={false} href={`/edges/${layer.edge.id}`} className={link}>
-            {layer.edge.name}
-          </Link>
-          , above{' '}
+            {' '}
+            {layer.edge.name}{' '}
+          </Link>{' '}
+          , based on{' '}
           {layer.version ? (
             <Link prefetch={false} href={`/vdisks/${layer.version.vdiskId}`} className={link}>
-              version {layer.version.number} of {layer.version.vdiskName}
+              {' '}
+              version {layer.version.number} of {layer.version.vdiskName}{' '}
             </Link>
           ) : (
-            'a version that is gone'
-          )}
+            'a deleted version'
+          )}{' '}
           .
         </p>
         <p>{layerStanding(layer)}</p>
-        {layer.dropJobId && <p>{layer.edge.name} is asked to remove it.</p>}
+        {layer.dropJobId && <p>Waiting for {layer.edge.name} to remove it.</p>}
         {mayChange && !layer.dropJobId && (
           <div>
             <Button disabled={isRunning || drop.isPending} onClick={() => setAsks(true)}>
@@ -76,13 +79,13 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
         onConfirm={() => drop.mutate({ deviceId: device.id, class: layer.class })}
       >
         <p>
-          {formatBytes(layer.usedBytes)} that {device.name} has written are lost for good: {thing} at {layer.edge.name}{' '}
-          is removed.
+          This permanently deletes {formatBytes(layer.usedBytes)} written by {device.name}: {thing} on {layer.edge.name}
+          .
         </p>
         <p>
           {layer.currentNumber === null
-            ? 'At its next boot it begins anew.'
-            : `At its next boot it begins anew with what its vDisk gives it then; production devices boot version ${layer.currentNumber} now.`}
+            ? 'The next boot starts from the vDisk.'
+            : `The next boot starts from the version assigned to the device. Production devices currently boot version ${layer.currentNumber}.`}
         </p>
       </ConfirmDialog>
     </Panel>

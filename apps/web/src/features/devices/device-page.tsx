@@ -84,8 +84,8 @@ function Device({ device }: { device: DeviceDetail }) {
             input={{ deviceId: device.id, limit: 25 }}
             empty={
               <EmptyState
-                title="It has not booted yet."
-                text="Boot it, or switch it on: its boot appears here with its first packet."
+                title="No boots yet."
+                text="Wake or power on the device. Its boot appears here with its first packet."
               />
             }
           />
@@ -97,8 +97,7 @@ function Device({ device }: { device: DeviceDetail }) {
                 cache={cache}
                 note={
                   <>
-                    Writes go to {writeCachePlace(cache)}. By the newest report of its last boot,{' '}
-                    <Instant at={device.lastBoot.reportedAt} />.
+                    Write cache: {writeCachePlace(cache)}. Reported at <Instant at={device.lastBoot.reportedAt} />.
                   </>
                 }
               />
@@ -106,7 +105,7 @@ function Device({ device }: { device: DeviceDetail }) {
           )}
           <DeviceLayerPanel device={device} />
           <DeviceHomePanel device={device} />
-          <Panel title="Facts">
+          <Panel title="Details">
             <DeviceFacts device={device} />
           </Panel>
           <DevicePersonality device={device} />
@@ -125,16 +124,16 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
   return (
     <Facts
       facts={[
-        { label: 'Now', value: <DeviceStateFact device={device} /> },
+        { label: 'Status', value: <DeviceStateFact device={device} /> },
         { label: 'Last report', value: device.lastBoot && <Instant at={device.lastBoot.reportedAt} /> },
         {
-          label: 'Boots',
+          label: 'Assigned image',
           value: vdisk ? (
             <Link prefetch={false} href={`/vdisks/${vdisk.id}`} className={link}>
               {vdisk.name} version {vdisk.versionNumber}
             </Link>
           ) : (
-            'nothing: its collection has no vDisk'
+            'none (the collection has no vDisk)'
           ),
         },
         { label: 'Type', value: deviceTypeWords(device.deviceType) },
@@ -147,8 +146,8 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
             </Link>
           ),
         },
-        { label: 'Enabled', value: device.enabled ? 'yes' : 'no: edges give it no answer' },
-        { label: 'Added', value: <Instant at={device.createdAt} /> },
+        { label: 'Enabled', value: device.enabled ? 'yes' : 'Disabled (not served)' },
+        { label: 'Created', value: <Instant at={device.createdAt} /> },
       ]}
     />
   )
@@ -156,7 +155,7 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
 
 function DeviceSkeleton() {
   return (
-    <LoadingState label="Loading the device">
+    <LoadingState label="Loading device">
       <Page>
         <Skeleton className="h-7 w-56" />
         <Skeleton className="h-96 w-full rounded-lg" />

@@ -57,12 +57,16 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
     mutationFn: () => client.device.listIds.query(filter),
     onSuccess: (found) => {
       onSelect(found.ids)
-      if (found.isCut) showToast({ title: 'The first 1,000 by name are selected.', text: 'More match: set a filter.' })
+      if (found.isCut)
+        showToast({
+          title: 'Only the first 1,000 devices are selected.',
+          text: 'The list has more. Set a filter to narrow it.',
+        })
     },
   })
   const options = useManyOptions(() => onSelect([]))
-  const remove = useMutation(trpc.device.removeMany.mutationOptions(options('in the trash')))
-  const power = useMutation(trpc.device.powerMany.mutationOptions(options('given the order')))
+  const remove = useMutation(trpc.device.removeMany.mutationOptions(options('moved to trash')))
+  const power = useMutation(trpc.device.powerMany.mutationOptions(options('power order sent')))
   const isAllShown = shown.length > 0 && shown.every(({ id }) => selected.has(id))
   return (
     <div className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-2 border-line border-b px-4 py-1.5">
@@ -76,15 +80,15 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
         {ids.length === 0 ? 'Select all shown' : `${countOf(ids.length, 'device')} selected`}
       </label>
       <Button className="h-7!" busy={all.isPending} onClick={() => all.mutate()}>
-        Select all that match
+        Select all results
       </Button>
       {ids.length > 0 && (
         <>
           <Button className="h-7!" onClick={() => setChanging(true)}>
-            Change or move
+            Edit or move
           </Button>
           <select
-            aria-label="Order for the selected"
+            aria-label="Power action for selected devices"
             value=""
             onChange={(event) => power.mutate({ deviceIds: ids, order: event.target.value as Order })}
             className="h-7 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover"
@@ -93,7 +97,7 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
               Power
             </option>
             <option value="power_on">Switch on</option>
-            <option value="power_off">Switch off</option>
+            <option value="power_off">Power off</option>
             <option value="restart">Restart</option>
           </select>
           <Button className="h-7!" busy={remove.isPending} onClick={() => setDeleting(true)}>
@@ -108,7 +112,7 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
         action={`Delete ${countOf(ids.length, 'device')}`}
         onConfirm={() => remove.mutate({ deviceIds: ids })}
       >
-        <p>Edges give them no answer any more. Each can be restored from the trash for 30 days.</p>
+        <p>Edges stop serving these devices. You can restore them from the trash for 30 days.</p>
       </ConfirmDialog>
       {changing && (
         <ChangeManyDialog
@@ -132,6 +136,6 @@ function useManyOptions(onDone: () => void) {
       onDone()
     },
     onError: (error: unknown) =>
-      showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' as const }),
+      showToast({ title: 'Could not update the devices.', text: readableError(error), tone: 'failed' as const }),
   })
 }

@@ -23,7 +23,7 @@ test.each([
   ['running', 'Running'],
   ['restarting', 'Restarting'],
   ['off', 'Off'],
-  ['not_heard', 'Not heard'],
+  ['not_heard', 'Offline'],
   ['failed', 'Failed'],
 ] as const)('%s is one word with its time', (state, word) => {
   const markup = cellOf({ now: { state, since: '2026-11-18T12:00:00.000Z' }, lastBoot, waitsFor: null })
@@ -51,11 +51,11 @@ test.each(['stopped', 'lost'] as const)('a device whose disk stands still does n
 
 test('unknown has no time, and says why', () => {
   const markup = cellOf({ now: { state: 'unknown', since: null }, lastBoot: null, waitsFor: null })
-  expect(markup).toContain('title="It has not booted yet."')
+  expect(markup).toContain('title="The device has not booted yet."')
   expect(markup).not.toContain('since')
-  expect(unknownTitle({ ...lastBoot, outcome: 'silent' })).toMatch(/nothing more was heard/)
-  expect(unknownTitle({ ...lastBoot, outcome: null })).toMatch(/edge has not been heard of/)
-  expect(unknownTitle({ ...lastBoot, generated: true })).toBe('No report says what it does.')
+  expect(unknownTitle({ ...lastBoot, outcome: 'silent' })).toMatch(/timed out/)
+  expect(unknownTitle({ ...lastBoot, outcome: null })).toMatch(/edge went offline/)
+  expect(unknownTitle({ ...lastBoot, generated: true })).toBe('No report gives the status.')
 })
 
 const wait = {

@@ -14,37 +14,38 @@ interface Shown {
 }
 
 const states: Record<State, Shown> = {
-  booting: { tone: 'live', word: 'Booting', title: 'Its boot goes on.' },
+  booting: { tone: 'live', word: 'Booting', title: 'A boot is in progress.' },
   running: {
     tone: 'ready',
     word: 'Running',
-    title: 'Its last boot became ready.',
+    title: 'The last boot reached Ready.',
   },
   restarting: {
     tone: 'live',
     word: 'Restarting',
-    title: 'It took the order to restart; its next boot is awaited.',
+    title: 'The device accepted a restart order and has not booted yet.',
   },
   not_heard: {
     tone: 'silent',
-    word: 'Not heard',
-    title: 'Its last boot became ready, and its edge hears nothing of it any more: it is off, or cut off.',
+    word: 'Offline',
+    title:
+      'The last boot reached Ready, but the edge no longer receives anything from the device. It is powered off or disconnected.',
   },
-  off: { tone: 'plain', word: 'Off', title: 'It took the order to switch itself off.' },
+  off: { tone: 'plain', word: 'Off', title: 'The device accepted a power-off order.' },
   local_disk: {
     tone: 'plain',
-    word: 'Own disk',
-    title: 'In its last boot the boot menu sent it to its own disk; it says nothing since.',
+    word: 'Local disk',
+    title: 'In the last boot, the boot menu started the local disk. The device has not been seen since.',
   },
-  failed: { tone: 'failed', word: 'Failed', title: 'Its last boot ended with a known cause.' },
-  unknown: { tone: 'plain', word: 'Unknown', title: 'No report says what it does.' },
+  failed: { tone: 'failed', word: 'Failed', title: 'The last boot ended with a known cause.' },
+  unknown: { tone: 'plain', word: 'No data', title: 'No report gives the status.' },
 }
 
 /** Its system is there, and waits for a disk that does not answer. */
 const standsStill: Shown = {
   tone: 'failed',
   word: 'Stopped',
-  title: 'Its last boot became ready, and its disk stands still now: see its write cache.',
+  title: 'The last boot reached Ready, but its disk is now stopped. See the write cache.',
 }
 
 function shownOf({ now, lastBoot, waitsFor }: Known): Shown {
@@ -60,10 +61,10 @@ function sinceOf(device: Known): string | null {
 }
 
 const unknownTitles = {
-  never: 'It has not booted yet.',
-  silent: 'In its last boot nothing more was heard from it.',
-  superseded: 'It started again, and that boot is not reported yet.',
-  booting: 'Its edge has not been heard of while it was booting.',
+  never: 'The device has not booted yet.',
+  silent: 'The last boot timed out.',
+  superseded: 'The device restarted, and the new boot has not been reported yet.',
+  booting: 'The edge went offline while the device was booting.',
 } as const
 
 /** What the device does now, as far as its reports say. */
@@ -104,7 +105,7 @@ export function DeviceStateCell({ device }: { device: Known }) {
 export function DeviceStateFact({ device }: { device: Known }) {
   const { word, title } = shownOf(device)
   if (title === states.unknown.title)
-    return `not known: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
+    return `No data: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
   const since = sinceOf(device)
   return (
     <span title={title}>

@@ -6,9 +6,9 @@ export type DeviceType = RouterOutputs['device']['get']['deviceType']
 
 /** What each boots: docs/versions.md. */
 const meanings: Record<DeviceType, string> = {
-  production: 'boots the vDisk’s override, or else its default version',
-  test: 'boots the newest version in test that is newer than the default, or else what production devices boot',
-  maintenance: 'writes the maintenance version when it is chosen for that, or else boots as a test device',
+  production: 'boots the vDisk’s override version, or its default version',
+  test: 'boots the latest test version that is newer than the default, or what production devices boot',
+  maintenance: 'writes the maintenance version if it is selected for that, and boots as a test device otherwise',
 }
 
 /** As a filter of the URL has them. */
@@ -37,7 +37,7 @@ export function DeviceTypeField({ value, onChange }: DeviceTypeFieldProps) {
 export function DeviceTypeTag({ type }: { type: DeviceType }) {
   if (type === 'production') return null
   return (
-    <Tag tone={type === 'maintenance' ? 'silent' : 'live'} title={`It ${meanings[type]}.`}>
+    <Tag tone={type === 'maintenance' ? 'silent' : 'live'} title={`This device ${meanings[type]}.`}>
       {type}
     </Tag>
   )

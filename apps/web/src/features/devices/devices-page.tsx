@@ -28,9 +28,9 @@ const lastOutcomeOptions = [
   { value: 'booting', label: 'Booting now' },
   { value: 'ready', label: 'Ready' },
   { value: 'failed', label: 'Failed' },
-  { value: 'silent', label: 'Silent' },
-  { value: 'superseded', label: 'Superseded' },
-  { value: 'local_disk', label: 'Local disk' },
+  { value: 'silent', label: 'Timed out' },
+  { value: 'superseded', label: 'Restarted' },
+  { value: 'local_disk', label: 'Booted from local disk' },
   { value: 'never', label: 'Never booted' },
 ]
 const writeCacheOptions = [
@@ -78,7 +78,7 @@ export function DevicesPage() {
     <Page>
       <PageHeader
         title="Devices"
-        summary="Machines that boot from the network, by name."
+        summary="All diskless devices."
         actions={
           <>
             <CsvButtons filter={filter} />
@@ -116,8 +116,8 @@ export function DevicesPage() {
 
 function NoDevices({ filtered }: { filtered: boolean }) {
   return filtered ? (
-    <EmptyState title="No device fits these filters." text="Clear a filter, or search for less of the name." />
+    <EmptyState title="No devices match these filters." text="Clear a filter or shorten the search." />
   ) : (
-    <EmptyState title="No devices yet." text="Devices that are registered at a site appear here." />
+    <EmptyState title="No devices yet." text="Register a device, or adopt one under Discovered." />
   )
 }

@@ -13,25 +13,25 @@ interface Move {
 /** Why a move would be refused; null: it would not, as far as is known here. */
 export function moveRefusal({ deviceName, home, isRunning }: Omit<Move, 'targetName'>): string | null {
   if (home.edge.isRemoved) return null
-  if (isRunning) return `${deviceName} runs: shut it down, and try again half a minute later.`
+  if (isRunning) return `${deviceName} is running. Shut it down and try again after half a minute.`
   if (!home.keeps) return null
-  return `${home.edge.name} keeps ${home.keeps}. Drop, seal or discard that first: ${deviceName} would not find it at another edge.`
+  return `${home.edge.name} stores ${home.keeps}. Delete, seal or discard that first: ${deviceName} could not use it on another edge.`
 }
 
 /** What a move does, a sentence each: what is lost, what is kept. */
 export function moveSentences({ deviceName, home, targetName }: Omit<Move, 'isRunning'>): string[] {
   const from = home.edge.name
-  const then = `From then on ${targetName} keeps what ${deviceName} writes, and ${from} starts it no more where its writes are to be kept.`
+  const then = `${targetName} then stores the writes of ${deviceName}. ${from} no longer boots it with persistent writes.`
   if (home.edge.isRemoved)
     return [
-      `${from} was removed and cannot be asked. ${home.keeps ? `It keeps ${home.keeps}` : `Nothing that it keeps of ${deviceName} is known here`}: whatever it has is lost for good.`,
-      `${targetName} keeps what ${deviceName} writes from its next boot on.`,
-      'The audit log keeps what was given up, and by whom.',
+      `${from} was removed and cannot be contacted. ${home.keeps ? `It stores ${home.keeps}` : `No stored writes of ${deviceName} are known`}. Anything stored there is permanently lost.`,
+      `${targetName} stores the writes of ${deviceName} from its next boot.`,
+      'The audit log records what was given up and by whom.',
     ]
   return [
-    `${from} is asked to let go of ${deviceName}. It looks for itself whether it keeps anything of it.`,
-    `Where it does, it says so, and nothing changes. Where it does not, nothing is lost.`,
+    `${from} is asked to release ${deviceName}. It first checks whether it stores any writes of the device.`,
+    `If it does, it refuses and nothing changes. If it does not, nothing is lost.`,
     then,
-    `An edge that is away is asked when it is back; until then ${deviceName} does not start where its writes are to be kept.`,
+    `If the edge is offline, it is asked when it returns. Until then ${deviceName} does not boot with persistent writes.`,
   ]
 }

@@ -11,7 +11,7 @@ test('an image of a device’s own says how far behind it is', () => {
   // Reverted to an older one.
   expect(layerStanding({ ...layer, currentNumber: 2, releasesBehind: 0 })).toMatch(/boot version 2\.$/)
   expect(layerStanding({ ...layer, version: null, releasesBehind: null })).toBe(
-    'It stays with that version until it is reset.',
+    'It stays on that version until you reset it.',
   )
-  expect(layerStanding({ ...layer, class: 'edge_persistent' })).toMatch(/does not start/)
+  expect(layerStanding({ ...layer, class: 'edge_persistent' })).toMatch(/does not boot/)
 })

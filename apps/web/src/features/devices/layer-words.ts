@@ -7,8 +7,8 @@ export function layerStanding(layer: Pick<Layer, 'class' | 'version' | 'currentN
   const { version, currentNumber, releasesBehind } = layer
   const stays =
     layer.class === 'private'
-      ? 'It stays with that version until it is reset.'
-      : 'It is of use to that version alone: with another one the device does not start, and says so.'
+      ? 'It stays on that version until you reset it.'
+      : 'It works with that version only. With any other version the device does not boot and reports why.'
   if (!version || currentNumber === null) return stays
   if (version.number === currentNumber) return `${stays} Production devices boot the same version.`
   const behind = !releasesBehind

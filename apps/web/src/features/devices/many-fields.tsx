@@ -9,7 +9,7 @@ type ChangeMany = RouterInputs['device']['changeMany']
 
 /** As many as the API gives at once. */
 const listedMax = 100
-const asTheyAre = { value: '', label: 'as they are' }
+const asTheyAre = { value: '', label: 'No change' }
 
 /** What is chosen for many devices; an empty text leaves each as it is. */
 export interface ManyChoices {
@@ -50,7 +50,7 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         value={choices.vdisk}
         options={[
           asTheyAre,
-          { value: 'collection', label: 'their collection’s' },
+          { value: 'collection', label: 'Inherit from collection' },
           ...(vdisks.data?.items ?? []).map(({ id, name, farmId, newestVersion }) => ({
             value: id,
             label: `${name}, ${farmNameOf.get(farmId) ?? 'another farm'}${newestVersion ? '' : ' (no version yet)'}`,
@@ -59,30 +59,30 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         onChange={(vdisk) => choose({ vdisk })}
       />
       <SelectField
-        label="Type"
+        label="Device type"
         value={choices.type}
         options={[asTheyAre, ...deviceTypeOptions]}
         onChange={(type) => choose({ type })}
-        hint="Which version of the vDisk they boot: test devices the newest in test, unless a newer one was promoted."
+        hint="Selects the version of the vDisk. Test devices boot the latest test version unless a newer one was promoted."
       />
       <SelectField
         label="Boot programs"
         value={choices.programs}
         options={[
           asTheyAre,
-          { value: 'inherited', label: 'their collection’s or site’s' },
+          { value: 'inherited', label: 'Inherit from collection or site' },
           ...sets.sort().map((name) => ({ value: `set ${name}`, label: name })),
         ]}
         onChange={(programs) => choose({ programs })}
-        hint="Sets that edges of these sites have."
+        hint="Sets that the edges of these sites have."
       />
       <SelectField
         label="Boot menu"
         value={choices.menu}
         options={[
           asTheyAre,
-          { value: 'collection', label: 'their collection’s' },
-          { value: 'none', label: 'no menu' },
+          { value: 'collection', label: 'Inherit from collection' },
+          { value: 'none', label: 'No menu' },
           ...(menus.data?.items ?? []).map(({ id, name, farmName }) => ({
             value: id,
             label: `${name}, ${farmName}`,

@@ -26,20 +26,20 @@ export function MoveHomeDialog({ device, home, others, onClose }: MoveHomeDialog
   const refusal = moveRefusal({ ...given, isRunning: device.now.state === 'running' })
   return (
     <ObjectDialog
-      title={`Move what ${device.name} writes`}
-      action={giveUp ? 'Give up and move' : 'Move'}
+      title={`Move the writes of ${device.name}`}
+      action={giveUp ? 'Discard and move' : 'Move'}
       saving={move}
       disabled={!target || refusal !== null}
       onSave={() => target && move.mutate({ deviceId: device.id, edgeId: target.id, giveUp })}
       onClose={onClose}
     >
       <SelectField
-        label="To"
+        label="New edge"
         value={target?.id ?? ''}
         options={others.map(({ id, name }) => ({ value: id, label: name }))}
         onChange={setChosenId}
       />
-      <section aria-label="What will happen" className="text-sm">
+      <section aria-label="Preview" className="text-sm">
         {refusal ? (
           <p className="break-words rounded-md bg-failed-soft px-3 py-2 text-failed">{refusal}</p>
         ) : (

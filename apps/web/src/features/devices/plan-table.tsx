@@ -1,11 +1,11 @@
 import { Notice } from '../../components/field'
-import { formatCount } from '../../lib/format-quantity'
+import { countOf, formatCount } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
 
 type Plan = RouterOutputs['device']['changeMany']
 
 const rowsShownMax = 100
-const kinds = { created: 'new', changed: 'changed', unchanged: 'as it is', refused: 'refused' }
+const kinds = { created: 'new', changed: 'changed', unchanged: 'unchanged', refused: 'refused' }
 
 /** What becomes of each, those with problems first. */
 export function PlanTable({ plan }: { plan: Plan }) {
@@ -13,25 +13,25 @@ export function PlanTable({ plan }: { plan: Plan }) {
   const counts = [
     `${formatCount(plan.createdCount)} new`,
     `${formatCount(plan.changedCount)} changed`,
-    `${formatCount(plan.unchangedCount)} as they are`,
+    `${formatCount(plan.unchangedCount)} unchanged`,
   ]
   return (
     <div className="flex flex-col gap-3">
       {plan.refusedCount > 0 ? (
         <Notice tone="silent">
-          {formatCount(plan.refusedCount)} refused, so nothing is done to any. {counts.join(', ')} otherwise.
+          {countOf(plan.refusedCount, 'invalid row')}: nothing was changed. Otherwise: {counts.join(', ')}.
         </Notice>
       ) : (
         <Notice tone="live">{counts.join(', ')}.</Notice>
       )}
       <section
-        aria-label="What becomes of each"
+        aria-label="Preview of changes"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
         tabIndex={0}
         className="max-h-64 overflow-auto rounded-md border border-line"
       >
         <table className="w-full text-left text-xs">
-          <caption className="sr-only">What becomes of each</caption>
+          <caption className="sr-only">Preview of changes</caption>
           <tbody>
             {rows.map((row) => (
               <tr key={`${row.line} ${row.deviceId} ${row.mac}`} className="border-line border-t first:border-t-0">
@@ -52,7 +52,9 @@ export function PlanTable({ plan }: { plan: Plan }) {
           </tbody>
         </table>
       </section>
-      {plan.rows.length > rowsShownMax && <p className="text-ink-soft text-xs">The first {rowsShownMax} are shown.</p>}
+      {plan.rows.length > rowsShownMax && (
+        <p className="text-ink-soft text-xs">Only the first {rowsShownMax} are shown.</p>
+      )}
     </div>
   )
 }

@@ -24,14 +24,14 @@ export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
       onSuccess: (_result, { order: given }) => {
         void queryClient.invalidateQueries(trpc.device.pathFilter())
         showToast({
-          title: `${device.name}: ${powerWords[given].noun} ordered.`,
-          text: 'It takes the order when it reports next.',
+          title: `Sent a ${powerWords[given].noun} order to ${device.name}.`,
+          text: 'The device receives it with its next report.',
           tone: 'live',
         })
       },
       onError: (error) =>
         showToast({
-          title: `${device.name} gets no order.`,
+          title: `Could not send the order to ${device.name}.`,
           text: readableError(error),
           tone: 'failed',
         }),
@@ -48,10 +48,10 @@ export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
       onConfirm={() => give.mutate({ deviceId: device.id, order })}
     >
       <p>
-        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} as soon as it reports next. If it
-        does not within a minute, the order expires.
+        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} with its next report. If the
+        device does not report within a minute, the order expires.
       </p>
-      <p>What it has written to its own RAM is lost.</p>
+      <p>Data written to the device’s RAM is lost.</p>
     </ConfirmDialog>
   )
 }

@@ -20,17 +20,19 @@ const tagOf = (shown: Order | null) => textOf(renderToStaticMarkup(createElement
 const textOf = (markup: string) => markup.replaceAll(/<[^>]*>/g, '')
 
 test('an order that waits says until when', () => {
-  expect(noteOf(order)).toMatch(/^power-off waits for the device, .* Expires .+\.$/)
-  expect(tagOf(order)).toBe('power-off waits')
+  expect(noteOf(order)).toMatch(/^power-off order is waiting for the device.* Expires .+\.$/)
+  expect(tagOf(order)).toBe('power-off waiting')
 })
 
 test('an order that was taken says when, on the device’s page alone', () => {
-  expect(noteOf(taken)).toMatch(/^power-off was taken by the device, .+\.$/)
+  expect(noteOf(taken)).toMatch(/^power-off order was accepted by the device, .+\.$/)
   expect(tagOf(taken)).toBe('')
 })
 
 test('an order that has expired says what that may mean', () => {
-  expect(noteOf(expired)).toMatch(/^power-off expired .+: the device did not report in time\. It may be off/)
+  expect(noteOf(expired)).toMatch(
+    /^power-off order expired .+\. The device did not report in time\. It may be powered off/,
+  )
   expect(tagOf(expired)).toBe('power-off expired')
   expect(tagOf(null)).toBe('')
 })

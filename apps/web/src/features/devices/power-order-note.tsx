@@ -26,19 +26,19 @@ function State({ order }: { order: PowerOrderView }) {
   if (order.state === 'waiting')
     return (
       <>
-        waits for the device, which takes it when it reports next. Expires <Instant at={order.expiresAt} />.
+        order is waiting for the device’s next report. Expires <Instant at={order.expiresAt} />.
       </>
     )
   if (order.state === 'taken' && order.takenAt)
     return (
       <>
-        was taken by the device, <Instant at={order.takenAt} />.
+        order was accepted by the device, <Instant at={order.takenAt} />.
       </>
     )
   return (
     <>
-      expired <Instant at={order.expiresAt} />: the device did not report in time. It may be off, or run a system
-      without bootfarm-target.
+      order expired <Instant at={order.expiresAt} />. The device did not report in time. It may be powered off, or its
+      operating system may not run bootfarm-target.
     </>
   )
 }
@@ -51,11 +51,11 @@ export function PowerOrderTag({ order }: { order: PowerOrderView | null }) {
       tone={tones[order.state]}
       title={
         order.state === 'waiting'
-          ? 'The device takes the order when it reports next.'
+          ? 'The device receives the order with its next report.'
           : 'The device did not report in time.'
       }
     >
-      {powerWords[order.order].noun} {order.state === 'waiting' ? 'waits' : 'expired'}
+      {powerWords[order.order].noun} {order.state === 'waiting' ? 'waiting' : 'expired'}
     </Tag>
   )
 }

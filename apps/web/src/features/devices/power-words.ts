@@ -10,6 +10,6 @@ export interface OrderedDevice {
 }
 
 export const powerWords = {
-  restart: { verb: 'Restart', noun: 'restart', does: 'shuts its system down and boots again' },
-  power_off: { verb: 'Power off', noun: 'power-off', does: 'shuts its system down and switches itself off' },
+  restart: { verb: 'Restart', noun: 'restart', does: 'restarts its operating system' },
+  power_off: { verb: 'Power off', noun: 'power-off', does: 'shuts down and powers off' },
 } as const satisfies Record<PowerOrder, { verb: string; noun: string; does: string }>

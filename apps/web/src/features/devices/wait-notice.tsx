@@ -10,7 +10,7 @@ export type DeviceWait = NonNullable<RouterOutputs['device']['get']['waitsFor']>
 export function WaitNotice({ wait }: { wait: DeviceWait }) {
   const look = isCertain(wait) ? 'bg-failed-soft text-failed' : 'bg-silent-soft text-silent'
   return (
-    <section aria-label="What it waits for" className={classNames('flex gap-3 rounded-lg px-4 py-3', look)}>
+    <section aria-label="What the device waits for" className={classNames('flex gap-3 rounded-lg px-4 py-3', look)}>
       <span className="pt-0.5">
         <Icon name="alert" />
       </span>
@@ -26,16 +26,16 @@ export function WaitNotice({ wait }: { wait: DeviceWait }) {
 }
 
 function Since({ wait: { reason, since, edge, asked } }: { wait: DeviceWait }) {
-  if (since === null) return `Nothing was ever heard of ${edge.name}.`
+  if (since === null) return `${edge.name} has never reported.`
   if (reason === 'asked_another_edge')
     return (
       <>
-        It asked {asked?.name}, <Instant at={since} />.
+        It contacted {asked?.name}, <Instant at={since} />.
       </>
     )
   return (
     <>
-      {edge.name} was there last, <Instant at={since} />.
+      {edge.name} was last seen <Instant at={since} />.
     </>
   )
 }
@@ -45,7 +45,7 @@ export function WaitTag({ wait }: { wait: DeviceWait | null }) {
   if (wait === null) return null
   return (
     <Tag tone={isCertain(wait) ? 'failed' : 'silent'} title={wait.sentence}>
-      {isCertain(wait) ? 'waits for' : 'writes at'} {wait.edge.name}
+      {isCertain(wait) ? 'blocked by' : 'persistent writes on'} {wait.edge.name}
     </Tag>
   )
 }

@@ -6,12 +6,12 @@ export type WriteCache = NonNullable<RouterOutputs['boot']['get']['writeCache']>
 const volatile: WriteCache['class'][] = ['device_ram', 'device_ram_overflow', 'device_ram_local_disk', 'edge']
 
 const places: Record<WriteCache['class'], string> = {
-  device_ram: 'the device’s own RAM',
-  device_ram_overflow: 'the device’s own RAM, and its edge for what does not fit',
-  device_ram_local_disk: 'the device’s own RAM, and a disk of its own for what does not fit',
-  edge: 'its edge, until the device or the edge starts again',
-  edge_persistent: 'its edge’s disk, kept over restarts',
-  private: 'an image of its own at its edge',
+  device_ram: 'device RAM',
+  device_ram_overflow: 'device RAM, then the edge',
+  device_ram_local_disk: 'device RAM, then a local disk',
+  edge: 'edge disk, discarded at reboot',
+  edge_persistent: 'edge disk, persistent',
+  private: 'private image',
 }
 
 /** The end of a sentence that begins with where writes go. */
@@ -29,22 +29,18 @@ export function writeCacheMeaning(cache: WriteCache): { sentence: string; meanin
   const { level, state, percent } = cache
   if (state === 'lost')
     return {
-      sentence: 'What this device has written is lost.',
-      meaning: `${
-        cache.class === 'device_ram_local_disk' ? 'Its own disk has failed' : 'Its edge has it no more'
-      }: the disk of the device stands still, so that nothing wrong is read. Start it again.`,
+      sentence: 'The device’s writes are lost.',
+      meaning: `${cache.class === 'device_ram_local_disk' ? 'Its local disk failed' : 'The edge no longer has them'}. The device’s disk is stopped so that it cannot read wrong data. Restart the device.`,
     }
   if (state === 'stopped')
     return {
-      sentence: 'The write cache is full: the device has been stopped.',
-      meaning: `Its disk stands still, as is chosen for its vDisk. ${
-        isVolatile(cache) ? 'A restart empties the cache; what was written is lost then.' : keptOverRestarts
-      }`,
+      sentence: 'The write cache is full. The device’s disk is stopped.',
+      meaning: `The vDisk is set to stop the disk when the cache is full. ${isVolatile(cache) ? 'A restart empties the cache and discards its data.' : keptOverRestarts}`,
     }
   if (state === 'read_only')
     return {
-      sentence: 'The write cache is full: the device runs, and writes nothing any more.',
-      meaning: `So is chosen for its vDisk. What it wrote before can be read. ${whatARestartDoes(cache)}`,
+      sentence: 'The write cache is full. The device’s disk is read-only.',
+      meaning: `The vDisk is set to refuse writes when the cache is full. Earlier writes can still be read. ${whatARestartDoes(cache)}`,
     }
   switch (level) {
     case 'ok':
@@ -52,19 +48,17 @@ export function writeCacheMeaning(cache: WriteCache): { sentence: string; meanin
     case 'warning':
       return {
         sentence: `The write cache is ${percent} % full.`,
-        meaning: `When it is full, nothing more can be written on this device. ${
-          isVolatile(cache) ? 'A restart empties it; what was written is lost then.' : keptOverRestarts
-        }`,
+        meaning: `When it is full, the device can write nothing more. ${isVolatile(cache) ? 'A restart empties the cache and discards its data.' : keptOverRestarts}`,
       }
     case 'critical':
       return {
         sentence: `The write cache is nearly full: ${percent} %.`,
-        meaning: `Soon nothing more can be written on this device. ${whatARestartDoes(cache)}`,
+        meaning: `The device will soon be unable to write. ${whatARestartDoes(cache)}`,
       }
     case 'full':
       return {
         sentence: 'The write cache is full.',
-        meaning: `What the device writes now fails, and its programs with it. ${whatARestartDoes(cache)}`,
+        meaning: `Writes now fail, and programs that write fail with them. ${whatARestartDoes(cache)}`,
       }
   }
 }
@@ -77,7 +71,7 @@ function isVolatile({ class: chosen }: WriteCache): boolean {
 
 function whatARestartDoes(cache: WriteCache): string {
   return isVolatile(cache)
-    ? 'Save elsewhere what is needed, then restart it: a restart empties the cache.'
+    ? 'Save important data elsewhere, then restart the device. A restart empties the cache.'
     : keptOverRestarts
 }
 
@@ -86,18 +80,18 @@ export function writeCacheRemedy({ class: chosen, state }: WriteCache): string |
   if (state === 'lost') return null
   const room =
     chosen === 'device_ram'
-      ? 'give it more RAM (bootfarm.overlay= on the command line of its vDisk’s version)'
-      : 'give the write cache of its vDisk more room, with which it goes on from its next boot'
-  return `For good: ${room}, or write less: logs and temporary files elsewhere.`
+      ? 'add RAM to the device (bootfarm.overlay= on the kernel command line of its vDisk’s version)'
+      : 'raise the write cache limit of its vDisk, which applies from the next boot'
+  return `Permanent fix: ${room}, or write less, for example by storing logs and temporary files elsewhere.`
 }
 
 /** How long it lasts; null where nobody knows, or it is full. */
 export function writeCacheForecast({ fullInSeconds }: WriteCache): string | null {
   if (fullInSeconds === null || fullInSeconds === 0) return null
   const minutes = Math.round(fullInSeconds / 60)
-  if (minutes < 1) return 'As it fills now, it is full within a minute.'
-  if (minutes < 120) return `As it fills now, it is full in ${minutes} min.`
+  if (minutes < 1) return 'Full in less than a minute at the current rate.'
+  if (minutes < 120) return `Full in ${minutes} min at the current rate.`
   const hours = Math.round(minutes / 60)
-  if (hours < 48) return `As it fills now, it is full in ${hours} h.`
-  return `As it fills now, it is full in ${Math.round(hours / 24)} days.`
+  if (hours < 48) return `Full in ${hours} h at the current rate.`
+  return `Full in ${Math.round(hours / 24)} days at the current rate.`
 }

@@ -38,7 +38,7 @@ export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string 
         {remedy && <p className="mt-0.5 text-ink-soft">{remedy}</p>}
         {at && (
           <p className="mt-0.5 text-ink-soft">
-            As the device said at <Instant at={at} />.
+            Reported by the device at <Instant at={at} />.
           </p>
         )}
       </div>
@@ -95,7 +95,7 @@ function tagText({ state, level, percent }: WriteCache): string {
     case 'stopped':
       return 'stopped: cache full'
     case 'read_only':
-      return 'cache full, read-only'
+      return 'read-only: cache full'
     case 'ok':
       return level === 'full' ? 'cache full' : `cache ${percent} %`
   }

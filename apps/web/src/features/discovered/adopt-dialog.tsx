@@ -54,32 +54,34 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
     >
       {isOne && <MachineFacts device={device} />}
       <TextField
-        label={isOne ? 'Name' : 'Names'}
+        label={isOne ? 'Name' : 'Name pattern'}
         value={name}
         onChange={setName}
         maxLength={nameSizeMax}
         hint={isOne ? undefined : <PatternHint />}
       />
       <SelectField
-        label={`Collection of ${device.siteName}`}
+        label={`Collection in ${device.siteName}`}
         value={collection?.id ?? ''}
         options={options.map(({ id, name: title, vdiskName }) => ({
           value: id,
-          label: vdiskName ? `${title} (boots ${vdiskName})` : `${title} (boots nothing)`,
+          label: vdiskName ? `${title} (boots ${vdiskName})` : `${title} (no vDisk)`,
         }))}
         onChange={setChosenId}
         disabled={options.length === 0}
       />
       {collections.data && options.length === 0 && (
-        <Notice tone="silent">This site has no collection, and every device belongs to one.</Notice>
+        <Notice tone="silent">
+          This site has no collection. Create one first: every device belongs to a collection.
+        </Notice>
       )}
       {collection && collection.vdiskId === null && (
-        <Notice tone="silent">This collection has no vDisk, so its devices get no answer until it has one.</Notice>
+        <Notice tone="silent">This collection has no vDisk. Its devices are not served until you assign one.</Notice>
       )}
       <p className="text-ink-soft text-xs">
         {isOne
-          ? 'It is registered at once and boots when it asks next; a firmware that has given up has to be started again.'
-          : 'They are registered at once and boot when they ask next; firmware that has given up has to be started again.'}
+          ? 'Takes effect at the next PXE request. Restart the machine if its firmware has timed out.'
+          : 'Takes effect at the next PXE request. Restart machines whose firmware has timed out.'}
       </p>
     </FormDialog>
   )
@@ -89,8 +91,8 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
 export function PatternHint() {
   return (
     <>
-      <code>{'{n}'}</code> is the first number that no device of the site has, <code>{'{nnn}'}</code> with zeros in
-      front, <code>{'{mac}'}</code> the MAC address.
+      <code>{'{n}'}</code> is the lowest unused number in the site, <code>{'{nnn}'}</code> the same with leading zeros,
+      and <code>{'{mac}'}</code> the MAC address.
     </>
   )
 }
@@ -103,9 +105,9 @@ function MachineFacts({ device }: { device: Discovered }) {
         { label: 'Firmware', value: architecture(device.clientArch) },
         { label: 'Vendor class', value: mono(device.vendorClass) },
         ...(device.userClass ? [{ label: 'User class', value: mono(device.userClass) }] : []),
-        ...(device.hostName ? [{ label: 'Calls itself', value: mono(device.hostName) }] : []),
-        { label: 'Machine id', value: mono(device.machineId) },
-        { label: 'Heard by', value: device.edgeName },
+        ...(device.hostName ? [{ label: 'Reported name', value: mono(device.hostName) }] : []),
+        { label: 'Machine ID', value: mono(device.machineId) },
+        { label: 'Seen by', value: device.edgeName },
       ]}
     />
   )
@@ -134,9 +136,11 @@ function useAdopt(onClose: () => void) {
 
 function adoptedTitle({ adopted, missingCount }: Adopted): string {
   const [first] = adopted
-  if (!first) return 'Nothing was adopted: somebody was quicker.'
-  const rest = missingCount > 0 ? `; ${missingCount} did not wait any more` : ''
-  return adopted.length === 1 ? `${first.name} is adopted${rest}.` : `${adopted.length} machines are adopted${rest}.`
+  if (!first) return 'Nothing was adopted. Someone else was faster.'
+  const rest = missingCount > 0 ? `; ${missingCount} no longer waiting` : ''
+  return adopted.length === 1
+    ? `${first.name} adopted${rest}.`
+    : `${countOf(adopted.length, 'machine')} adopted${rest}.`
 }
 
 function AdoptedLink({ adopted }: Adopted) {
@@ -145,7 +149,7 @@ function AdoptedLink({ adopted }: Adopted) {
   const href = adopted.length === 1 ? `/devices/${first.deviceId}` : '/devices?last=never'
   return (
     <Link href={href} className="underline underline-offset-4">
-      {adopted.length === 1 ? 'Go to its page' : 'Go to the devices'}
+      {adopted.length === 1 ? 'View device' : 'View devices'}
     </Link>
   )
 }

@@ -21,7 +21,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
   const actions: Column<Discovered>[] = onAdopt
     ? [
         {
-          title: 'Decide',
+          title: 'Action',
           align: 'right',
           cell: (device) => (
             <Button className="h-7!" aria-label={`Adopt ${device.mac}`} onClick={() => onAdopt(device)}>
@@ -48,7 +48,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
           <span className="inline-flex flex-col">
             <span className="font-mono text-ink text-xs">{device.mac}</span>
             {device.hostName && (
-              <span className="max-w-40 truncate text-ink-faint text-xs" title="The name that it gives itself.">
+              <span className="max-w-40 truncate text-ink-faint text-xs" title="Name reported by the machine.">
                 “{device.hostName}”
               </span>
             )}
@@ -72,7 +72,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
       ),
     },
     {
-      title: 'Asked',
+      title: 'Protocol',
       from: 'md',
       cell: (device) => (
         <span className="inline-flex flex-col">
@@ -80,7 +80,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
             {protocols[device.asked]}
             {device.ip && <span className="text-ink-soft"> from {device.ip}</span>}
           </span>
-          {device.relay && <span className="text-ink-faint text-xs">through relay {device.relay}</span>}
+          {device.relay && <span className="text-ink-faint text-xs">via relay {device.relay}</span>}
         </span>
       ),
     },

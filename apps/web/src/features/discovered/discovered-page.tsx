@@ -58,7 +58,7 @@ export function DiscoveredPage() {
     <Page>
       <PageHeader
         title="Discovered"
-        summary="Machines that asked to boot at a site where nobody has registered them, newest first."
+        summary="Unregistered machines seen on your networks."
         actions={
           <Link
             href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}
@@ -116,11 +116,11 @@ export function DiscoveredPage() {
 
 function NoneDiscovered({ filtered }: { filtered: boolean }) {
   return filtered ? (
-    <EmptyState title="No machine fits these filters." text="Clear a filter to see the others." />
+    <EmptyState title="No machines match these filters." text="Clear a filter to see other machines." />
   ) : (
     <EmptyState
-      title="No unknown machine has asked to boot."
-      text="Switch one on at a site with an edge: it appears here within seconds of its first packet."
+      title="No unregistered machines."
+      text="Power on a machine at a site with an edge. It appears here within seconds of its first packet."
     />
   )
 }

@@ -23,7 +23,7 @@ interface RuleDialogProps {
 
 const kinds = [
   { value: 'adopt', label: 'Adopt into a collection' },
-  { value: 'copy', label: 'Adopt with the settings of a device' },
+  { value: 'copy', label: 'Adopt with a device as template' },
   { value: 'ignore', label: 'Ignore' },
 ] as const
 type Kind = (typeof kinds)[number]['value']
@@ -33,7 +33,7 @@ const textLabels: Record<(typeof texts)[number], { label: string; placeholder: s
   macPrefix: { label: 'MAC address begins with', placeholder: 'any, or 00:50:56' },
   vendorClassPrefix: { label: 'Vendor class begins with', placeholder: 'any, or PXEClient:Arch:00007' },
   vendorClassContains: { label: 'Vendor class contains', placeholder: 'any, or HTTPClient' },
-  relayNetwork: { label: 'Relay agent’s network', placeholder: 'any, or 10.20.0.0/16' },
+  relayNetwork: { label: 'Relay agent network', placeholder: 'any, or 10.20.0.0/16' },
 }
 
 export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: RuleDialogProps) {
@@ -48,7 +48,7 @@ export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: Ru
     setConditions((before) => ({ ...before, [name]: value === '' ? null : value }))
   return (
     <FormDialog
-      title={rule ? 'Change the rule' : 'A new rule'}
+      title={rule ? 'Edit rule' : 'New rule'}
       action="Save"
       busy={busy}
       disabled={kind !== 'ignore' && (!chosen || pattern.trim() === '')}
@@ -58,7 +58,7 @@ export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: Ru
       onSubmit={() => onSave({ conditions, action: actionOf(kind, pattern, chosen?.id ?? '') })}
     >
       <fieldset className="grid gap-3 sm:grid-cols-2">
-        <legend className="mb-2 text-ink-soft text-sm">For machines of which all this is true</legend>
+        <legend className="mb-2 text-ink-soft text-sm">When all of these match</legend>
         {texts.map((name) => (
           <TextField
             key={name}
@@ -79,7 +79,7 @@ export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: Ru
         />
       </fieldset>
       <fieldset className="grid gap-3 sm:grid-cols-2">
-        <legend className="mb-2 text-ink-soft text-sm">do this</legend>
+        <legend className="mb-2 text-ink-soft text-sm">Then</legend>
         <SelectField
           label="Action"
           value={kind}
@@ -93,9 +93,9 @@ export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: Ru
               value={chosen?.id ?? ''}
               options={offered.map(({ id, name }) => ({ value: id, label: name }))}
               onChange={setChosenId}
-              hint={kind === 'copy' && 'Its collection, boot programs and menu, and whether it is enabled.'}
+              hint={kind === 'copy' && 'Copies its collection, boot programs, menu and enabled state.'}
             />
-            <TextField label="Names" value={pattern} onChange={setPattern} hint={<PatternHint />} />
+            <TextField label="Name pattern" value={pattern} onChange={setPattern} hint={<PatternHint />} />
           </>
         )}
       </fieldset>

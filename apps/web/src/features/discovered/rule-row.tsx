@@ -23,15 +23,15 @@ export function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onD
       <div className="min-w-0 flex-1 basis-64">
         <p className="font-medium text-ink">{actionWords(rule.action, nameOf)}</p>
         <p className="break-words text-ink-soft">
-          {conditions.length === 0 ? 'every machine' : `where ${conditions.join(' and ')}`}
+          {conditions.length === 0 ? 'All machines' : `When ${conditions.join(' and ')}`}
         </p>
       </div>
       {onMove && onEdit && onDelete && (
         <div className="flex items-center gap-1">
           <Move label={`Move rule ${number} up`} turned disabled={busy || number === 1} onClick={() => onMove(-1)} />
           <Move label={`Move rule ${number} down`} disabled={busy || number === count} onClick={() => onMove(1)} />
-          <Button look="bare" className="h-7!" aria-label={`Change rule ${number}`} onClick={onEdit}>
-            Change
+          <Button look="bare" className="h-7!" aria-label={`Edit rule ${number}`} onClick={onEdit}>
+            Edit
           </Button>
           <Button look="bare" className="h-7!" aria-label={`Delete rule ${number}`} disabled={busy} onClick={onDelete}>
             Delete

@@ -14,7 +14,7 @@ test('a rule is said in words', () => {
     'Adopt as a-{n} into Lab',
   )
   expect(actionWords({ kind: 'copy', namePattern: '{mac}', templateDeviceId: 'd' }, nameOf)).toBe(
-    'Adopt as {mac} with the settings of pc-01',
+    'Adopt as {mac} using pc-01 as template',
   )
 })
 

@@ -19,7 +19,7 @@ export function conditionWords(conditions: Conditions): string[] {
     vendorClassPrefix && `vendor class begins with “${vendorClassPrefix}”`,
     vendorClassContains && `vendor class contains “${vendorClassContains}”`,
     architecture && `firmware is ${architectureNames[architecture]}`,
-    relayNetwork && `relay agent is of ${relayNetwork}`,
+    relayNetwork && `relay agent is in ${relayNetwork}`,
   ].filter((words): words is string => Boolean(words))
 }
 
@@ -28,7 +28,7 @@ export function actionWords(action: Rule['action'], nameOf: (id: string) => stri
   if (action.kind === 'ignore') return 'Ignore'
   const how =
     action.kind === 'copy'
-      ? `with the settings of ${nameOf(action.templateDeviceId)}`
+      ? `using ${nameOf(action.templateDeviceId)} as template`
       : `into ${nameOf(action.collectionId)}`
   return `Adopt as ${action.namePattern} ${how}`
 }

@@ -38,11 +38,7 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
         <Skeleton className="h-64 w-full rounded-lg" />
       </LoadingState>
     ) : (
-      <ErrorState
-        title="Rules could not be loaded."
-        text={readableError(query.error)}
-        onRetry={() => query.refetch()}
-      />
+      <ErrorState title="Could not load the rules." text={readableError(query.error)} onRetry={() => query.refetch()} />
     )
   const { rules, revision } = query.data
   const choices = { collections: collections.data?.items ?? [], devices: devices.data?.items ?? [] }
@@ -57,24 +53,21 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
         <>
           {mayRun && rules.length > 0 && (
             <Button className="h-7!" onClick={() => setRunning(true)}>
-              Apply to those waiting now
+              Apply to waiting machines
             </Button>
           )}
           {mayChange && (
             <Button className="h-7!" look="primary" onClick={() => setEditing({ index: rules.length, rule: null })}>
-              Add a rule
+              Add rule
             </Button>
           )}
         </>
       }
     >
       {rules.length === 0 ? (
-        <EmptyState
-          title="No rules yet."
-          text="Without a rule, each discovered machine waits for somebody to decide."
-        />
+        <EmptyState title="No rules yet." text="Without a rule, each discovered machine waits for a decision." />
       ) : (
-        <ol aria-label="Rules in their order">
+        <ol aria-label="Rules in order">
           {rules.map((rule, index) => (
             <RuleRow
               // biome-ignore lint/suspicious/noArrayIndexKey: a rule is its place and what it says
@@ -124,7 +117,7 @@ function useSave({ isEditing, onSaved }: { isEditing: boolean; onSaved: () => vo
       },
       onError: (error, { siteId }) => {
         void queryClient.invalidateQueries(trpc.discovered.rules.queryFilter({ siteId }))
-        if (!isEditing) showToast({ title: 'The rules are as they were.', text: readableError(error), tone: 'failed' })
+        if (!isEditing) showToast({ title: 'Could not update the rules.', text: readableError(error), tone: 'failed' })
       },
     }),
   )

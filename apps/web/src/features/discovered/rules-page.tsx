@@ -23,10 +23,7 @@ export function RulesPage() {
   return (
     <Page>
       <PageName name="Rules" />
-      <PageHeader
-        title="Rules"
-        summary="What happens without a click to machines that are discovered: the first rule that fits a machine counts."
-      />
+      <PageHeader title="Rules" summary="Rules run top to bottom. The first match wins." />
       {site ? (
         <>
           <div className="w-full sm:w-72">
@@ -41,12 +38,12 @@ export function RulesPage() {
         </>
       ) : sites.error ? (
         <ErrorState
-          title="Sites could not be loaded."
+          title="Could not load the sites."
           text={readableError(sites.error)}
           onRetry={() => sites.refetch()}
         />
       ) : sites.data ? (
-        <EmptyState title="No sites yet." text="Rules belong to a site." />
+        <EmptyState title="No sites yet." text="Rules belong to a site. Create a site first." />
       ) : (
         <LoadingState label="Loading sites">
           <Skeleton className="h-64 w-full rounded-lg" />

@@ -34,8 +34,8 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
   const failed = preview.error ?? run.error
   return (
     <FormDialog
-      title="Apply the rules to those waiting now?"
-      action={concerned.length === 0 ? 'Apply' : `Apply to ${countOf(concerned.length, 'machine')}`}
+      title="Apply rules to waiting machines?"
+      action={concerned.length === 0 ? 'Apply rules' : `Apply to ${countOf(concerned.length, 'machine')}`}
       disabled={concerned.length === 0}
       busy={run.isPending}
       failure={formProblem(failed)}
@@ -43,12 +43,12 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
       onClose={onClose}
       onSubmit={() => run.mutate({ siteId })}
     >
-      {preview.isPending && <p className="text-ink-soft">Looking what they would do …</p>}
-      {preview.data && devices.length === 0 && <p className="text-ink-soft">No machine is waiting.</p>}
+      {preview.isPending && <p className="text-ink-soft">Loading the preview …</p>}
+      {preview.data && devices.length === 0 && <p className="text-ink-soft">No machines are waiting.</p>}
       {devices.length > 0 && (
         <div className="rounded-lg border border-line">
           <Table
-            label="What the rules would do"
+            label="Preview of the rules"
             rows={devices}
             rowKey={({ id }) => id}
             columns={[
@@ -61,7 +61,7 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
                 ),
               },
               { title: 'Rule', align: 'right', cell: ({ ruleNumber }) => ruleNumber ?? '–' },
-              { title: 'What happens', wide: true, cell: (device) => outcomeWords(device) },
+              { title: 'Result', wide: true, cell: (device) => outcomeWords(device) },
             ]}
           />
         </div>
@@ -73,12 +73,12 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
 function outcomeWords({ outcome, name }: Planned): string {
   switch (outcome) {
     case 'adopt':
-      return `adopted as ${name}`
+      return `adopt as ${name}`
     case 'ignore':
       return 'ignored'
     case 'full':
-      return 'waits: the site has as many as there may be'
+      return 'keep waiting: the site’s device limit is reached'
     case 'none':
-      return 'waits: no rule fits'
+      return 'keep waiting: no rule matches'
   }
 }

@@ -26,7 +26,11 @@ export function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: Sele
   const sites = new Set(chosen.map(({ siteId }) => siteId))
   const isAll = chosen.length > 0 && chosen.length === Math.min(shown.length, atOnceMax)
   const problem =
-    sites.size > 1 ? 'Choose machines of one site.' : chosen.length > atOnceMax ? `Choose at most ${atOnceMax}.` : null
+    sites.size > 1
+      ? 'Select machines of one site only.'
+      : chosen.length > atOnceMax
+        ? `Select at most ${atOnceMax} machines.`
+        : null
   const nothing = chosen.length === 0 || problem !== null
   return (
     <div className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-2 border-line border-b px-4 py-1.5">
@@ -54,7 +58,7 @@ export function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: Sele
           })
         }
       >
-        {ignored ? 'Ignore no more' : 'Ignore'}
+        {ignored ? 'Stop ignoring' : 'Ignore'}
       </Button>
       {problem && <span className="text-silent text-xs">{problem}</span>}
     </div>
@@ -72,11 +76,12 @@ function useIgnore() {
         showToast({
           title: `${countOf(changedCount, 'machine')} ${ignored ? 'ignored' : 'waiting again'}.`,
           text: ignored
-            ? 'Edges give no answer and report no more of it. It stays in the list of ignored ones.'
-            : 'Edges report it when it asks next.',
+            ? 'Edges do not answer these machines and no longer report them. See them under Ignored.'
+            : 'Edges report these machines at their next request.',
         })
       },
-      onError: (error) => showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) =>
+        showToast({ title: 'Could not update the machines.', text: readableError(error), tone: 'failed' }),
     }),
   )
 }

@@ -12,7 +12,7 @@ export function WaitingCount() {
   if (!data || data.count === 0) return null
   return (
     <span
-      title="Unknown machines that wait for somebody to decide."
+      title="Unregistered machines waiting for a decision."
       className="ml-auto rounded-full bg-live-soft px-1.5 font-medium text-2xs text-live"
     >
       {data.count}

@@ -53,8 +53,8 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
   const warning = installation.data && addressWarning(installation.data.url)
   return (
     <FormDialog
-      title={site ? `Add an edge to ${site.name}` : 'Add an edge'}
-      action="Make the line to run"
+      title={site ? `Add edge to ${site.name}` : 'Add edge'}
+      action="Generate install command"
       busy={make.isPending}
       disabled={!chosen || !installation.data || isNone}
       failure={formProblem(make.error ?? installation.error ?? sites.error)}
@@ -62,8 +62,8 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
       onSubmit={() => chosen && make.mutate({ siteId: chosen.id })}
     >
       <p className="text-ink-soft text-sm">
-        An edge is a server at a site that answers booting machines. You get one line to run there as root; it holds a
-        token for one edge of one site, which is valid for an hour.
+        An edge is a server at a site that serves booting devices. You run one command on it as root. The command
+        contains a token for one edge of this site that is valid for one hour.
       </p>
       {!site && (
         <SelectField
@@ -75,7 +75,7 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
         />
       )}
       {!site && sites.data && choices.length === 0 && (
-        <Notice tone="silent">There is no site yet. Make one first: an edge belongs to a site.</Notice>
+        <Notice tone="silent">There is no site yet. Create one first: an edge belongs to a site.</Notice>
       )}
       {warning && <Notice tone="silent">{warning}</Notice>}
       {missing.map(({ arch, problem }) => (

@@ -66,29 +66,29 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
       onClose={onClose}
     >
       {(search !== '' || vdisks.data?.nextCursor) && (
-        <TextField label="Find vDisk" value={search} onChange={setSearch} hint="Part of its name." />
+        <TextField label="Search vDisks" value={search} onChange={setSearch} hint="Part of the name." />
       )}
       <SelectField
-        label="As a version of"
+        label="Adopt as a version of"
         value={chosen?.id ?? newVdisk}
         options={[
-          { value: newVdisk, label: 'a new vDisk' },
+          { value: newVdisk, label: 'New vDisk' },
           ...options.map(({ id, name: label }) => ({ value: id, label })),
         ]}
         onChange={setChosenId}
       />
-      {isNewVdisk && <TextField label="Name of the vDisk" value={name} onChange={setName} maxLength={nameMax} />}
+      {isNewVdisk && <TextField label="vDisk name" value={name} onChange={setName} maxLength={nameMax} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField
-        label="Then"
+        label="After adoption"
         value={state}
         options={[
-          { value: 'test', label: 'it is in test' },
-          { value: 'released', label: 'it is released' },
+          { value: 'test', label: 'Test' },
+          { value: 'released', label: 'Release' },
         ]}
         onChange={(value) => setState(value === 'released' ? 'released' : 'test')}
       />
-      <section aria-label="What will happen" className="text-sm">
+      <section aria-label="Preview" className="text-sm">
         <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft">
           {sentences.map((text) => (
             <li key={text} className="break-words">

@@ -20,21 +20,21 @@ test('an image without a name is known by the begin of its id', () => {
 test('what an adoption does is said before it is done', () => {
   const usual = adoptionSentences(adoption).join(' ')
   expect(usual).toContain('The image becomes the next version of Linux.')
-  expect(usual).toContain(`edge-1 reads all of it, a disk of ${formatBytes(2 ** 30)}, and compares it first.`)
-  expect(usual).toContain('test devices boot it at their next boot')
+  expect(usual).toContain(`edge-1 first reads and verifies the whole image (a disk of ${formatBytes(2 ** 30)}).`)
+  expect(usual).toContain('Test devices boot it from their next boot')
   expect(usual).not.toContain('cannot start')
   const released = adoptionSentences({ ...adoption, state: 'released', otherEdges: ['edge-2'] }).join(' ')
-  expect(released).toContain('production devices boot it at their next boot, unless an override holds')
-  expect(released).toContain('Devices that boot from edge-2 cannot start with it.')
+  expect(released).toContain('Production devices boot it from their next boot unless an override is set')
+  expect(released).toContain('Devices that boot from edge-2 cannot use it.')
 })
 
 test('a new vDisk has no devices yet, and stays empty where the image is damaged', () => {
   const image = { sizeBytes: null, hasKernel: false }
   const said = adoptionSentences({ ...adoption, image, isNewVdisk: true }).join(' ')
-  expect(said).toContain('The vDisk Linux is created, and the image becomes its version 1.')
+  expect(said).toContain('This creates the vDisk Linux. The image becomes version 1.')
   expect(said).toContain(
-    'edge-1 reads all of it and compares it first. Where it is damaged, no version is made, and the new vDisk is empty.',
+    'edge-1 first reads and verifies the whole image. If the image is damaged, no version is created and the new vDisk stays empty.',
   )
-  expect(said).toContain('It has no kernel: it boots by itself.')
-  expect(said).toContain('No device boots it before a collection or a device gets the vDisk.')
+  expect(said).toContain('It has no kernel and boots from the disk’s own boot loader.')
+  expect(said).toContain('No device boots it until the vDisk is assigned to a collection or a device.')
 })

@@ -21,30 +21,31 @@ export interface Adoption {
 /** What will happen, a sentence each. */
 export function adoptionSentences(adoption: Adoption): string[] {
   const { image, edgeName, otherEdges, vdiskName, isNewVdisk, state } = adoption
-  const size = image.sizeBytes === null ? 'all of it' : `all of it, a disk of ${formatBytes(image.sizeBytes)},`
-  const others = otherEdges.length > 0 ? ` Devices that boot from ${otherEdges.join(', ')} cannot start with it.` : ''
+  const size =
+    image.sizeBytes === null ? 'the whole image' : `the whole image (a disk of ${formatBytes(image.sizeBytes)})`
+  const others = otherEdges.length > 0 ? ` Devices that boot from ${otherEdges.join(', ')} cannot use it.` : ''
   return [
     isNewVdisk
-      ? `The vDisk ${vdiskName} is created, and the image becomes its version 1.`
+      ? `This creates the vDisk ${vdiskName}. The image becomes version 1.`
       : `The image becomes the next version of ${vdiskName}.`,
-    `${edgeName} reads ${size} and compares it first. Where it is damaged, no version is made${isNewVdisk ? ', and the new vDisk is empty' : ''}.`,
-    `Nothing is copied or written: the image keeps its id, and lies at ${edgeName} alone.${others}`,
+    `${edgeName} first reads and verifies ${size}. If the image is damaged, no version is created${isNewVdisk ? ' and the new vDisk stays empty' : ''}.`,
+    `No data is copied or written. The image keeps its ID and is stored on ${edgeName} only.${others}`,
     image.hasKernel
-      ? 'It boots with the kernel, initramfs and command line that it has.'
-      : 'It has no kernel: it boots by itself.',
+      ? 'It boots with its own kernel, initramfs and kernel command line.'
+      : 'It has no kernel and boots from the disk’s own boot loader.',
     state === 'released' ? releasedWords(isNewVdisk) : testWords(isNewVdisk),
-    'Who deletes the version later deletes the image at the edge with it.',
+    'Deleting the version later also deletes the image on the edge.',
   ]
 }
 
 function releasedWords(isNewVdisk: boolean): string {
   return isNewVdisk
-    ? 'Then it is released. No device boots it before a collection or a device gets the vDisk.'
-    : 'Then it is released: production devices boot it at their next boot, unless an override holds.'
+    ? 'The version is released. No device boots it until the vDisk is assigned to a collection or a device.'
+    : 'The version is released. Production devices boot it from their next boot unless an override is set.'
 }
 
 function testWords(isNewVdisk: boolean): string {
   return isNewVdisk
-    ? 'Then it is in test. No device boots it before a collection or a device gets the vDisk.'
-    : 'Then it is in test: test devices boot it at their next boot, production devices once it is promoted.'
+    ? 'The version is in test. No device boots it until the vDisk is assigned to a collection or a device.'
+    : 'The version is in test. Test devices boot it from their next boot, production devices after it is promoted.'
 }

@@ -27,12 +27,12 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
     <>
       {mayDrain && (
         <Button busy={drain.isPending} onClick={() => setAsking('drain')}>
-          {edge.draining ? 'Take new boots again' : 'Drain'}
+          {edge.draining ? 'Resume new boots' : 'Drain'}
         </Button>
       )}
       {mayRevoke && !edge.keyOrdered && (
         <Button look="bare" busy={rotateKey.isPending} onClick={() => setAsking('key')}>
-          New key
+          Rotate key
         </Button>
       )}
       {mayRevoke && (
@@ -43,12 +43,12 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
       <ConfirmDialog
         open={asking === 'drain'}
         onOpenChange={close}
-        title={edge.draining ? `Let ${edge.name} take new boots again?` : `Drain ${edge.name}?`}
-        action={edge.draining ? 'Take new boots' : `Drain ${edge.name}`}
+        title={edge.draining ? `Resume new boots on ${edge.name}?` : `Drain ${edge.name}?`}
+        action={edge.draining ? 'Resume new boots' : `Drain ${edge.name}`}
         onConfirm={() => drain.mutate({ edgeId: edge.id, revision: edge.revision, draining: !edge.draining })}
       >
         {edge.draining ? (
-          <p>It gets its share of the site’s new boots again, by its weight.</p>
+          <p>${edge.name} again receives new boots according to its weight.</p>
         ) : (
           <DrainWords edge={edge} />
         )}
@@ -56,13 +56,13 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
       <ConfirmDialog
         open={asking === 'key'}
         onOpenChange={close}
-        title={`A new key for ${edge.name}?`}
-        action="Order a new key"
+        title={`Rotate the key of ${edge.name}?`}
+        action="Rotate key"
         onConfirm={() => rotateKey.mutate({ edgeId: edge.id })}
       >
         <p>
-          The edge makes it itself as soon as it hears of this, and the old one is refused then. Booting devices notice
-          nothing.
+          The edge creates a new key with its next request, and the old key is refused from then on. Booting devices are
+          not interrupted.
         </p>
       </ConfirmDialog>
       <ConfirmDialog
@@ -73,10 +73,10 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         onConfirm={() => revoke.mutate({ edgeId: edge.id })}
       >
         <p>
-          Its requests are refused from now on and the site’s other edges get a new key. It goes on booting devices by
-          what it knows until somebody stops it there.
+          The control plane refuses its requests from now on, and the site’s other edges get a new key. The edge keeps
+          booting devices with its last desired state until you stop it on the server.
         </p>
-        <p>This cannot be taken back: the server would have to be enrolled again with a new key.</p>
+        <p>You cannot undo this. To use the server again, enrol it with a new key.</p>
       </ConfirmDialog>
     </>
   )
@@ -88,16 +88,16 @@ function DrainWords({ edge }: { edge: EdgeDetail }) {
     <>
       <p>
         {others === 0
-          ? 'It is the site’s only edge: it goes on taking new boots until there is another.'
+          ? 'This is the site’s only edge. It keeps taking new boots until the site has another edge.'
           : others === 1
-            ? 'New boots go to the site’s other edge as long as that is up.'
-            : `New boots go to the site’s ${others} other edges as long as one of them is up.`}
+            ? 'New boots go to the site’s other edge while it is online.'
+            : `New boots go to the site’s ${others} other edges while at least one of them is online.`}
       </p>
       <p>
         {edge.devicesBooting === 0
-          ? 'No device is booting here now.'
+          ? 'No devices are booting on this edge now.'
           : `${countOf(edge.devicesBooting, 'device')} booting here now will finish.`}{' '}
-        Devices that run from it stay with it.
+        Running devices stay on this edge.
       </p>
     </>
   )
@@ -113,6 +113,6 @@ function useAfterChange(edge: EdgeDetail) {
       void queryClient.invalidateQueries(trpc.site.pathFilter())
     },
     onError: (error: unknown) =>
-      showToast({ title: `${edge.name} is as it was.`, text: readableError(error), tone: 'failed' as const }),
+      showToast({ title: `Could not update ${edge.name}.`, text: readableError(error), tone: 'failed' as const }),
   }
 }

@@ -20,7 +20,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
       </Link>
     ),
   },
-  { title: 'State', cell: (edge) => <EdgeState edge={edge} /> },
+  { title: 'Status', cell: (edge) => <EdgeState edge={edge} /> },
   {
     title: 'Site',
     from: 'sm',
@@ -43,17 +43,17 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   { title: 'Booting', align: 'right', from: 'sm', cell: (edge) => formatCount(edge.devicesBooting) },
   { title: 'Backlog', align: 'right', from: 'md', cell: (edge) => formatCount(edge.reportBacklog) },
   {
-    title: 'Heard',
+    title: 'Last seen',
     align: 'right',
     cell: (edge) => (edge.heartbeatAt ? <Age at={edge.heartbeatAt} /> : <span className="text-ink-faint">never</span>),
   },
 ]
 
 export function EdgeState({ edge }: { edge: Pick<EdgeSummary, 'online' | 'revokedAt'> }) {
-  if (edge.revokedAt !== null) return <Tag title="Its requests are refused.">Revoked</Tag>
+  if (edge.revokedAt !== null) return <Tag title="The control plane refuses its requests.">Revoked</Tag>
   const tone = edge.online ? 'ready' : 'failed'
   return (
-    <Tag tone={tone} title={edge.online ? 'Heard within the last 20 s.' : 'Not heard for more than 20 s.'}>
+    <Tag tone={tone} title={edge.online ? 'Seen within the last 20 s.' : 'Not seen for more than 20 s.'}>
       <Dot tone={tone} />
       {edge.online ? 'Online' : 'Offline'}
     </Tag>

@@ -36,7 +36,7 @@ export function EdgeImages({ edge }: { edge: EdgeDetail }) {
     return (
       <Panel title="Images without a vDisk" flush>
         <ErrorState
-          title="The images at this edge could not be loaded."
+          title="Could not load the images on this edge."
           text={readableError(query.error)}
           onRetry={() => query.refetch()}
         />
@@ -44,7 +44,7 @@ export function EdgeImages({ edge }: { edge: EdgeDetail }) {
     )
   if (images.length === 0) return null
   return (
-    <Panel title="Images without a vDisk" aside="imported by hand at this edge" flush>
+    <Panel title="Images without a vDisk" aside="imported on this edge by hand" flush>
       <ul aria-label="Images without a vDisk">
         {images.map((image) => (
           <ImageRow
@@ -85,16 +85,17 @@ function ImageRow({ image, onAdopt }: { image: EdgeImage; onAdopt: (() => void) 
           {word && <Tag tone={state === 'importing' ? 'live' : 'failed'}>{word}</Tag>}
         </div>
         <p className="break-words text-ink-soft text-xs">
-          {sizeBytes !== null && <>a disk of {formatBytes(sizeBytes)}, </>}
-          {formatBytes(ownBytes)} of its own
+          {sizeBytes !== null && <>a disk of {formatBytes(sizeBytes)}, </>} {formatBytes(ownBytes)} unique{' '}
           {madeAt && (
             <>
-              , made <Instant at={madeAt} />
+              {' '}
+              , created <Instant at={madeAt} />{' '}
             </>
-          )}
+          )}{' '}
           {parent && (
             <>
-              , from version {parent.number} of {parent.vdiskName}
+              {' '}
+              , based on version {parent.number} of {parent.vdiskName}{' '}
             </>
           )}
         </p>

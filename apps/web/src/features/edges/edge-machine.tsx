@@ -15,18 +15,18 @@ export function EdgeMachine({ machine }: { machine: EdgeDetail['machine'] }) {
           facts={[
             {
               label: 'Load',
-              value: `${machine.loadAverage.toFixed(2)} of ${machine.processors} processors, over a minute`,
+              value: `${machine.loadAverage.toFixed(2)} of ${machine.processors} processors (1 min average)`,
             },
             {
               label: 'Memory',
               value: `${formatBytes(machine.memoryAvailableBytes)} of ${formatBytes(machine.memoryTotalBytes)} available`,
             },
-            { label: 'Cache', value: `${formatBytes(machine.fileCacheBytes)} of files in memory` },
+            { label: 'File cache', value: formatBytes(machine.fileCacheBytes) },
             { label: 'Store', value: <StoreFill machine={machine} /> },
           ]}
         />
       ) : (
-        <EmptyState title="Not said." text="This edge has not reported its load, memory and store." />
+        <EmptyState title="Not reported." text="This edge has not reported its load, memory and store." />
       )}
     </Panel>
   )
@@ -38,8 +38,8 @@ function StoreFill({ machine: { storeTotalBytes, storeFreeBytes } }: { machine: 
   const isAlmostFull = storeFreeBytes < storeTotalBytes * almostFullShare
   return (
     <span className={isAlmostFull ? 'text-silent' : ''}>
-      {formatBytes(storeFreeBytes)} of {formatBytes(storeTotalBytes)} free
-      {isAlmostFull && ': make room, or new versions will not fit'}
+      {formatBytes(storeFreeBytes)} of {formatBytes(storeTotalBytes)} free{' '}
+      {isAlmostFull && '. Free space, or new versions will not fit'}
     </span>
   )
 }
@@ -48,8 +48,8 @@ export function VersionRefused({ refused }: { refused: NonNullable<EdgeDetail['r
   return (
     <ProblemNote>
       {refused.code === 'edge_too_old'
-        ? `This edge is too old for this control plane (version ${refused.version} of the uplink): run the line of “Add edge” on it again. It boots devices meanwhile by what it knows.`
-        : `This edge is newer than this control plane (version ${refused.version} of the uplink): bring the control plane up to date. The edge boots devices meanwhile by what it knows.`}
+        ? `This edge is too old for this control plane (uplink version ${refused.version}). To update it, run the “Add edge” command on it again. Until then it keeps booting devices with its last desired state.`
+        : `This edge is newer than this control plane (uplink version ${refused.version}). Update the control plane. Until then the edge keeps booting devices with its last desired state.`}
     </ProblemNote>
   )
 }
@@ -57,18 +57,18 @@ export function VersionRefused({ refused }: { refused: NonNullable<EdgeDetail['r
 /** By the words of `stateRefusals` in packages/proto. */
 const stateRefusedWords: Record<string, string> = {
   too_large:
-    'it holds more than an edge takes (8 MiB, 20,000 devices, 256 vDisks with 1,024 versions, 131,072 devices of schedules). Spread the devices over more sites, or have fewer schedules and versions.',
+    'it is larger than an edge accepts (8 MiB, 20,000 devices, 256 vDisks with 1,024 versions, 131,072 scheduled devices). Spread the devices over more sites, or use fewer schedules and versions.',
   signature_invalid:
-    'it is not signed by the key that the edge knows. If the control plane was restored from before a change of that key, name the one on the organization’s page on the edge’s machine: bootfarm-edge trust-key --data DIR --key KEY.',
-  schema_too_new: 'it is of a newer schema: run the line of “Add edge” on it again.',
-  not_higher: 'it is not newer than the one that it has. A restored control plane needs a new incarnation.',
+    'it is not signed with the key that the edge trusts. If the control plane was restored from before a key change, run this on the edge with the key shown on the organization’s page: bootfarm-edge trust-key --data DIR --key KEY.',
+  schema_too_new: 'it uses a newer schema. To update the edge, run the “Add edge” command on it again.',
+  not_higher: 'it is not newer than the one the edge has. A restored control plane needs a new incarnation.',
 }
 
 export function StateRefused({ reason }: { reason: string }) {
   return (
     <ProblemNote>
-      This edge has refused its desired state: {stateRefusedWords[reason] ?? `${reason}. Its log says more.`} It boots
-      devices meanwhile by the state before.
+      This edge refused its desired state: {stateRefusedWords[reason] ?? `${reason}. See the edge’s log.`} It keeps
+      booting devices with the previous desired state.
     </ProblemNote>
   )
 }

@@ -9,7 +9,7 @@ type Interface = EdgeDetail['interfaces'][number]
 const interfaceColumns: Column<Interface>[] = [
   { title: 'Name', cell: ({ name }) => <span className="font-mono text-xs">{name}</span> },
   {
-    title: 'Address',
+    title: 'IP address',
     wide: true,
     cell: ({ ip, prefixLength }) => <span className="font-mono text-xs">{`${ip}/${prefixLength}`}</span>,
   },
@@ -27,14 +27,14 @@ export function EdgeNetwork({ edge: { address, interfaces } }: { edge: EdgeDetai
       aside={
         address && (
           <span>
-            devices reach it at <span className="font-mono">{address}</span>
+            devices connect to <span className="font-mono">{address}</span>
           </span>
         )
       }
       flush
     >
       {interfaces.length === 0 ? (
-        <EmptyState title="Not said." text="This edge has not reported its interfaces." />
+        <EmptyState title="Not reported." text="This edge has not reported its interfaces." />
       ) : (
         <Table
           label="Interfaces"
@@ -48,8 +48,8 @@ export function EdgeNetwork({ edge: { address, interfaces } }: { edge: EdgeDetai
           key={`${edgeId} ${name} ${mtu}`}
           className="border-line border-t bg-silent-soft px-4 py-2 text-silent text-xs"
         >
-          {name} has an MTU of {own} B, {edgeName} one of {mtu} B in the same network: large packets of one may not
-          reach devices behind the other. Set both alike, and the switches between them.
+          The MTU of {name} is {own} B, but the MTU of {edgeName} in the same network is {mtu} B. Large packets may not
+          reach devices. Set the same MTU on both edges and on the switches between them.
         </p>
       ))}
     </Panel>

@@ -50,13 +50,14 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         actions={<EdgeActions edge={edge} />}
         summary={
           <>
-            at{' '}
+            Site{' '}
             <Link
               prefetch={false}
               href={`/sites/${edge.siteId}`}
               className="underline decoration-line-strong underline-offset-4"
             >
-              {edge.siteName}
+              {' '}
+              {edge.siteName}{' '}
             </Link>
           </>
         }
@@ -66,7 +67,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           {edge.refused && <VersionRefused refused={edge.refused} />}
           {edge.stateRefused && <StateRefused reason={edge.stateRefused} />}
           <LostReports edge={edge} />
-          <Panel title="State">
+          <Panel title="Status">
             <EdgeFacts edge={edge} />
           </Panel>
           <EdgeMachine machine={edge.machine} />
@@ -82,10 +83,10 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       <Panel title="Boot programs" flush>
         <BootProgramTable programs={edge.bootPrograms} />
       </Panel>
-      <Panel title="Boots at this edge" flush>
+      <Panel title="Boots on this edge" flush>
         <BootList
           input={{ edgeId: edge.id, limit: 10 }}
-          empty={<EmptyState title="No boots yet." text="No device has booted at this edge." />}
+          empty={<EmptyState title="No boots yet." text="No device has booted from this edge." />}
         />
       </Panel>
       <HistoryPanel objectId={edge.id} />
@@ -97,7 +98,7 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
   return (
     <Facts
       facts={[
-        { label: 'Heard', value: edge.heartbeatAt && <Age at={edge.heartbeatAt} /> },
+        { label: 'Last seen', value: edge.heartbeatAt && <Age at={edge.heartbeatAt} /> },
         {
           label: 'Version',
           value: <span className="font-mono text-xs">{`${edge.agentVersion} ${edge.arch}`}</span>,
@@ -105,13 +106,13 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
         { label: 'Uptime', value: edge.uptimeMs === null ? null : formatDuration(edge.uptimeMs * 1000) },
         {
           label: 'Clock',
-          value: edge.clockOffsetMs === null ? null : `${formatClockOffset(edge.clockOffsetMs)} to the API’s`,
+          value: edge.clockOffsetMs === null ? null : `${formatClockOffset(edge.clockOffsetMs)} relative to the API`,
         },
         { label: 'Booting', value: countOf(edge.devicesBooting, 'device') },
-        { label: 'Backlog', value: `${countOf(edge.reportBacklog, 'report')} not yet sent` },
-        { label: 'Lost', value: edge.reportsLost === 0 ? 'no reports' : countOf(edge.reportsLost, 'report') },
+        { label: 'Backlog', value: `${countOf(edge.reportBacklog, 'unsent report')}` },
+        { label: 'Lost reports', value: edge.reportsLost === 0 ? '0' : countOf(edge.reportsLost, 'report') },
         { label: 'Desired state', value: <DesiredState edge={edge} /> },
-        { label: 'Boot epoch', value: `${edge.bootEpoch} (starts of the agent)` },
+        { label: 'Agent restarts', value: formatCount(Math.max(0, edge.bootEpoch - 1)) },
         { label: 'Enrolled', value: <Instant at={edge.enrolledAt} /> },
         { label: 'Key', value: <KeyAge edge={edge} /> },
       ]}
@@ -124,12 +125,12 @@ function KeyAge({ edge: { keyRotatedAt, keyOrdered } }: { edge: EdgeDetail }) {
     <>
       {keyRotatedAt ? (
         <>
-          replaced <Instant at={keyRotatedAt} />
+          rotated <Instant at={keyRotatedAt} />
         </>
       ) : (
-        'of its enrolment'
+        'original'
       )}
-      {keyOrdered && '; a new one is ordered'}
+      {keyOrdered && '; rotation requested'}
     </>
   )
 }
@@ -142,16 +143,16 @@ function DesiredState({ edge: { desiredState, appliedState } }: { edge: EdgeDeta
     <>{applied}, applied</>
   ) : (
     <>
-      {name(desiredState)}, the edge has {applied}
+      {name(desiredState)}; the edge has {applied}
     </>
   )
 }
 
 function IgnoredPackets({ ignored }: { ignored: EdgeDetail['ignored'] }) {
   return (
-    <Panel title="Ignored packets and requests" aside="since the agent’s start" flush>
+    <Panel title="Ignored packets and requests" aside="since the agent started" flush>
       {ignored.length === 0 ? (
-        <EmptyState title="None." text="Everything that came in was understood." />
+        <EmptyState title="None." text="The edge understood everything it received." />
       ) : (
         <Table
           label="Ignored packets by reason"

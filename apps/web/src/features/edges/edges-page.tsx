@@ -19,11 +19,7 @@ export function EdgesPage() {
   )
   return (
     <Page>
-      <PageHeader
-        title="Edges"
-        summary="The servers at your sites that answer booting devices."
-        actions={<AddEdge />}
-      />
+      <PageHeader title="Edges" summary="Servers at your sites that boot devices." actions={<AddEdge />} />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Edges"
@@ -32,8 +28,8 @@ export function EdgesPage() {
           rowKey={(edge) => edge.id}
           empty={
             <EmptyState
-              title="No edge is enrolled."
-              text="“Add edge” makes one line to run on a server at one of your sites."
+              title="No edges yet."
+              text="“Add edge” generates a command to run on a server at one of your sites."
             />
           }
         />

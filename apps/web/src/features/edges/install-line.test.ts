@@ -7,9 +7,9 @@ test('the token stands before the script, never on a command line', () => {
 })
 
 test.each([
-  ['http://localhost:3000', /works nowhere else/],
-  ['http://127.0.0.1:3000', /works nowhere else/],
-  ['http://10.0.0.5:3000', /without TLS/],
+  ['http://localhost:3000', /works only on this machine/],
+  ['http://127.0.0.1:3000', /works only on this machine/],
+  ['http://10.0.0.5:3000', /not encrypted/],
 ])('%s is warned of', (url, warning) => {
   expect(addressWarning(url)).toMatch(warning)
 })

@@ -10,8 +10,8 @@ export function installLine(url: string, token: string): string {
 export function addressWarning(url: string): string | null {
   const { protocol, hostname } = new URL(url)
   if (['localhost', '127.0.0.1', '[::1]'].includes(hostname))
-    return `${url} is this very machine: the line works nowhere else. Set WEB_URL, or EDGE_URL for edges alone, to an address that servers at sites reach.`
+    return `${url} works only on this machine. Set WEB_URL, or EDGE_URL for edges alone, to an address that your servers can reach.`
   if (protocol === 'http:')
-    return 'The control plane is reached without TLS: whoever is on the way could change the script. Use HTTPS outside of a laboratory.'
+    return 'This connection is not encrypted, so anyone on the network path could change the script. Use HTTPS outside a lab.'
   return null
 }

@@ -30,26 +30,26 @@ export function JoinDialog({ site, url, token, onClose }: JoinDialogProps) {
     trpc.edge.joinToken.queryOptions({ siteId: site.id, joinTokenId: token.id }, { refetchInterval: watchIntervalMs }),
   )
   return (
-    <InfoDialog title={`Add an edge to ${site.name}`} closing="Close" onClose={onClose}>
-      <p className="text-ink-soft text-sm">Run this line on the server, as a user who may use sudo:</p>
-      <CopyLine label="Line to run" text={installLine(url, token.token)} />
+    <InfoDialog title={`Add edge to ${site.name}`} closing="Close" onClose={onClose}>
+      <p className="text-ink-soft text-sm">Run this command on the server as a user with sudo rights:</p>
+      <CopyLine label="Install command" text={installLine(url, token.token)} />
       <p className="text-ink-soft text-xs">
-        The token is for one edge of {site.name}, and valid until <Instant at={token.expiresAt} />. It is shown here
+        The token is for one edge of {site.name} and valid until <Instant at={token.expiresAt} />. It is shown only
         once.
       </p>
       <section className="flex flex-col gap-1.5 text-ink-soft text-xs">
-        <h3 className="font-medium text-ink text-sm">What it does there</h3>
+        <h3 className="font-medium text-ink text-sm">What the command does</h3>
         <ol className="flex list-decimal flex-col gap-1 pl-5">
-          <li>Fetches the edge from this control plane and checks its signature before anything of it runs.</li>
+          <li>Downloads the edge from this control plane and verifies its signature before running it.</li>
           <li>
-            Makes the user <code>bootfarm-edge</code> and a hardened systemd service that may open low ports and listen
-            to the network, and nothing else.
+            Creates the user <code>bootfarm-edge</code> and a hardened systemd service that may only open low ports and
+            listen to the network.
           </li>
-          <li>Joins this site, checks itself, and says what stands in the way of the first boot.</li>
+          <li>Joins this site, checks itself, and reports what blocks the first boot.</li>
         </ol>
         <p>
-          The network’s DHCP server stays as it is: the edge only adds the boot answer. To take everything away again:
-          the same script with <code>--uninstall</code>.
+          Your DHCP server stays unchanged: the edge only adds the boot answer. To uninstall, run the same script with{' '}
+          <code>--uninstall</code>.
         </p>
       </section>
       <Watch state={data} siteName={site.name} />
@@ -71,24 +71,27 @@ function Watch({ state, siteName }: { state: TokenState | undefined; siteName: s
   if (edge)
     return (
       <>
-        <Line tone="live">{edge.name} has joined; waiting for its first heartbeat…</Line>
+        <Line tone="live">{edge.name} has joined. Waiting for its first heartbeat…</Line>
         <Checks>
           <li>
-            On the server: <code>systemctl status bootfarm-edge</code>, and <code>journalctl -u bootfarm-edge</code>; it
-            says in one sentence what it lacks.
+            On the server, run <code>systemctl status bootfarm-edge</code> and <code>journalctl -u bootfarm-edge</code>.
+            The log states what is missing.
           </li>
-          <li>Without systemd, start it: /etc/bootfarm-edge/run.</li>
+          <li>Without systemd, start the edge with /etc/bootfarm-edge/run.</li>
         </Checks>
       </>
     )
-  if (state?.expired) return <Line tone="failed">The token has expired unused. Close this, and make a new line.</Line>
+  if (state?.expired)
+    return (
+      <Line tone="failed">The token expired before it was used. Close this dialog and generate a new command.</Line>
+    )
   return (
     <>
       <Line tone="live">Waiting for an edge to join {siteName}…</Line>
       <Checks>
-        <li>The line ends with a sentence that says what went wrong; nothing stays half installed.</li>
-        <li>The server must reach this address: it dials out, nothing has to reach it from here.</li>
-        <li>It needs Linux on x86-64 or arm64, root, curl or wget, and OpenSSL 3.</li>
+        <li>If the command fails, its last line explains why, and nothing stays half installed.</li>
+        <li>The server must reach this address. It only makes outgoing connections.</li>
+        <li>The server needs Linux on x86-64 or arm64, root, curl or wget, and OpenSSL 3.</li>
       </Checks>
     </>
   )
@@ -106,7 +109,7 @@ function Line({ tone, children }: { tone: 'ready' | 'live' | 'failed'; children:
 function Checks({ children }: { children: ReactNode }) {
   return (
     <details className="text-ink-soft text-xs">
-      <summary className="cursor-pointer rounded">If it does not appear</summary>
+      <summary className="cursor-pointer rounded">Troubleshooting</summary>
       <ul className="mt-1.5 flex list-disc flex-col gap-1 pl-5">{children}</ul>
     </details>
   )

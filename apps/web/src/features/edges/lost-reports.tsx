@@ -14,20 +14,19 @@ export function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeD
   return (
     <Panel title="Lost reports" flush>
       <p role="status" className="px-4 py-3 text-silent text-sm">
-        {countOf(reportsLost, 'report')} of this edge {reportsLost === 1 ? 'was' : 'were'} lost: devices booted, and
-        boots of these times may be missing or unfinished in the lists. A full log holds more with{' '}
-        <span className="font-mono text-xs">serve --report-log</span>.
-        {shown < reportsLost && ` Of ${countOf(reportsLost - shown, 'report')} it is no longer kept when.`}
+        This edge lost {countOf(reportsLost, 'report')}. Devices booted, but boots from these times may be missing or
+        unfinished in the lists. For a larger log, set <span className="font-mono text-xs">serve --report-log</span>.{' '}
+        {shown < reportsLost && ` The times of ${countOf(reportsLost - shown, 'report')} are no longer stored.`}
       </p>
       {reportGaps.length > 0 && (
         <Table
           label="Lost reports"
           columns={[
             { title: 'Reports', cell: (gap: Gap) => countOf(gap.count, 'report') },
-            { title: 'From', cell: (gap: Gap) => (gap.fromAt ? <Instant at={gap.fromAt} /> : 'not known') },
-            { title: 'To', cell: (gap: Gap) => (gap.untilAt ? <Instant at={gap.untilAt} /> : 'not known') },
-            { title: 'Why', wide: true, cell: (gap: Gap) => gap.reason },
-            { title: 'Declared', from: 'sm', cell: (gap: Gap) => <Instant at={gap.declaredAt} /> },
+            { title: 'From', cell: (gap: Gap) => (gap.fromAt ? <Instant at={gap.fromAt} /> : 'unknown') },
+            { title: 'To', cell: (gap: Gap) => (gap.untilAt ? <Instant at={gap.untilAt} /> : 'unknown') },
+            { title: 'Reason', wide: true, cell: (gap: Gap) => gap.reason },
+            { title: 'Detected', from: 'sm', cell: (gap: Gap) => <Instant at={gap.declaredAt} /> },
           ]}
           rows={reportGaps}
           rowKey={(gap: Gap) => `${gap.declaredAt} ${gap.fromAt} ${gap.count} ${gap.reason}`}

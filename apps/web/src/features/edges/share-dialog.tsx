@@ -32,7 +32,7 @@ export function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () =
   const isWeight = /^\d{1,3}$/.test(weight.trim()) && Number(weight) <= weightMax
   return (
     <FormDialog
-      title={`Share of ${edge.name}`}
+      title={`Load sharing of ${edge.name}`}
       action="Save"
       busy={save.isPending}
       disabled={!isWeight}
@@ -52,16 +52,16 @@ export function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () =
         value={weight}
         onChange={setWeight}
         maxLength={3}
-        hint="Devices are shared out by the edges’ weights. 0: only where no other edge is left."
+        hint="Devices are distributed by weight. 0: only when no other edge is online."
       />
       <TextField
-        label="Networks served first"
+        label="Preferred networks"
         value={networks}
         onChange={setNetworks}
         placeholder="none, or 10.20.0.0/16, 10.21.0.0/16"
         maxLength={networksSizeMax}
         mono
-        hint="Devices of these networks boot here as long as this edge is up, whatever the weights."
+        hint="Devices in these networks boot from this edge while it is online, regardless of weight."
       />
     </FormDialog>
   )

@@ -17,25 +17,25 @@ export function SharePanel({ edge }: { edge: EdgeDetail }) {
   const [changing, setChanging] = useState(false)
   return (
     <Panel
-      title="Among the site’s edges"
+      title="Load sharing"
       aside={
         mayChange && (
           <Button className="h-7!" onClick={() => setChanging(true)}>
-            Change
+            Edit
           </Button>
         )
       }
     >
       <Facts
         facts={[
-          { label: 'Edges here', value: countOf(edge.siteEdgeCount, 'edge') },
-          { label: 'Weight', value: edge.weight === 0 ? '0: only where no other is left' : edge.weight },
+          { label: 'Edges at this site', value: countOf(edge.siteEdgeCount, 'edge') },
+          { label: 'Weight', value: edge.weight === 0 ? '0: only when no other edge is online' : edge.weight },
           {
-            label: 'Served first',
-            value: edge.subnets.length === 0 ? 'no network before others' : <Networks subnets={edge.subnets} />,
+            label: 'Preferred networks',
+            value: edge.subnets.length === 0 ? 'none' : <Networks subnets={edge.subnets} />,
           },
-          { label: 'New boots', value: edge.draining ? 'none while another edge can' : 'by its weight' },
-          { label: 'Hears', value: <Peers edge={edge} /> },
+          { label: 'New boots', value: edge.draining ? 'none while another edge is online' : 'by weight' },
+          { label: 'Peers', value: <Peers edge={edge} /> },
         ]}
       />
       {changing && <ShareDialog edge={edge} onClose={() => setChanging(false)} />}
@@ -54,15 +54,15 @@ function Networks({ subnets }: { subnets: string[] }) {
 }
 
 function Peers({ edge: { peers, siteEdgeCount } }: { edge: EdgeDetail }) {
-  if (siteEdgeCount < 2) return <>nobody: it is alone</>
-  if (peers.length === 0) return <>no other edge: each serves on its own</>
+  if (siteEdgeCount < 2) return <>none</>
+  if (peers.length === 0) return <>none connected: each edge works independently</>
   return (
     <ul>
       {peers.map(({ edgeId, edgeName, heardMsAgo, booting }) => (
         <li key={edgeId}>
-          {edgeName ?? 'an edge that the site does not have'}{' '}
+          {edgeName ?? 'an unknown edge'}{' '}
           <span className="text-ink-soft">
-            {formatDuration(heardMsAgo * 1000)} ago, {countOf(booting, 'device')} booting
+            seen {formatDuration(heardMsAgo * 1000)} ago, {countOf(booting, 'device')} booting
           </span>
         </li>
       ))}

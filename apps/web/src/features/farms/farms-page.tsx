@@ -20,7 +20,7 @@ type Store = RouterOutputs['store']['list']['items'][number]
 
 const farmColumns: Column<Farm>[] = [
   { title: 'Name', wide: true, cell: (farm) => <span className="font-medium">{farm.name}</span> },
-  { title: 'Made', align: 'right', from: 'sm', cell: (farm) => <Instant at={farm.createdAt} /> },
+  { title: 'Created', align: 'right', from: 'sm', cell: (farm) => <Instant at={farm.createdAt} /> },
   { title: 'Actions', align: 'right', cell: (farm) => <FarmActions farm={farm} /> },
 ]
 const storeColumns: Column<Store>[] = [
@@ -44,7 +44,7 @@ export function FarmsPage() {
     <Page>
       <PageHeader
         title="Farms and stores"
-        summary="A farm holds sites, vDisks and boot menus. A store is a place where vDisks lie on its edges."
+        summary="Farms group sites, vDisks and boot menus. Stores name the storage location of vDisks on edges."
         actions={
           mayFarm && (
             <Button look="primary" onClick={() => setOpen('farm')}>
@@ -59,7 +59,9 @@ export function FarmsPage() {
           query={farms}
           columns={farmColumns}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No farm yet." text="Everything else hangs from a farm: make one." />}
+          empty={
+            <EmptyState title="No farms yet." text="Create a farm first. Sites, vDisks and devices belong to a farm." />
+          }
         />
       </Panel>
       <Panel
@@ -78,7 +80,9 @@ export function FarmsPage() {
           query={stores}
           columns={storeColumns}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No stores yet." text="vDisks need none; a store says by name where they lie." />}
+          empty={
+            <EmptyState title="No stores yet." text="Stores name the storage location of vDisks on edges (optional)." />
+          }
         />
       </Panel>
       {open === 'farm' && <FarmDialog onClose={() => setOpen(null)} />}
@@ -96,7 +100,7 @@ function FarmActions({ farm }: { farm: Farm }) {
         Rename
       </Button>
       <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
-        <p>Its sites, collections, devices, vDisks and boot menus go with it.</p>
+        <p>This also deletes its sites, collections, devices, vDisks and boot menus.</p>
       </DeleteButton>
       {open && <FarmDialog farm={farm} onClose={() => setOpen(false)} />}
     </span>
@@ -108,11 +112,11 @@ function StoreActions({ store }: { store: Store }) {
   if (!useMay('store.change', { farmId: store.farmId })) return null
   return (
     <span className="inline-flex gap-2">
-      <Button className="h-7!" aria-label={`Change ${store.name}`} onClick={() => setOpen(true)}>
-        Change
+      <Button className="h-7!" aria-label={`Edit ${store.name}`} onClick={() => setOpen(true)}>
+        Edit
       </Button>
       <DeleteButton target={{ kind: 'store', id: store.id }} name={store.name} label={`Delete ${store.name}`} compact>
-        <p>Files on edges stay.</p>
+        <p>Files on edges are not deleted.</p>
       </DeleteButton>
       {open && <StoreDialog store={store} onClose={() => setOpen(false)} />}
     </span>

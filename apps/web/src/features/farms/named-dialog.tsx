@@ -28,7 +28,7 @@ export function FarmDialog({ farm, onClose }: { farm?: Farm; onClose: () => void
       }
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} hint="A farm holds sites, vDisks and boot menus." />
+      <TextField label="Name" value={name} onChange={setName} hint="A farm groups sites, vDisks and boot menus." />
     </ObjectDialog>
   )
 }
@@ -48,7 +48,7 @@ export function StoreDialog({ store, onClose }: { store?: Store; onClose: () => 
   const farm = options.find(({ id }) => id === chosenId) ?? options[0]
   return (
     <ObjectDialog
-      title={seen ? `Change ${seen.name}` : 'New store'}
+      title={seen ? `Edit ${seen.name}` : 'New store'}
       action={seen ? 'Save' : 'Create store'}
       saving={seen ? update : create}
       disabled={name.trim() === '' || !farm}

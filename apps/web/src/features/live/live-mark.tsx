@@ -4,8 +4,8 @@ import { Dot } from '../../components/tag'
 import { useLiveStatus } from './live-updates'
 
 const words = {
-  live: { text: 'Live', tone: 'ready', title: 'Boots appear here as they happen.' },
-  connecting: { text: 'Connecting', tone: 'silent', title: 'The connection for live updates is being made.' },
+  live: { text: 'Live', tone: 'ready', title: 'Updates appear here live.' },
+  connecting: { text: 'Connecting', tone: 'silent', title: 'Connecting to live updates.' },
   away: { text: 'Not live', tone: 'failed', title: 'Live updates stopped. Reload the page.' },
 } as const
 

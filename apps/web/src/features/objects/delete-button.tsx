@@ -39,15 +39,15 @@ export function DeleteButton({ target, name, children, leaveTo, label, compact }
       if (leaveTo) router.push(leaveTo)
       void queryClient.invalidateQueries()
       showToast({
-        title: `${name} is in the trash.`,
+        title: `${name} moved to trash.`,
         text: (
           <Link href="/trash" className="underline underline-offset-4">
-            Restore it there within 30 days
+            Restore within 30 days
           </Link>
         ),
       })
     },
-    onError: (error) => showToast({ title: `${name} is not deleted.`, text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: `Could not delete ${name}.`, text: readableError(error), tone: 'failed' }),
   })
   return (
     <>
@@ -67,7 +67,7 @@ export function DeleteButton({ target, name, children, leaveTo, label, compact }
         onConfirm={() => remove.mutate()}
       >
         {children}
-        <p>It can be restored from the trash for 30 days.</p>
+        <p>You can restore it from the trash for 30 days.</p>
       </ConfirmDialog>
     </>
   )

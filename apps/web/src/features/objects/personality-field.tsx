@@ -8,12 +8,12 @@ interface PersonalityFieldProps {
 export function PersonalityField({ value, onChange }: PersonalityFieldProps) {
   return (
     <TextAreaField
-      label="Names and values"
+      label="Custom attributes"
       value={value}
       onChange={onChange}
       mono
       rows={5}
-      hint="One NAME=value a line. A device has its site’s, its collection’s in place of those, and its own in place of both. They are kept for the API; edges do not hand them to devices yet."
+      hint="One NAME=value per line. Device overrides collection, collection overrides site. Available through the API; edges do not pass them to devices yet."
     />
   )
 }

@@ -21,8 +21,8 @@ export function StaleChoice({ error, onLoad, onOverwrite }: StaleChoiceProps) {
   if (revision === null) return null
   return (
     <div className="flex flex-wrap gap-2">
-      <Button onClick={onLoad}>Load the new state</Button>
-      <Button onClick={() => onOverwrite(revision)}>Overwrite it with mine</Button>
+      <Button onClick={onLoad}>Load latest version</Button>
+      <Button onClick={() => onOverwrite(revision)}>Overwrite with my changes</Button>
     </div>
   )
 }

@@ -33,7 +33,7 @@ export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogPr
   return (
     <FormDialog
       title={`Delete ${wanted}?`}
-      action="Ask for the deletion"
+      action="Request deletion"
       busy={ask.isPending}
       disabled={name.trim() !== wanted}
       failure={formProblem(ask.error)}
@@ -41,10 +41,10 @@ export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogPr
       onSubmit={() => ask.mutate({ name })}
     >
       <Notice tone="silent">
-        Everything is deleted in {deletionGraceDays} days. Every owner gets a mail, every member sees it on each page,
-        and any owner can stop it.
+        Everything is deleted in {deletionGraceDays} days. Every owner gets an e-mail, every member sees a notice on
+        each page, and any owner can cancel.
       </Notice>
-      <TextField label={`Type its name: ${wanted}`} value={name} onChange={setName} maxLength={80} />
+      <TextField label={`Type the organization’s name: ${wanted}`} value={name} onChange={setName} maxLength={80} />
       <TextField
         label="Your password"
         type="password"
@@ -55,12 +55,12 @@ export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogPr
       />
       {account?.hasTotp && (
         <TextField
-          label="Code of your authenticator"
+          label="Authentication code"
           value={code}
           onChange={setCode}
           maxLength={20}
           mono
-          hint="Six digits, as at signing in."
+          hint="Six digits from your authenticator."
         />
       )}
     </FormDialog>

@@ -21,35 +21,36 @@ export function DeletionPanel({ organization }: { organization: Organization }) 
     trpc.organization.cancelDeletion.mutationOptions({
       onSuccess: () => {
         void queries.invalidateQueries()
-        toast({ title: `${organization.name} stays.` })
+        toast({ title: `Deletion of ${organization.name} cancelled.` })
       },
-      onError: (error) => toast({ title: 'The deletion was not stopped.', text: readableError(error), tone: 'failed' }),
+      onError: (error) =>
+        toast({ title: 'Could not cancel the deletion.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const { deleteAfter, deleteAskedAt, deletionGraceDays, suspendedAt } = organization
   return (
-    <Panel title="Delete this organization">
+    <Panel title="Delete organization">
       <div className="flex flex-wrap items-center justify-between gap-4">
         <p className="max-w-2xl text-ink-soft text-sm">
           {deleteAfter && deleteAskedAt ? (
             <>
-              Asked for <Instant at={deleteAskedAt} />. Everything that it has is deleted after{' '}
-              <Instant at={deleteAfter} full />. Until then everything goes on.
+              Requested <Instant at={deleteAskedAt} />. All data is deleted after <Instant at={deleteAfter} full />.
+              Everything keeps working until then.
             </>
           ) : (
             <>
-              Everything that it has goes: devices, vDisks, boots, members, keys, the audit log. That happens{' '}
-              {deletionGraceDays} days after it is asked for, and can be stopped until then.
+              This deletes all devices, vDisks, boots, members, keys and the audit log, {deletionGraceDays} days after
+              the request. You can cancel until then.
             </>
           )}
         </p>
         {deleteAfter ? (
           <Button look="primary" busy={cancel.isPending} onClick={() => cancel.mutate({})}>
-            Keep the organization
+            Cancel deletion
           </Button>
         ) : (
           <Button look="danger" disabled={suspendedAt !== null} onClick={() => setAsking(true)}>
-            Delete the organization
+            Delete organization
           </Button>
         )}
       </div>

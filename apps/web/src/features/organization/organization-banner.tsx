@@ -14,15 +14,16 @@ export function OrganizationBanner() {
     <>
       {data.suspendedAt && (
         <Banner>
-          This organization is suspended: it can be read, not changed. Devices go on booting.
-          {data.contact && ` Ask ${data.contact}.`}
+          This organization is suspended and read-only. Devices still boot.{' '}
+          {data.contact && ` Contact ${data.contact}.`}
         </Banner>
       )}
       {data.deleteAfter && (
         <Banner>
-          This organization is deleted after <Instant at={data.deleteAfter} full />.{' '}
+          This organization will be deleted after <Instant at={data.deleteAfter} full />.{' '}
           <Link href="/organization" className="underline underline-offset-4">
-            An owner can stop that
+            {' '}
+            An owner can cancel the deletion{' '}
           </Link>
         </Banner>
       )}

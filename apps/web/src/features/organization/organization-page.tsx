@@ -23,14 +23,14 @@ export function OrganizationPage() {
   const query = useQuery(useTRPC().organization.get.queryOptions({}))
   if (query.isPending)
     return (
-      <LoadingState label="Loading the organization">
+      <LoadingState label="Loading organization">
         <Skeleton className="h-40 w-full" />
       </LoadingState>
     )
   if (!query.data)
     return (
       <ErrorState
-        title="The organization could not be loaded."
+        title="Could not load the organization."
         text={readableError(query.error)}
         onRetry={() => query.refetch()}
       />
@@ -50,24 +50,24 @@ function Settings({ organization }: { organization: Organization }) {
         tags={
           <>
             {suspendedAt && <Tag tone="silent">Suspended</Tag>}
-            {deleteAfter && <Tag tone="failed">To be deleted</Tag>}
+            {deleteAfter && <Tag tone="failed">Deletion scheduled</Tag>}
           </>
         }
-        summary="The organization, and what holds for all of it."
+        summary="Settings and usage of the organization."
         actions={mayChange && <Button onClick={() => setRenaming(true)}>Rename</Button>}
       />
       <div className="grid gap-5 lg:grid-cols-2">
-        <Panel title="About">
+        <Panel title="Details">
           <Facts
             facts={[
               { label: 'Short name', value: <span className="font-mono text-xs">{slug}</span> },
-              { label: 'Since', value: <Instant at={createdAt} /> },
-              { label: 'Run by', value: contact },
+              { label: 'Created', value: <Instant at={createdAt} /> },
+              { label: 'Operator contact', value: contact },
               {
                 label: 'Objects',
                 value: (
                   <Link href="/farms" className="underline underline-offset-4">
-                    Farms and their sites
+                    View farms and sites
                   </Link>
                 ),
               },

@@ -20,14 +20,14 @@ export function RenameDialog({ organization, onClose }: { organization: Organiza
   const rename = useMutation(useTRPC().organization.rename.mutationOptions({ onSuccess }))
   return (
     <ObjectDialog
-      title="Rename the organization"
-      action="Rename"
+      title="Rename organization"
+      action="Rename organization"
       saving={rename}
       disabled={name.trim() === ''}
       onSave={(revision = organization.revision) => rename.mutate({ name, revision })}
       onClose={onClose}
     >
-      <TextField label="Name" value={name} onChange={setName} maxLength={80} hint="Its short name stays." />
+      <TextField label="Name" value={name} onChange={setName} maxLength={80} hint="The short name does not change." />
     </ObjectDialog>
   )
 }

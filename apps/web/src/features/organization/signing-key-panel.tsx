@@ -27,22 +27,22 @@ const columnsOf = (edgeCount: number): Column<SigningKey>[] => [
     ),
   },
   {
-    title: 'Public half',
+    title: 'Public key',
     from: 'lg',
     wide: true,
     cell: ({ publicKey }) => <span className="font-mono text-ink-soft text-xs">{publicKey}</span>,
   },
-  { title: 'Since', from: 'sm', cell: ({ createdAt }) => <Instant at={createdAt} /> },
+  { title: 'Created', from: 'sm', cell: ({ createdAt }) => <Instant at={createdAt} /> },
   {
     title: 'Edges',
     align: 'right',
-    meaning: 'Edges whose last desired state is signed by it',
+    meaning: 'Edges whose current desired state is signed with this key',
     cell: ({ edgeCount: count }) => `${formatCount(count)} of ${formatCount(edgeCount)}`,
   },
   {
     title: 'State',
     align: 'right',
-    cell: ({ isNewest }) => (isNewest ? <Tag tone="ready">Signs</Tag> : <Tag>Replaced</Tag>),
+    cell: ({ isNewest }) => (isNewest ? <Tag tone="ready">Active</Tag> : <Tag>Replaced</Tag>),
   },
 ]
 
@@ -56,7 +56,8 @@ export function SigningKeyPanel() {
   const rotate = useMutation(
     trpc.edge.rotateSigningKey.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.organization.signingKeys.pathFilter()),
-      onError: (error) => toast({ title: 'The key was not changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) =>
+        toast({ title: 'Could not rotate the signing key.', text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
@@ -65,13 +66,13 @@ export function SigningKeyPanel() {
       flush
       aside={
         <Button busy={rotate.isPending} onClick={() => setAsking(true)} className="h-7!">
-          New signing key
+          Rotate signing key
         </Button>
       }
     >
       {query.isPending && <TableSkeleton label="Signing keys" rowCount={2} />}
       {query.error && !query.data && (
-        <ErrorState title="The keys could not be loaded." text={readableError(query.error)} />
+        <ErrorState title="Could not load the signing keys." text={readableError(query.error)} />
       )}
       {query.data && (
         <Table
@@ -84,15 +85,18 @@ export function SigningKeyPanel() {
       <ConfirmDialog
         open={isAsking}
         onOpenChange={setAsking}
-        title="Sign by a new key?"
-        action="Make a new key"
+        title="Rotate the signing key?"
+        action="Rotate signing key"
         onConfirm={() => rotate.mutate()}
       >
         <p>
-          Edges that are online take it with their next state, within a second or so; those that are away when they come
-          back. Booting is not interrupted. The old key is forgotten.
+          Online edges receive the new key within about a second, offline edges when they reconnect. Booting is not
+          interrupted. The old key is deleted.
         </p>
-        <p>Make a backup afterwards: edges do not believe a control plane that is restored to before this change.</p>
+        <p>
+          Create a backup afterwards. Edges do not trust a control plane that is restored from a backup made before this
+          change.
+        </p>
       </ConfirmDialog>
     </Panel>
   )

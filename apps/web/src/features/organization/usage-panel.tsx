@@ -11,18 +11,18 @@ import { useTRPC } from '../../lib/trpc'
 import { type Quota, quotaTitles } from './organization-types'
 
 const columns: Column<Quota>[] = [
-  { title: 'Of', wide: true, cell: ({ name }) => quotaTitles[name] },
+  { title: 'Resource', wide: true, cell: ({ name }) => quotaTitles[name] },
   { title: 'Used', align: 'right', cell: ({ used }) => formatCount(used) },
   {
-    title: 'Allowed',
+    title: 'Limit',
     align: 'right',
-    cell: ({ allowed }) => (allowed === null ? 'any number' : formatCount(allowed)),
+    cell: ({ allowed }) => (allowed === null ? 'Unlimited' : formatCount(allowed)),
   },
   {
-    title: 'State',
+    title: 'Status',
     align: 'right',
     cell: ({ used, allowed }) =>
-      allowed !== null && used >= allowed ? <Tag tone="silent">Full</Tag> : <Tag>Room</Tag>,
+      allowed !== null && used >= allowed ? <Tag tone="silent">Full</Tag> : <Tag>Available</Tag>,
   },
 ]
 
@@ -32,14 +32,12 @@ export function UsagePanel({ contact }: { contact: string | null }) {
   return (
     <Panel title="Usage and quotas" flush>
       {query.isPending && <TableSkeleton label="Usage" />}
-      {query.error && !query.data && (
-        <ErrorState title="The usage could not be loaded." text={readableError(query.error)} />
-      )}
+      {query.error && !query.data && <ErrorState title="Could not load the usage." text={readableError(query.error)} />}
       {query.data && (
         <Table label="Usage and quotas" columns={columns} rows={query.data.quotas} rowKey={({ name }) => name} />
       )}
       <p className="border-line border-t px-4 py-3 text-ink-soft text-xs">
-        What lies in the trash does not count. For more, ask {contact ?? 'whoever runs this installation'}.
+        Objects in the trash do not count. For higher limits, contact {contact ?? 'the operator of this installation'}.
       </p>
     </Panel>
   )

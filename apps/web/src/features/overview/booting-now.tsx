@@ -33,14 +33,14 @@ export function BootingNow() {
       className="h-full"
       aside={
         <Link href="/boots?outcome=booting" className="rounded underline-offset-4 hover:underline">
-          All
+          View all
         </Link>
       }
     >
       {boots ? <Boots boots={boots} /> : query.isPending ? <BootsSkeleton /> : null}
       {query.error && !boots && (
         <ErrorState
-          title="Running boots could not be loaded."
+          title="Could not load running boots."
           text={readableError(query.error)}
           onRetry={() => query.refetch()}
         />
@@ -51,10 +51,10 @@ export function BootingNow() {
 
 function Boots({ boots }: { boots: BootSummary[] }) {
   if (boots.length === 0)
-    return <EmptyState title="Nothing is booting." text="The next boot appears here with its first packet." />
+    return <EmptyState title="No boots in progress." text="The next boot appears here with its first packet." />
   const scaleUs = Math.max(scaleUsMin, barScaleUs(boots))
   return (
-    <ul aria-label="Boots going on">
+    <ul aria-label="Boots in progress">
       {boots.map((boot) => (
         <li key={boot.id} className="animate-[arrive_1.2s_ease-out] border-line border-t first:border-t-0">
           <Link

@@ -81,7 +81,7 @@ function Reading({ day }: { day: DayOfBoots | undefined }) {
         <b className="font-medium text-ink">{formatCount(day.readyCount)}</b>
       </span>
       <span className="flex items-center gap-1.5">
-        <span className="size-2 rounded-sm bg-failed" /> failed or silent{' '}
+        <span className="size-2 rounded-sm bg-failed" /> failed or timed out{' '}
         <b className="font-medium text-ink">{formatCount(day.failedCount)}</b>
       </span>
     </div>
@@ -162,7 +162,7 @@ function DayTable({ days }: { days: DayOfBoots[] }) {
         <caption>Boots of the last 30 days</caption>
         <thead>
           <tr>
-            {['Day', 'Median', '95th percentile', 'Ready', 'Failed or silent', 'Of these demo history'].map((title) => (
+            {['Day', 'Median', '95th percentile', 'Ready', 'Failed or timed out', 'Demo history'].map((title) => (
               <th key={title} scope="col">
                 {title}
               </th>

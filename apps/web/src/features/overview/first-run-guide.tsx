@@ -74,10 +74,10 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
   const next = steps.findIndex(({ key, done }) => !done && !skipped.includes(key))
   return (
     <Panel
-      title="To your first boot"
+      title="Get started"
       aside={
         <Button className="h-7!" onClick={onDismiss}>
-          Hide this guide
+          Hide guide
         </Button>
       }
     >
@@ -124,10 +124,10 @@ function StepActions({ step, skipped, onSkip }: StepActionsProps) {
         <button
           type="button"
           className="rounded text-ink-soft text-sm underline underline-offset-4"
-          aria-label={`${skipped ? 'Take up' : 'Skip'}: ${step.title}`}
+          aria-label={`${skipped ? 'Undo skip' : 'Skip'}: ${step.title}`}
           onClick={onSkip}
         >
-          {skipped ? 'Take up' : 'Skip'}
+          {skipped ? 'Undo skip' : 'Skip'}
         </button>
       )}
     </div>

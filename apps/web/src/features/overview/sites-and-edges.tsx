@@ -28,7 +28,7 @@ export function SitesAndEdges({ farmId }: { farmId: string }) {
         <SiteList sites={sites.data.items} edges={edges.data.items} />
       ) : failed ? (
         <ErrorState
-          title="Sites and edges could not be loaded."
+          title="Could not load sites and edges."
           text={readableError(failed)}
           onRetry={() => Promise.all([sites.refetch(), edges.refetch()])}
         />
@@ -77,10 +77,11 @@ function EdgeLine({ edge }: { edge: EdgeSummary }) {
           {edge.name}
         </Link>
         <p className="truncate text-ink-faint text-xs">
-          {edge.agentVersion} on {edge.arch}
+          {edge.agentVersion} on {edge.arch}{' '}
           {edge.heartbeatAt && (
             <>
-              , heard <Age at={edge.heartbeatAt} />
+              {' '}
+              , last seen <Age at={edge.heartbeatAt} />{' '}
             </>
           )}
         </p>

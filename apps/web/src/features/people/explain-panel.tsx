@@ -21,7 +21,7 @@ export function ExplainPanel() {
   const isWhole = kind === undefined
   const { member, object } = filters
   return (
-    <Panel title="Who may do what, and why" flush>
+    <Panel title="Check access" flush>
       <div className="grid gap-3 border-line border-b p-4 sm:grid-cols-3">
         <OptionField
           label="Member"
@@ -31,11 +31,11 @@ export function ExplainPanel() {
           onChange={(id) => setFilter('member', id)}
         />
         <SelectField
-          label="Where"
+          label="Scope"
           value={kind?.value ?? ''}
           options={[
-            { value: '', label: 'The whole organization' },
-            ...placeKinds.map(({ value, label }) => ({ value, label: `A ${label.toLowerCase()}` })),
+            { value: '', label: 'Whole organization' },
+            ...placeKinds.map(({ value, label }) => ({ value, label })),
           ]}
           onChange={(value) => {
             setFilter('object', '')
@@ -57,8 +57,8 @@ export function ExplainPanel() {
         <Explanation input={{ userId: member, ...(kind && object ? { [kind.value]: object } : {}) }} />
       ) : (
         <EmptyState
-          title={member ? 'Choose what is to be done something to.' : 'Choose a member.'}
-          text="Then each permission is listed, with the role that gives it, or with what is missing."
+          title={member ? 'Select an object.' : 'Select a member.'}
+          text="Shows each permission and the role that grants it, or what is missing."
         />
       )}
     </Panel>
@@ -67,7 +67,7 @@ export function ExplainPanel() {
 
 function Explanation({ input }: { input: RouterInputs['member']['explain'] }) {
   const { data, error, refetch } = useQuery(useTRPC().member.explain.queryOptions(input))
-  if (error) return <ErrorState title="This could not be explained." text={readableError(error)} onRetry={refetch} />
+  if (error) return <ErrorState title="Could not check access." text={readableError(error)} onRetry={refetch} />
   if (!data) return <TableSkeleton label="Permissions" />
   const { memberName, placeName, permissions } = data
   const allowedCount = permissions.filter(({ allowed }) => allowed).length
@@ -77,7 +77,7 @@ function Explanation({ input }: { input: RouterInputs['member']['explain'] }) {
         {memberName} has {allowedCount} of {permissions.length} permissions in {placeName}.
       </p>
       <Table
-        label={`What ${memberName} may do`}
+        label={`Permissions of ${memberName}`}
         columns={explainColumns}
         rows={permissions}
         rowKey={({ permission }) => permission}
@@ -88,7 +88,7 @@ function Explanation({ input }: { input: RouterInputs['member']['explain'] }) {
 
 const explainColumns: Column<Explained>[] = [
   {
-    title: 'May …',
+    title: 'Permission',
     cell: ({ permission, allows }) => (
       <span className="block whitespace-normal sm:min-w-36">
         <span className="text-ink">{allows}</span>
@@ -98,7 +98,7 @@ const explainColumns: Column<Explained>[] = [
   },
   { title: 'Allowed', narrow: true, cell: ({ allowed }) => <YesOrNo isYes={allowed} /> },
   {
-    title: 'Why',
+    title: 'Reason',
     wide: true,
     cell: ({ because }) => (
       <span className="block min-w-28 whitespace-normal text-ink-soft sm:min-w-40">{because}</span>

@@ -20,8 +20,8 @@ export function GiveRoleDialog({ member, onClose }: MemberDialogProps) {
   const { chosen } = choice
   return (
     <ObjectDialog
-      title={`Give ${seen.name} a role`}
-      action="Give the role"
+      title={`Add a role for ${seen.name}`}
+      action="Add role"
       saving={grant}
       disabled={chosen === null}
       onSave={(revision = seen.revision) =>
@@ -43,14 +43,14 @@ export function TakeRoleDialog({
   const take = useMutation(useTRPC().member.take.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`Take a role from ${seen.name}`}
-      action="Take the role"
+      title={`Remove a role from ${seen.name}`}
+      action="Remove role"
       saving={take}
       onSave={(revision = seen.revision) => take.mutate({ userId: seen.userId, grantId, revision })}
       onClose={onClose}
     >
       <p className="text-ink text-sm">
-        {seen.name} is {roleWords(role)} of {scopeWords(scope)} until now. It ends with the next request.
+        {seen.name} loses the role {roleWords(role)} of {scopeWords(scope)} with the next request.
       </p>
     </ObjectDialog>
   )

@@ -19,7 +19,7 @@ type Invitation = RouterOutputs['invitation']['list']['items'][number]
 
 const columns: Column<Invitation>[] = [
   {
-    title: 'Address',
+    title: 'E-mail',
     cell: ({ email, role, scope }) => (
       <span className="flex max-w-64 flex-col max-sm:max-w-40">
         <span className="truncate" title={email}>
@@ -32,14 +32,14 @@ const columns: Column<Invitation>[] = [
     ),
   },
   {
-    title: 'As',
+    title: 'Role',
     wide: true,
     from: 'sm',
     cell: ({ role, scope }) => `${roleWords(role)} of ${scopeWords(scope)}`,
   },
-  { title: 'State', from: 'md', cell: (invitation) => <InvitationState {...invitation} /> },
-  { title: 'By', from: 'lg', cell: ({ invitedByName }) => invitedByName },
-  { title: 'Valid until', from: 'sm', cell: ({ expiresAt }) => <Instant at={expiresAt} /> },
+  { title: 'Status', from: 'md', cell: (invitation) => <InvitationState {...invitation} /> },
+  { title: 'Invited by', from: 'lg', cell: ({ invitedByName }) => invitedByName },
+  { title: 'Expires', from: 'sm', cell: ({ expiresAt }) => <Instant at={expiresAt} /> },
   { title: 'Actions', align: 'right', cell: (invitation) => <InvitationActions invitation={invitation} /> },
 ]
 
@@ -49,13 +49,15 @@ export function InvitationsPanel() {
     useTRPC().invitation.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
   )
   return (
-    <Panel title="Invitations without an answer" flush>
+    <Panel title="Pending invitations" flush>
       <PagedList
         label="Invitations"
         query={query}
         columns={columns}
         rowKey={({ id }) => id}
-        empty={<EmptyState title="No invitation is open." text="Who is invited appears here until the link is used." />}
+        empty={
+          <EmptyState title="No pending invitations." text="Invited people appear here until they use their link." />
+        }
       />
     </Panel>
   )
@@ -64,11 +66,13 @@ export function InvitationsPanel() {
 function InvitationState({ state, sentAt }: Invitation) {
   if (state === 'expired') return <Tag tone="silent">Expired</Tag>
   return sentAt ? (
-    <Tag tone="ready" title="A mail server has taken it.">
+    <Tag tone="ready" title="The mail server accepted the invitation.">
       Sent
     </Tag>
   ) : (
-    <Tag title="No mail server has taken it: the link stands in the API’s log.">In the log</Tag>
+    <Tag title="No mail server accepted this invitation. Copy the link from the API’s log.">
+      E-mail not sent (copy link)
+    </Tag>
   )
 }
 
@@ -83,42 +87,40 @@ function InvitationActions({ invitation }: { invitation: Invitation }) {
       await queries.invalidateQueries(trpc.invitation.list.pathFilter())
     },
     onError: (error: unknown) =>
-      toast({ title: 'Nothing was done', text: readableError(error), tone: 'failed' as const }),
+      toast({ title: 'Could not update the invitation', text: readableError(error), tone: 'failed' as const }),
   })
   const { id: invitationId, email } = invitation
   const resend = useMutation(
-    trpc.invitation.resend.mutationOptions(handlers(`Sent to ${email} again, with a new link`)),
+    trpc.invitation.resend.mutationOptions(handlers(`Invitation sent to ${email} with a new link`)),
   )
-  const revoke = useMutation(
-    trpc.invitation.revoke.mutationOptions(handlers(`The invitation of ${email} is withdrawn`)),
-  )
+  const revoke = useMutation(trpc.invitation.revoke.mutationOptions(handlers(`Invitation for ${email} revoked`)))
   if (!invitation.mayChange) return null
   return (
     <span className="inline-flex gap-2 max-sm:flex-col">
       <Button
         className="h-7!"
         busy={resend.isPending}
-        aria-label={`Send again to ${email}`}
+        aria-label={`Resend the invitation to ${email}`}
         onClick={() => resend.mutate({ invitationId })}
       >
-        Send again
+        Resend
       </Button>
       <Button
         className="h-7!"
         busy={revoke.isPending}
-        aria-label={`Withdraw the invitation of ${email}`}
+        aria-label={`Revoke the invitation for ${email}`}
         onClick={() => setRevoking(true)}
       >
-        Withdraw
+        Revoke
       </Button>
       <ConfirmDialog
         open={isRevoking}
         onOpenChange={setRevoking}
-        title={`Withdraw the invitation of ${email}?`}
-        action="Withdraw it"
+        title={`Revoke the invitation for ${email}?`}
+        action="Revoke invitation"
         onConfirm={() => revoke.mutate({ invitationId })}
       >
-        <p>The link in the mail opens nothing any more. The address can be invited anew.</p>
+        <p>The link in the e-mail stops working. You can invite this address again.</p>
       </ConfirmDialog>
     </span>
   )

@@ -23,7 +23,7 @@ export function InviteDialog({ onClose }: { onClose: () => void }) {
   const invite = useMutation(
     trpc.invitation.create.mutationOptions({
       onSuccess: ({ email: address }) => {
-        toast({ title: `${address} is invited`, text: 'The link in the mail is valid for 7 days.' })
+        toast({ title: `Invitation sent to ${address}`, text: 'The link in the mail is valid for 7 days.' })
         saved()
       },
     }),
@@ -31,8 +31,8 @@ export function InviteDialog({ onClose }: { onClose: () => void }) {
   const { chosen } = choice
   return (
     <FormDialog
-      title="Invite somebody"
-      action="Send the invitation"
+      title="Invite member"
+      action="Send invitation"
       busy={invite.isPending}
       disabled={email.trim() === '' || chosen === null}
       failure={formProblem(invite.error)}

@@ -26,8 +26,8 @@ export const memberColumns: Column<Member>[] = [
   },
   { title: 'Roles', wide: true, cell: ({ grants }) => <RoleList grants={grants} /> },
   {
-    title: 'Code',
-    meaning: 'Second factor at sign-in',
+    title: '2FA',
+    meaning: 'Two-factor authentication',
     from: 'md',
     cell: (member) => <TotpTag {...member} />,
   },
@@ -53,11 +53,11 @@ function RoleList({ grants }: Pick<Member, 'grants'>) {
 
 export function TotpTag({ hasTotp }: Pick<Member, 'hasTotp'>) {
   return hasTotp ? (
-    <Tag tone="ready" title="Signs in with a password and a code.">
+    <Tag tone="ready" title="Signs in with a password and a second factor.">
       On
     </Tag>
   ) : (
-    <Tag title="Signs in without a code.">Off</Tag>
+    <Tag title="Signs in with a password only.">Off</Tag>
   )
 }
 

@@ -27,7 +27,7 @@ export function MemberPage({ userId }: { userId: string }) {
   if (error) return <QueryError noun="member" error={error} onRetry={refetch} />
   if (!member)
     return (
-      <LoadingState label="Loading the member">
+      <LoadingState label="Loading member">
         <Skeleton className="h-64" />
       </LoadingState>
     )
@@ -40,7 +40,7 @@ export function MemberPage({ userId }: { userId: string }) {
           facts={[
             { label: 'Member since', value: <Instant at={member.joinedAt} full /> },
             { label: 'Last sign-in', value: <LastSignIn at={member.lastSignInAt} /> },
-            { label: 'Code at sign-in', value: <TotpTag {...member} /> },
+            { label: 'Two-factor authentication', value: <TotpTag {...member} /> },
           ]}
         />
       </Panel>
@@ -61,11 +61,11 @@ function RolesPanel({ member }: { member: Member }) {
       aside={
         <>
           <Link href={`/roles?member=${member.userId}`} className="underline underline-offset-2">
-            What they allow
+            About roles
           </Link>
           {mayChange && (
             <Button className="h-7!" onClick={() => setGiving(true)}>
-              Give a role
+              Add role
             </Button>
           )}
         </>
@@ -82,11 +82,11 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
   return [
     { title: 'Role', cell: ({ role }) => <span className="font-medium text-ink">{roleWords(role)}</span> },
     {
-      title: 'Of',
+      title: 'Scope',
       wide: true,
       cell: ({ scope }) => <span className="whitespace-normal">{scopeWords(scope)}</span>,
     },
-    { title: 'Given', from: 'sm', cell: ({ grantedAt }) => <Instant at={grantedAt} /> },
+    { title: 'Granted', from: 'sm', cell: ({ grantedAt }) => <Instant at={grantedAt} /> },
     {
       title: 'Actions',
       align: 'right',
@@ -94,10 +94,10 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
         grant.mayTake && (
           <Button
             className="h-7!"
-            aria-label={`Take ${roleWords(grant.role)} of ${scopeWords(grant.scope)}`}
+            aria-label={`Remove ${roleWords(grant.role)} of ${scopeWords(grant.scope)}`}
             onClick={() => onTake(grant)}
           >
-            Take
+            Remove
           </Button>
         ),
     },

@@ -36,22 +36,23 @@ export function MembersPage() {
         title="Members"
         summary={
           <>
-            Who works here, and as what.{' '}
+            People with access.{' '}
             <Link href="/roles" className="underline underline-offset-4">
-              What the roles allow
+              {' '}
+              About roles{' '}
             </Link>
           </>
         }
         actions={
           mayChange && (
             <Button look="primary" onClick={() => setInviting(true)}>
-              Invite somebody
+              Invite member
             </Button>
           )
         }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter label="Search names and addresses" {...bind('search')} />
+        <SearchFilter label="Search name or e-mail" {...bind('search')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
@@ -59,7 +60,9 @@ export function MembersPage() {
           query={query}
           columns={memberColumns}
           rowKey={({ userId }) => userId}
-          empty={<EmptyState title="Nobody fits this search." text="Search by a part of the name or address." />}
+          empty={
+            <EmptyState title="No members match this search." text="Search for part of the name or e-mail address." />
+          }
         />
       </div>
       <InvitationsPanel />

@@ -3,6 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
+import { inSentence } from '../../lib/in-sentence'
 import { useTRPCClient } from '../../lib/trpc'
 import type { Option } from './explain-choices'
 
@@ -32,15 +33,15 @@ export function OptionField({ label, queryKey, value, load, onChange }: OptionFi
       <SelectField
         label={label}
         value={options.some(({ id }) => id === value) ? (value ?? '') : ''}
-        options={[{ value: '', label: 'Choose …' }, ...options.map(({ id, name }) => ({ value: id, label: name }))]}
+        options={[{ value: '', label: 'Select …' }, ...options.map(({ id, name }) => ({ value: id, label: name }))]}
         onChange={onChange}
       />
       {(search !== '' || data?.nextCursor) && (
         <TextField
-          label={`Search: ${label.toLowerCase()}`}
+          label={`Search: ${inSentence(label)}`}
           value={search}
           onChange={setSearch}
-          hint="There are more than these: a part of the name finds the others."
+          hint="There are more results. Search by part of the name."
         />
       )}
     </div>

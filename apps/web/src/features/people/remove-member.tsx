@@ -20,11 +20,11 @@ export function RemoveMember({ member: { userId, name, mayRemove } }: { member: 
   const remove = useMutation(
     trpc.member.remove.mutationOptions({
       onSuccess: async () => {
-        toast({ title: `${name} is no member any more` })
+        toast({ title: `${name} removed from the organization` })
         router.push('/members')
         await queries.invalidateQueries(trpc.member.list.pathFilter())
       },
-      onError: (error) => toast({ title: `${name} was not removed`, text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: `Could not remove ${name}`, text: readableError(error), tone: 'failed' }),
     }),
   )
   if (!mayRemove) return null
@@ -37,11 +37,13 @@ export function RemoveMember({ member: { userId, name, mayRemove } }: { member: 
         open={isAsked}
         onOpenChange={setAsked}
         title={`Remove ${name}?`}
-        action="Remove the member"
+        action="Remove member"
         onConfirm={() => remove.mutate({ userId })}
       >
-        <p>All roles end with the next request. API keys that {name} has created end, too.</p>
-        <p>The account stays, with its memberships elsewhere; it can be invited again.</p>
+        <p>
+          {name} loses all roles with the next request. API keys created by {name} stop working.
+        </p>
+        <p>The account and its other memberships remain. You can invite this person again.</p>
       </ConfirmDialog>
     </>
   )

@@ -32,18 +32,18 @@ export function RoleChoice({ choice }: { choice: ReturnType<typeof useRoleChoice
   return (
     <div className="grid gap-3 sm:grid-cols-2">
       <SelectField
-        label="Where"
+        label="Scope"
         value={place ? scopeKey(place.scope) : ''}
         options={places.map(optionOf)}
         onChange={setKey}
-        hint="A role holds for all that lies within."
+        hint="The role applies to everything in this scope."
       />
       <SelectField
         label="Role"
         value={chosen?.role ?? ''}
         options={(place?.roles ?? []).map((one) => ({ value: one, label: roleWords(one) }))}
         onChange={(value) => setWanted(place?.roles.find((one) => one === value) ?? null)}
-        hint="Only what you may do there yourself can be given."
+        hint="You can only grant permissions that you have there yourself."
       />
     </div>
   )

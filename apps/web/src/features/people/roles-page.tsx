@@ -21,10 +21,10 @@ export function RolesPage() {
     <Page>
       <PageHeader
         title="Roles"
-        summary="A role is given for the organization, a farm, a site or a collection, and holds for all that lies within."
+        summary="A role is granted for the organization, a farm, a site or a collection and applies to everything in it."
       />
       {mayRead && <ExplainPanel />}
-      <Panel title="What each role allows" flush>
+      <Panel title="Permissions of each role" flush>
         <RoleTable />
       </Panel>
     </Page>
@@ -33,11 +33,11 @@ export function RolesPage() {
 
 function RoleTable() {
   const { data, error, refetch } = useQuery(useTRPC().member.roleTable.queryOptions())
-  if (error) return <ErrorState title="The roles could not be loaded." text={readableError(error)} onRetry={refetch} />
+  if (error) return <ErrorState title="Could not load the roles." text={readableError(error)} onRetry={refetch} />
   if (!data) return <TableSkeleton label="Roles" />
   return (
     <Table
-      label="What each role allows"
+      label="Permissions of each role"
       columns={[mayColumn, ...data.roles.map(roleColumn)]}
       rows={data.permissions}
       rowKey={({ permission }) => permission}
@@ -46,12 +46,12 @@ function RoleTable() {
 }
 
 const mayColumn: Column<PermissionRow> = {
-  title: 'May …',
+  title: 'Permission',
   wide: true,
   cell: ({ permission, allows, upwards }) => (
     <span className="block whitespace-normal sm:min-w-40">
       <span className="text-ink">{allows}</span>
-      {upwards && <span className="text-ink-faint"> · also of what leads to its place</span>}
+      {upwards && <span className="text-ink-faint"> · also on parent objects</span>}
       <span className="block font-mono text-2xs text-ink-faint">{permission}</span>
     </span>
   ),

@@ -12,20 +12,20 @@ import { useTRPC } from '../../lib/trpc'
 type PlatformEvent = RouterOutputs['platform']['events']['items'][number]
 
 const words: Record<string, string> = {
-  'organization.founded': 'Organization made by self-service',
-  'organization.askDeletion': 'Deletion asked for',
-  'organization.cancelDeletion': 'Deletion stopped',
+  'organization.founded': 'Organization created (self-service)',
+  'organization.askDeletion': 'Deletion requested',
+  'organization.cancelDeletion': 'Deletion cancelled',
   'organization.deleted': 'Organization deleted',
   'organization.suspend': 'Suspended',
-  'organization.unsuspend': 'Released',
-  'organization.setQuotas': 'Quotas set',
+  'organization.unsuspend': 'Suspension lifted',
+  'organization.setQuotas': 'Quotas changed',
 }
 
 const columns: Column<PlatformEvent>[] = [
-  { title: 'What', cell: ({ action }) => words[action] ?? action },
-  { title: 'When', cell: ({ at }) => <Instant at={at} /> },
+  { title: 'Event', cell: ({ action }) => words[action] ?? action },
+  { title: 'Time', cell: ({ at }) => <Instant at={at} /> },
   { title: 'Organization', from: 'sm', wide: true, cell: ({ organizationId }) => <Id id={organizationId} /> },
-  { title: 'By', from: 'lg', cell: ({ actorUserId }) => <Id id={actorUserId} /> },
+  { title: 'Actor', from: 'lg', cell: ({ actorUserId }) => <Id id={actorUserId} /> },
 ]
 
 function Id({ id }: { id: string | null }) {
@@ -44,7 +44,7 @@ export function EventsPanel() {
         query={query}
         columns={columns}
         rowKey={({ id }) => id}
-        empty={<EmptyState title="Nothing yet." text="Quotas, suspensions and deletions are kept here." />}
+        empty={<EmptyState title="No events yet." text="Changes of quotas, suspensions and deletions appear here." />}
       />
     </Panel>
   )

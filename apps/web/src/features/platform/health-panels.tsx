@@ -14,10 +14,10 @@ type Job = Health['jobs'][number]
 const jobColumns: Column<Job>[] = [
   { title: 'Job', wide: true, cell: ({ name }) => name },
   {
-    title: 'State',
+    title: 'Status',
     cell: ({ failureCount, failedOrganizationCount, lastFailureCode }) =>
       failureCount === 0 ? (
-        <Tag tone="ready">Went well</Tag>
+        <Tag tone="ready">Succeeded</Tag>
       ) : (
         <Tag tone="failed" title={lastFailureCode ?? ''}>
           Failed {failureCount}×
@@ -36,7 +36,7 @@ const jobColumns: Column<Job>[] = [
       ),
   },
   {
-    title: 'Went well',
+    title: 'Last success',
     from: 'sm',
     align: 'right',
     cell: ({ lastSucceededAt }) => (lastSucceededAt ? <Age at={lastSucceededAt} /> : <Unknown label="never" />),
@@ -52,7 +52,7 @@ export function HealthPanels({ health }: { health: Health }) {
           facts={[
             { label: 'Organizations', value: formatCount(health.organizations) },
             { label: 'Suspended', value: formatCount(health.suspended) },
-            { label: 'To be deleted', value: formatCount(health.beingDeleted) },
+            { label: 'Deletion scheduled', value: formatCount(health.beingDeleted) },
             { label: 'Accounts', value: formatCount(health.people) },
             {
               label: 'Edges online',
@@ -66,7 +66,7 @@ export function HealthPanels({ health }: { health: Health }) {
         {health.jobs.length > 0 ? (
           <Table label="Jobs" columns={jobColumns} rows={health.jobs} rowKey={({ name }) => name} />
         ) : (
-          <EmptyState title="No job has run yet." text="They begin with the API." />
+          <EmptyState title="No job has run yet." text="Jobs start with the API." />
         )}
       </Panel>
     </div>

@@ -17,7 +17,7 @@ interface Actions {
 export function organizationColumns({ onLimit, onSuspend }: Actions): Column<PlatformOrganization>[] {
   return [
     { title: 'Name', cell: ({ name }) => <span className="font-medium text-ink">{name}</span> },
-    { title: 'State', wide: true, cell: (organization) => <States organization={organization} /> },
+    { title: 'Status', wide: true, cell: (organization) => <States organization={organization} /> },
     { title: 'Sites', align: 'right', from: 'lg', cell: (row) => <Used row={row} name="sites" /> },
     { title: 'Devices', align: 'right', from: 'sm', cell: (row) => <Used row={row} name="devices" /> },
     { title: 'vDisks', align: 'right', from: 'xl', cell: (row) => <Used row={row} name="vdisks" /> },
@@ -53,9 +53,9 @@ export function organizationColumns({ onLimit, onSuspend }: Actions): Column<Pla
           <Button
             look="bare"
             onClick={() => onSuspend(organization)}
-            aria-label={`${organization.suspendedAt ? 'Release' : 'Suspend'} ${organization.name}`}
+            aria-label={`${organization.suspendedAt ? 'Lift suspension' : 'Suspend'} ${organization.name}`}
           >
-            {organization.suspendedAt ? 'Release' : 'Suspend'}
+            {organization.suspendedAt ? 'Lift suspension' : 'Suspend'}
           </Button>
         </span>
       ),
@@ -70,7 +70,7 @@ function States({ organization }: { organization: PlatformOrganization }) {
       {suspendedAt ? <Tag tone="silent">Suspended</Tag> : <Tag tone="ready">Active</Tag>}
       {deleteAfter && (
         <Tag tone="failed">
-          Deleted <Instant at={deleteAfter} />
+          Deletion <Instant at={deleteAfter} />
         </Tag>
       )}
       {isSelfService && <Tag>Self-service</Tag>}

@@ -29,7 +29,7 @@ export function PlatformPage() {
   if (health.error)
     return (
       <ErrorState
-        title="This page is not for you, or could not be loaded."
+        title="You cannot view this page, or it could not be loaded."
         text={readableError(health.error)}
         onRetry={() => health.refetch()}
       />
@@ -38,7 +38,7 @@ export function PlatformPage() {
     <Page>
       <PageHeader
         title="Platform"
-        summary="How the installation does, and what its organizations may have. Nothing of what they have is shown here."
+        summary="Health of this installation and the limits of its organizations. Their data is not shown here."
       />
       {health.data && <HealthPanels health={health.data} />}
       <section aria-labelledby="organizations" className="rounded-lg border border-line bg-surface">
@@ -53,7 +53,7 @@ export function PlatformPage() {
           query={list}
           columns={organizationColumns({ onLimit: setLimiting, onSuspend: setSuspending })}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No organization." text="None has this in its name." />}
+          empty={<EmptyState title="No organizations found." text="No name matches this search." />}
         />
       </section>
       <EventsPanel />

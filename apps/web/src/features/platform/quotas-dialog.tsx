@@ -28,7 +28,7 @@ export function QuotasDialog({ organization, onClose }: QuotasDialogProps) {
   return (
     <FormDialog
       title={`Quotas of ${name}`}
-      action="Save the quotas"
+      action="Save quotas"
       busy={save.isPending}
       disabled={!isRight}
       failure={formProblem(save.error)}
@@ -41,7 +41,7 @@ export function QuotasDialog({ organization, onClose }: QuotasDialogProps) {
       }
     >
       <p className="text-ink-soft text-sm">
-        Left empty there is no limit. A quota below what there is takes nothing away: it refuses more.
+        Leave a field empty for no limit. A quota below the current usage removes nothing but blocks new objects.
       </p>
       <div className="grid grid-cols-2 gap-4">
         {quotas.map((quota) => (
@@ -50,8 +50,8 @@ export function QuotasDialog({ organization, onClose }: QuotasDialogProps) {
             label={quotaTitles[quota.name]}
             value={texts[quota.name] ?? ''}
             onChange={(text) => setTexts((now) => ({ ...now, [quota.name]: text }))}
-            placeholder="no limit"
-            hint={`Has ${formatCount(quota.used)}`}
+            placeholder="unlimited"
+            hint={`In use: ${formatCount(quota.used)}`}
             maxLength={8}
           />
         ))}

@@ -19,7 +19,8 @@ export function SuspendDialog({ organization, onClose }: SuspendDialogProps) {
   const change = useMutation(
     useTRPC().platform.setSuspended.mutationOptions({
       onSuccess: () => queries.invalidateQueries(),
-      onError: (error) => toast({ title: 'Nothing was changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) =>
+        toast({ title: 'Could not update the organization.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const isSuspended = Boolean(organization?.suspendedAt)
@@ -28,14 +29,14 @@ export function SuspendDialog({ organization, onClose }: SuspendDialogProps) {
     <ConfirmDialog
       open={organization !== null}
       onOpenChange={(open) => !open && onClose()}
-      title={isSuspended ? `Release ${name}?` : `Suspend ${name}?`}
-      action={isSuspended ? 'Release it' : 'Suspend it'}
+      title={isSuspended ? `Lift the suspension of ${name}?` : `Suspend ${name}?`}
+      action={isSuspended ? 'Lift suspension' : 'Suspend organization'}
       onConfirm={() => organization && change.mutate({ organizationId: organization.id, suspended: !isSuspended })}
     >
       <p>
         {isSuspended
-          ? 'Its people can change things again.'
-          : 'Its people can read, and change nothing; machines boot on. It is said on each of their pages.'}
+          ? 'Members can make changes again.'
+          : 'The organization becomes read-only, and devices still boot. Members see a notice on each page.'}
       </p>
     </ConfirmDialog>
   )

@@ -22,7 +22,7 @@ export function EditSchedulePage({ scheduleId }: { scheduleId: string }) {
   if (query.error) return <QueryError noun="schedule" error={query.error} onRetry={() => query.refetch()} />
   if (!query.data || !farms) {
     return (
-      <LoadingState label="Loading the schedule">
+      <LoadingState label="Loading schedule">
         <Skeleton className="h-80 w-full rounded-lg" />
       </LoadingState>
     )
@@ -45,8 +45,8 @@ function EditSchedule({ schedule, scopes }: { schedule: ScheduleDetail; scopes: 
         queryClient.setQueryData(trpc.schedule.get.queryKey({ scheduleId: saved.id }), saved)
         void queryClient.invalidateQueries(trpc.schedule.list.pathFilter())
         showToast({
-          title: `${saved.name} is saved.`,
-          text: 'Its edges know within a second.',
+          title: `${saved.name} saved.`,
+          text: 'Its edges receive the change within a second.',
           tone: 'ready',
         })
         router.push(`/schedules/${saved.id}`)
@@ -58,11 +58,11 @@ function EditSchedule({ schedule, scopes }: { schedule: ScheduleDetail; scopes: 
   return (
     <Page>
       <PageName name={schedule.name} />
-      <PageHeader title={`Change ${schedule.name}`} summary={`of farm ${schedule.farmName}`} />
+      <PageHeader title={`Edit ${schedule.name}`} summary={`Farm ${schedule.farmName}`} />
       {schedule.revision !== edited.revision && !save.isSuccess && (
         <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
-          <p>Somebody else has changed this schedule: what is in this form cannot be saved over it.</p>
-          <Button onClick={() => setEdited(schedule)}>Load the change</Button>
+          <p>Someone else edited this schedule. Load the latest version before you save.</p>
+          <Button onClick={() => setEdited(schedule)}>Load latest version</Button>
         </div>
       )}
       <ScheduleEditor

@@ -30,11 +30,11 @@ export function NewSchedulePage() {
   return (
     <Page>
       <PageName name="New schedule" />
-      <PageHeader title="New schedule" summary={farm && `of farm ${farm.farmName}`} />
+      <PageHeader title="New schedule" summary={farm && `Farm ${farm.farmName}`} />
       {farms.length > 1 && (
         <Panel title="Farm">
           <SelectField
-            label="Whose devices are started"
+            label="The schedule powers on devices of this farm"
             value={farm?.farmId ?? ''}
             options={farms.map((one) => ({ value: one.farmId, label: one.farmName }))}
             onChange={setFarmId}
@@ -44,7 +44,10 @@ export function NewSchedulePage() {
       {farm && mayCreate ? (
         <NewSchedule key={farm.farmId} farmId={farm.farmId} scopes={farm.scopes} />
       ) : (
-        <EmptyState title="No schedule can be made here." text="It takes a farm, and the role of an operator." />
+        <EmptyState
+          title="You cannot create a schedule here."
+          text="Creating a schedule requires a farm and the operator role."
+        />
       )}
     </Page>
   )
@@ -72,7 +75,7 @@ function NewSchedule({ farmId, scopes }: { farmId: string; scopes: ScopeChoice[]
       farmId={farmId}
       scopes={scopes}
       initial={initial}
-      action="Create"
+      action="Create schedule"
       busy={create.isPending || create.isSuccess}
       failure={create.error && readableError(create.error)}
       onSave={(fields) => create.mutate({ farmId, ...fields })}

@@ -28,7 +28,7 @@ export function NextInstants({ ratePerMinute, ...asked }: NextInstantsProps) {
   )
   const { data } = query
   return (
-    <Panel title="Next instants" flush>
+    <Panel title="Next runs" flush>
       {query.error ? (
         <p role="alert" className="p-4 text-failed text-sm">
           {readableError(query.error)}
@@ -40,25 +40,24 @@ export function NextInstants({ ratePerMinute, ...asked }: NextInstantsProps) {
               <InstantRow key={instant.at} instant={instant} timeZone={asked.timeZone} />
             ))}
           </ol>
-          {data.instants.length === 0 && <p className="p-4 text-ink-soft text-sm">It does not run any more.</p>}
+          {data.instants.length === 0 && <p className="p-4 text-ink-soft text-sm">No further runs.</p>}
           <div className="flex flex-col gap-2 border-line border-t p-4 text-ink-soft text-xs">
             <p>
               <span className="font-medium text-ink">{countOf(data.deviceCount, 'device')}</span>
-              {data.skippedCount > 0 && `, ${data.skippedCount} of them skipped: switched off, or nothing to boot`}
+              {data.skippedCount > 0 && `, ${data.skippedCount} of them skipped: disabled, or no vDisk to boot`}
               {data.deviceCount > 1 &&
                 `; the last one starts ${spanWords(data.deviceCount, ratePerMinute)} after the first`}
             </p>
             {data.knownUntil && data.instants.length > 1 && (
               <p>
-                Edges know the instants until <Instant at={data.knownUntil} />: so long they go on without the control
-                plane.
+                Edges can run offline until <Instant at={data.knownUntil} />.
               </p>
             )}
             <DstRule />
           </div>
         </>
       ) : (
-        <LoadingState label="Loading the next instants">
+        <LoadingState label="Loading the next runs">
           <div className="flex flex-col gap-3 p-4">
             <Skeleton className="h-4 w-full" />
             <Skeleton className="h-4 w-full" />
@@ -79,7 +78,7 @@ function InstantRow({ instant, timeZone }: { instant: PlannedInstant; timeZone: 
       <time dateTime={instant.at} className="text-ink tabular-nums">
         {weekdayOf(at, timeZone)} {local}
       </time>
-      {viewers !== local && <span className="block text-ink-faint text-xs">{viewers} here</span>}
+      {viewers !== local && <span className="block text-ink-faint text-xs">{viewers} your time</span>}
       {instant.note && (
         <div className="mt-1">
           <Notice tone="silent">{noteWords[instant.note]}</Notice>
@@ -97,8 +96,8 @@ function weekdayOf(at: Date, timeZone: string): string {
 function DstRule() {
   return (
     <p>
-      When clocks change: a fixed time that comes twice in autumn runs the first time only; one that is skipped in
-      spring runs when the clocks have gone forward (02:30 at 03:00).
+      Daylight saving time: a local time that occurs twice in autumn runs once, at its first occurrence. A local time
+      that is skipped in spring runs after the clock change (02:30 at 03:00).
     </p>
   )
 }

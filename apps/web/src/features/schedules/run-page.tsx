@@ -30,7 +30,7 @@ export function RunPage({ runId }: { runId: string }) {
   if (query.data) return <Run run={query.data} />
   if (query.isPending) {
     return (
-      <LoadingState label="Loading the run">
+      <LoadingState label="Loading run">
         <Page>
           <Skeleton className="h-7 w-56" />
           <Skeleton className="h-80 w-full rounded-lg" />
@@ -51,7 +51,7 @@ function Run({ run }: { run: RunDetail }) {
         tags={<RunTag run={run} />}
         summary={
           <Link href={`/schedules/${run.scheduleId}`} className="underline underline-offset-2">
-            The schedule
+            View schedule
           </Link>
         }
       />
@@ -60,13 +60,13 @@ function Run({ run }: { run: RunDetail }) {
           <RunBar run={run} />
           <Facts
             facts={[
-              { label: 'Instant', value: formatInstantInFull(at, run.timeZone) },
-              { label: 'Here', value: formatInstantInFull(at) },
-              { label: 'Begun', value: run.startedAt ? <Instant at={run.startedAt} full /> : null },
+              { label: 'Scheduled', value: formatInstantInFull(at, run.timeZone) },
+              { label: 'Your time', value: formatInstantInFull(at) },
+              { label: 'Started', value: run.startedAt ? <Instant at={run.startedAt} full /> : null },
               { label: 'Result', value: countsWords(run) },
-              ...(run.reason ? [{ label: 'Why', value: reasonWords(run.reason) }] : []),
-              { label: 'Switched on by', value: powerWords[run.power] },
-              { label: 'Rate', value: `${countOf(run.ratePerMinute, 'device')} a minute` },
+              ...(run.reason ? [{ label: 'Reason', value: reasonWords(run.reason) }] : []),
+              { label: 'Power-on method', value: powerWords[run.power] },
+              { label: 'Start rate', value: `${countOf(run.ratePerMinute, 'device')} per minute` },
             ]}
           />
         </div>
@@ -93,7 +93,7 @@ const columns: Column<RunDevice>[] = [
       ),
   },
   {
-    title: 'State',
+    title: 'Status',
     cell: (device) => (
       <>
         <DeviceTag state={device.state} />
@@ -102,13 +102,13 @@ const columns: Column<RunDevice>[] = [
     ),
   },
   {
-    title: 'Why',
+    title: 'Reason',
     wide: true,
     from: 'md',
     cell: (device) => <span className="text-ink-soft text-xs">{whyWords(device)}</span>,
   },
   {
-    title: 'Switched on',
+    title: 'Powered on',
     align: 'right',
     from: 'sm',
     cell: ({ sentAt }) => (sentAt ? <Instant at={sentAt} /> : <Unknown label="not" />),
@@ -154,7 +154,7 @@ function Devices({ run }: { run: RunDetail }) {
         flush
         aside={
           <SelectFilter
-            label="State"
+            label="Status"
             value={state}
             options={states}
             onChange={(value) => setState(value as RunDevice['state'] | '')}
@@ -162,11 +162,11 @@ function Devices({ run }: { run: RunDetail }) {
         }
       >
         <PagedList
-          label="Devices of the run"
+          label="Devices in this run"
           query={query}
           columns={columns}
           rowKey={({ deviceId }) => deviceId}
-          empty={<EmptyState title="No devices." text="None of the run’s devices is in this state." />}
+          empty={<EmptyState title="No devices." text="No device of this run has this status." />}
         />
       </Panel>
     </>

@@ -3,7 +3,7 @@ import type { RunDevice, RunSummary } from './schedule-types'
 import { deviceStateWords, reasonWords } from './schedule-words'
 
 const runTones: Record<RunSummary['state'], { tone: Tone; word: string }> = {
-  waiting: { tone: 'plain', word: 'Waiting for its edges' },
+  waiting: { tone: 'plain', word: 'Waiting for edges' },
   running: { tone: 'live', word: 'Running' },
   done: { tone: 'ready', word: 'Done' },
   missed: { tone: 'failed', word: 'Missed' },

@@ -32,7 +32,7 @@ export function RunTimeline({ startedAt, devices }: { startedAt: string; devices
     <figure className="flex flex-col gap-1.5">
       <svg
         role="img"
-        aria-label={`${lines.length} devices over ${seconds(span)}`}
+        aria-label={`${lines.length} devices in ${seconds(span)}`}
         viewBox={`0 0 ${width} ${height}`}
         preserveAspectRatio="none"
         className="w-full"

@@ -20,14 +20,14 @@ export function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
   const showToast = useToast()
   const onError = (error: unknown) => {
     void queryClient.invalidateQueries(trpc.schedule.pathFilter())
-    showToast({ title: 'Nothing was changed.', text: readableError(error), tone: 'failed' })
+    showToast({ title: 'Could not update the schedule.', text: readableError(error), tone: 'failed' })
   }
   const toggle = useMutation(
     trpc.schedule.setEnabled.mutationOptions({
       onSuccess: (saved) => {
         queryClient.setQueryData(trpc.schedule.get.queryKey({ scheduleId }), saved)
         void queryClient.invalidateQueries(trpc.schedule.pathFilter())
-        showToast({ title: `${saved.name} is ${saved.enabled ? 'on' : 'off'}.` })
+        showToast({ title: `${saved.name} ${saved.enabled ? 'enabled' : 'disabled'}.` })
       },
       onError,
     }),
@@ -45,13 +45,13 @@ export function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
     <div className="flex flex-wrap gap-2">
       <RunNow name={schedule.name} busy={run.isPending} onConfirm={() => run.mutate({ scheduleId })} />
       <Button busy={toggle.isPending} onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}>
-        {enabled ? 'Switch off' : 'Switch on'}
+        {enabled ? 'Disable' : 'Enable'}
       </Button>
       <Link
         href={`/schedules/${scheduleId}/edit`}
         className="inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-3 font-medium text-ink text-sm hover:bg-hover"
       >
-        Change
+        Edit
       </Link>
       <Remove schedule={schedule} onError={onError} />
     </div>
@@ -69,10 +69,10 @@ function RunNow({ name, busy, onConfirm }: { name: string; busy: boolean; onConf
         open={asking}
         onOpenChange={setAsking}
         title={`Run ${name} now?`}
-        action="Start its devices"
+        action="Start run"
         onConfirm={onConfirm}
       >
-        <p>Its devices are switched on at its rate. Those that are booting are passed over.</p>
+        <p>Powers on its devices at the start rate. Devices already booting are skipped.</p>
       </ConfirmDialog>
     </>
   )
@@ -88,7 +88,7 @@ function Remove({ schedule, onError }: { schedule: ScheduleDetail; onError: (err
     trpc.schedule.remove.mutationOptions({
       onSuccess: () => {
         void queryClient.invalidateQueries(trpc.schedule.list.pathFilter())
-        showToast({ title: `${schedule.name} is removed.` })
+        showToast({ title: `${schedule.name} deleted.` })
         router.push('/schedules')
       },
       onError,
@@ -97,16 +97,16 @@ function Remove({ schedule, onError }: { schedule: ScheduleDetail; onError: (err
   return (
     <>
       <Button busy={remove.isPending} onClick={() => setAsking(true)}>
-        Remove
+        Delete
       </Button>
       <ConfirmDialog
         open={asking}
         onOpenChange={setAsking}
-        title={`Remove ${schedule.name}?`}
-        action="Remove the schedule"
+        title={`Delete ${schedule.name}?`}
+        action="Delete schedule"
         onConfirm={() => remove.mutate({ scheduleId: schedule.id, revision: schedule.revision })}
       >
-        <p>Its runs are lost with it, and one that is under way stops. The boots stay.</p>
+        <p>This also deletes its run history and stops a run in progress. The boots remain.</p>
       </ConfirmDialog>
     </>
   )

@@ -24,12 +24,12 @@ test('a single run keeps its date and time', () => {
 })
 
 test.each([
-  [{}, /needs a name/],
+  [{}, /Enter a name/],
   [{ name: 'x', days: [] }, /day of the week/],
   [{ name: 'x', time: '' }, /time of day/],
   [{ name: 'x', ratePerMinute: '0' }, /1 to 6000/],
   [{ name: 'x', ratePerMinute: 'many' }, /1 to 6000/],
-  [{ name: 'x' }, /device, a collection or a tag/],
+  [{ name: 'x' }, /device, collection or tag/],
 ])('a form with %j says what is missing', (change, sentence) => {
   expect(fieldsOf({ ...draft, ...change })).toEqual({ problem: expect.stringMatching(sentence) })
 })

@@ -94,13 +94,13 @@ function daysText(days: number[]): string {
 /** What the API takes, or what is missing. */
 export function fieldsOf(draft: ScheduleDraft): { fields: ScheduleFields } | { problem: string } {
   const name = draft.name.trim()
-  if (!name) return { problem: 'A schedule needs a name.' }
-  if (draft.rhythm === 'weekly' && draft.days.length === 0) return { problem: 'Choose a day of the week at least.' }
-  if (draft.rhythm !== 'cron' && !/^\d{2}:\d{2}(:\d{2})?$/.test(draft.time)) return { problem: 'Choose a time of day.' }
+  if (!name) return { problem: 'Enter a name for the schedule.' }
+  if (draft.rhythm === 'weekly' && draft.days.length === 0) return { problem: 'Select at least one day of the week.' }
+  if (draft.rhythm !== 'cron' && !/^\d{2}:\d{2}(:\d{2})?$/.test(draft.time)) return { problem: 'Select a time of day.' }
   const ratePerMinute = Number(draft.ratePerMinute)
   if (!Number.isInteger(ratePerMinute) || ratePerMinute < 1 || ratePerMinute > 6000)
-    return { problem: 'The rate is 1 to 6000 devices a minute.' }
-  if (draft.targets.length === 0) return { problem: 'Choose a device, a collection or a tag.' }
+    return { problem: 'Enter a rate from 1 to 6000 devices per minute.' }
+  if (draft.targets.length === 0) return { problem: 'Select at least one device, collection or tag.' }
   const { siteId, power, timeZone } = draft
   const fields = { name, siteId, power, timeZone, ratePerMinute, when: whenOf(draft) }
   return { fields: { ...fields, targets: draft.targets.map(bareTarget) } }

@@ -49,14 +49,14 @@ export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure,
           <div className="grid gap-4 sm:grid-cols-2">
             <TextField label="Name" value={draft.name} onChange={(name) => change({ name })} />
             <SelectField
-              label="Where"
+              label="Site"
               value={draft.siteId ?? ''}
               options={scopes.map(({ siteId, label }) => ({ value: siteId ?? '', label }))}
               onChange={(value) => {
                 const scope = scopes.find(({ siteId }) => (siteId ?? '') === value)
                 if (scope) change({ siteId: scope.siteId, timeZone: scope.timeZone, targets: [] })
               }}
-              hint="Another place begins with its own devices and zone."
+              hint="Changing the site resets devices and time zone."
             />
           </div>
         </Panel>
@@ -73,21 +73,21 @@ export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure,
             }
           />
         </Panel>
-        <Panel title="How">
+        <Panel title="Power-on">
           <div className="grid gap-4 sm:grid-cols-2">
             <TextField
-              label="Devices a minute"
+              label="Start rate (devices per minute, per site)"
               type="number"
               value={draft.ratePerMinute}
               onChange={(ratePerMinute) => change({ ratePerMinute })}
-              hint="Of each site, evenly spaced."
+              hint="Start times are evenly spaced."
             />
             <SelectField
-              label="Switched on by"
+              label="Power-on method"
               value={draft.power}
               options={Object.entries(powerWords).map(([value, label]) => ({ value, label }))}
               onChange={(power) => change({ power: power as ScheduleDraft['power'] })}
-              hint="The power command is what an edge was started with (--power-hook)."
+              hint="The power command is set on the edge with --power-hook."
             />
           </div>
         </Panel>

@@ -31,7 +31,7 @@ export function SchedulePage({ scheduleId }: { scheduleId: string }) {
   if (query.data) return <Schedule schedule={query.data} />
   if (query.isPending) {
     return (
-      <LoadingState label="Loading the schedule">
+      <LoadingState label="Loading schedule">
         <Page>
           <Skeleton className="h-7 w-56" />
           <Skeleton className="h-80 w-full rounded-lg" />
@@ -50,32 +50,33 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
       <PageName name={schedule.name} />
       <PageHeader
         title={schedule.name}
-        tags={!schedule.nextInstant && <Tag>{enabled ? 'Over' : 'Off'}</Tag>}
+        tags={!schedule.nextInstant && <Tag>{enabled ? 'Completed' : 'Disabled'}</Tag>}
         summary={`${whenWords(when)}, ${timeZone.replaceAll('_', ' ')}`}
         actions={mayChange && <ScheduleActions schedule={schedule} />}
       />
       {schedule.wrongClocks.map(({ edgeId, name, offsetMs }) => (
         <Notice key={edgeId} tone="silent">
-          The clock of {name} is {Math.round(Math.abs(offsetMs) / 1000)} s {offsetMs > 0 ? 'ahead' : 'behind'}: its
-          devices start so much {offsetMs > 0 ? 'early' : 'late'}. Set it, best by NTP.
+          The clock of {name} is {Math.round(Math.abs(offsetMs) / 1000)} s {offsetMs > 0 ? 'fast' : 'slow'}, so its
+          devices start {offsetMs > 0 ? 'early' : 'late'} by the same amount. Synchronize the clock, preferably with
+          NTP.
         </Notice>
       ))}
       {schedule.withheldAt.map((site) => (
         <Notice key={site.siteId} tone="silent">
-          It does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')} devices
-          together, each device once for each schedule, and edges take {site.limit.toLocaleString('en')}: the oldest
-          schedules go first. Name fewer devices, or switch schedules off.
+          This schedule does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')}{' '}
+          devices in total (each device counts once per schedule), but edges accept {site.limit.toLocaleString('en')},
+          oldest schedules first. Name fewer devices or disable other schedules.
         </Notice>
       ))}
       <div className="grid items-start gap-5 lg:grid-cols-[1fr_360px]">
         <div className="flex min-w-0 flex-col gap-5">
-          <Panel title="What it does">
+          <Panel title="Details">
             <Facts
               facts={[
-                { label: 'Devices', value: targets.map(targetWords).join(', ') || 'none any more' },
-                { label: 'Where', value: schedule.siteName ?? `all sites of ${schedule.farmName}` },
-                { label: 'Switched on by', value: powerWords[schedule.power] },
-                { label: 'Rate', value: `${countOf(ratePerMinute, 'device')} a minute` },
+                { label: 'Devices', value: targets.map(targetWords).join(', ') || 'none left' },
+                { label: 'Site', value: schedule.siteName ?? `all sites of ${schedule.farmName}` },
+                { label: 'Power-on method', value: powerWords[schedule.power] },
+                { label: 'Start rate', value: `${countOf(ratePerMinute, 'device')} per minute` },
               ]}
             />
           </Panel>
@@ -91,8 +92,8 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
             targets={targets.map(bareTarget)}
           />
         ) : (
-          <Panel title="Next instants">
-            <p className="text-ink-soft text-sm">It is switched off: nothing starts until it is on again.</p>
+          <Panel title="Next runs">
+            <p className="text-ink-soft text-sm">This schedule is disabled. It runs again after you enable it.</p>
           </Panel>
         )}
       </div>
@@ -103,7 +104,7 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
 
 const columns: Column<RunSummary>[] = [
   {
-    title: 'Instant',
+    title: 'Scheduled',
     cell: (run) => (
       <Link
         prefetch={false}
@@ -115,11 +116,11 @@ const columns: Column<RunSummary>[] = [
     ),
   },
   {
-    title: 'State',
+    title: 'Status',
     cell: (run) => (
       <span className="inline-flex items-center gap-2">
         <RunTag run={run} />
-        {run.byHand && <Tag>By hand</Tag>}
+        {run.byHand && <Tag>Manual</Tag>}
       </span>
     ),
   },
@@ -141,7 +142,7 @@ function Runs({ scheduleId }: { scheduleId: string }) {
         query={query}
         columns={columns}
         rowKey={(run) => run.id}
-        empty={<EmptyState title="It has not run yet." text="Each run is kept here, with the boot of each device." />}
+        empty={<EmptyState title="No runs yet." text="Each run appears here with the boots of its devices." />}
       />
     </Panel>
   )

@@ -32,14 +32,15 @@ function daysWords(days: number[]): string {
 
 export const powerWords: Record<ScheduleSummary['power'], string> = {
   wake_on_lan: 'Wake-on-LAN',
-  hook: 'Power command of the edge',
+  hook: 'Power command on the edge',
   both: 'Wake-on-LAN and power command',
 }
 
 export const noteWords: Record<NonNullable<PlannedInstant['note']>, string> = {
-  moved: 'This local time is skipped that day: it runs when the clocks have gone forward.',
-  first_of_two: 'This local time comes twice that day: it runs the first time only.',
-  second_of_two: 'This local time comes twice that day, and this is the second.',
+  moved: 'This local time does not exist that day (daylight saving time). The run starts after the clock change.',
+  first_of_two:
+    'This local time occurs twice that day (daylight saving time). The schedule runs at the first occurrence only.',
+  second_of_two: 'This local time occurs twice that day (daylight saving time). This is the second occurrence.',
 }
 
 export function targetWords(target: ScheduleTarget): string {
@@ -48,17 +49,17 @@ export function targetWords(target: ScheduleTarget): string {
 }
 
 const reasons: Record<string, string> = {
-  disabled: 'switched off in Bootfarm',
-  nothing_to_boot: 'has no vDisk to boot',
-  booting_already: 'was booting already',
-  hook_failed: 'the power command failed',
+  disabled: 'device disabled',
+  nothing_to_boot: 'no vDisk to boot',
+  booting_already: 'already booting',
+  hook_failed: 'power command failed',
   late: 'more than 15 minutes late',
-  stopped: 'the schedule was switched off',
-  no_answer: 'did not answer',
-  no_boot: 'no boot was seen',
-  not_reported: 'no edge has reported it',
-  action_unknown: 'the edge is too old for it; update it',
-  too_many: 'the edge had too many runs at once',
+  stopped: 'schedule disabled',
+  no_answer: 'the device did not answer',
+  no_boot: 'no boot seen',
+  not_reported: 'not reported by any edge',
+  action_unknown: 'edge too old; update it',
+  too_many: 'too many concurrent runs on the edge',
 }
 
 export function reasonWords(reason: string | null): string | null {
@@ -67,11 +68,11 @@ export function reasonWords(reason: string | null): string | null {
 
 export const deviceStateWords: Record<RunDevice['state'], string> = {
   waiting: 'Waiting',
-  sent: 'Switched on',
+  sent: 'Powered on',
   booting: 'Booting',
   ready: 'Ready',
   failed: 'Failed',
-  not_seen: 'Not seen',
+  not_seen: 'No response',
   skipped: 'Skipped',
 }
 
@@ -81,7 +82,7 @@ export function countsWords({ deviceCount, counts }: RunSummary): string {
   if (deviceCount === 0) return 'no devices'
   const parts = [`${ready} of ${countOf(deviceCount, 'device')} ready`]
   if (failed > 0) parts.push(`${failed} failed`)
-  if (not_seen > 0) parts.push(`${not_seen} not seen`)
+  if (not_seen > 0) parts.push(`${not_seen} no response`)
   if (skipped > 0) parts.push(`${skipped} skipped`)
   return parts.join(', ')
 }

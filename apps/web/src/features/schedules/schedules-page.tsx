@@ -40,14 +40,14 @@ const columns: Column<ScheduleSummary>[] = [
     ),
   },
   {
-    title: 'Where',
+    title: 'Site',
     from: 'lg',
     cell: ({ siteName, farmName }) => siteName ?? `all sites of ${farmName}`,
   },
   {
-    title: 'Next',
+    title: 'Next run',
     cell: ({ enabled, nextInstant }) =>
-      nextInstant ? <Instant at={nextInstant} /> : <Tag>{enabled ? 'Over' : 'Off'}</Tag>,
+      nextInstant ? <Instant at={nextInstant} /> : <Tag>{enabled ? 'Completed' : 'Disabled'}</Tag>,
   },
   {
     title: 'Last run',
@@ -77,7 +77,7 @@ export function SchedulesPage() {
     <Page>
       <PageHeader
         title="Schedules"
-        summary="Edges start devices at these times by themselves, also while the control plane is away."
+        summary="Edges run schedules even when the control plane is offline."
         actions={
           mayCreate && (
             <Link
@@ -98,7 +98,7 @@ export function SchedulesPage() {
           empty={
             <EmptyState
               title="No schedules yet."
-              text="A schedule starts devices, collections or tags at a time, so many a minute: a classroom is ready before its first lesson."
+              text="Power on devices at set times, at a limited rate. For example, start a classroom before its first lesson."
             />
           }
         />

@@ -22,7 +22,7 @@ export function TargetsField({ siteId, targets, onAdd, onRemove }: TargetsFieldP
   const [kind, setKind] = useState<ScheduleTarget['kind']>('collection')
   return (
     <div className="flex flex-col gap-4">
-      <ul className="flex flex-wrap gap-2" aria-label="Chosen">
+      <ul className="flex flex-wrap gap-2" aria-label="Selected">
         {targets.map((target) => (
           <li
             key={targetKey(target)}
@@ -39,7 +39,7 @@ export function TargetsField({ siteId, targets, onAdd, onRemove }: TargetsFieldP
             </button>
           </li>
         ))}
-        {targets.length === 0 && <li className="text-ink-soft text-sm">Nothing is chosen yet.</li>}
+        {targets.length === 0 && <li className="text-ink-soft text-sm">Nothing selected yet.</li>}
       </ul>
       <div className="grid items-end gap-3 sm:grid-cols-[160px_1fr]">
         <SelectField
@@ -78,7 +78,7 @@ function CollectionPicker({ siteId, onAdd }: PickerProps) {
     <SelectField
       label="Collection"
       value=""
-      options={[{ value: '', label: 'Choose a collection' }, ...options]}
+      options={[{ value: '', label: 'Select a collection' }, ...options]}
       onChange={(collectionId) => {
         const found = collections.find(({ id }) => id === collectionId)
         if (found) onAdd({ kind: 'collection', collectionId, name: found.name, siteName: found.siteName })
@@ -115,7 +115,7 @@ function DevicePicker({ siteId, onAdd }: PickerProps) {
   return (
     <div className="flex flex-col gap-2">
       <TextField label="Device" value={search} onChange={setSearch} placeholder="Name or MAC address" />
-      <ul className="flex flex-wrap gap-2" aria-label="Found devices">
+      <ul className="flex flex-wrap gap-2" aria-label="Matching devices">
         {wanted.search &&
           found.data?.items.map(({ id, name, siteName }) => (
             <li key={id}>
@@ -125,7 +125,7 @@ function DevicePicker({ siteId, onAdd }: PickerProps) {
             </li>
           ))}
         {wanted.search && found.data?.items.length === 0 && (
-          <li className="text-ink-soft text-xs">No device is named like this.</li>
+          <li className="text-ink-soft text-xs">No device matches.</li>
         )}
       </ul>
     </div>

@@ -10,8 +10,8 @@ interface WhenFieldProps {
 }
 
 const rhythms: { value: Rhythm; label: string }[] = [
-  { value: 'weekly', label: 'On days of the week' },
-  { value: 'daily', label: 'Every day' },
+  { value: 'weekly', label: 'Weekly' },
+  { value: 'daily', label: 'Daily' },
   { value: 'once', label: 'Once' },
   { value: 'cron', label: 'Cron expression' },
 ]
@@ -24,7 +24,7 @@ export function WhenField({ draft, onChange }: WhenFieldProps) {
     <div className="flex flex-col gap-4">
       <div className="grid gap-4 sm:grid-cols-2">
         <SelectField
-          label="How often"
+          label="Repeat"
           value={draft.rhythm}
           options={rhythms}
           onChange={(rhythm) =>
@@ -60,13 +60,13 @@ export function WhenField({ draft, onChange }: WhenFieldProps) {
             maxLength={120}
             value={draft.expression}
             onChange={(expression) => onChange({ expression })}
-            hint="Minute, hour, day of the month, month, day of the week: 30 6 * * 1-5."
+            hint="Minute, hour, day of month, month, day of week: 30 6 * * 1-5."
           />
         )}
       </div>
       {isFixed && when.kind === 'cron' && (
         <p className="text-ink-faint text-xs">
-          As an expression: <code className="font-mono">{when.expression}</code>
+          Cron expression: <code className="font-mono">{when.expression}</code>
         </p>
       )}
     </div>

@@ -14,7 +14,7 @@ interface AuthError {
 export function authProblem(error: AuthError | null | undefined, refused: string): string | null {
   if (!error) return null
   if (error.status === 429) return 'Too many attempts. Wait a minute and try again.'
-  if (error.status === 0 || error.status >= 500) return 'The API does not answer. Try again in a moment.'
+  if (error.status === 0 || error.status >= 500) return 'The control plane does not respond. Try again in a moment.'
   return refused
 }
 

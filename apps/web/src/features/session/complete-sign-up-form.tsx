@@ -24,13 +24,18 @@ export function CompleteSignUpForm({ token }: { token: string }) {
   }
 
   return (
-    <Offered offer={offer} label="Looking at the link">
+    <Offered offer={offer} label="Checking the link">
       {({ email }) => (
         <div className="flex flex-col gap-5">
           <p className="text-ink">
-            The account of <strong>{email}</strong>.
+            Account for <strong>{email}</strong>
           </p>
-          <EntranceForm fields={newAccountFields} action="Make the account" working="Making it" onSubmit={finish} />
+          <EntranceForm
+            fields={newAccountFields}
+            action="Create account"
+            working="Creating account"
+            onSubmit={finish}
+          />
         </div>
       )}
     </Offered>

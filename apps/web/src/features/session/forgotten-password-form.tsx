@@ -6,12 +6,12 @@ import { MailedLinkForm } from './mailed-link-form'
 export function ForgottenPasswordForm() {
   async function ask(email: string) {
     const { error } = await authClient.requestPasswordReset({ email }).catch(unreachable)
-    return authProblem(error, 'This is not an e-mail address.')
+    return authProblem(error, 'Enter a valid e-mail address.')
   }
   return (
     <MailedLinkForm
       ask={ask}
-      asked="If the address has an account, a link is on its way there. It is valid for an hour. Where no mail server is set, the link stands in the API’s log."
+      asked="If an account with this address exists, we have sent it a link that is valid for one hour. Without a mail server, the link is in the API’s log."
       back="Back to sign-in"
     />
   )

@@ -30,7 +30,7 @@ export function InvitationForm({ token }: { token: string }) {
   }
 
   return (
-    <Offered offer={offer} label="Looking at the invitation">
+    <Offered offer={offer} label="Checking the invitation">
       {(offered) => (
         <div className="flex flex-col gap-5">
           <OfferWords offer={offered} />
@@ -39,7 +39,7 @@ export function InvitationForm({ token }: { token: string }) {
           ) : (
             <EntranceForm
               fields={offered.hasAccount ? [] : newAccountFields}
-              action="Accept the invitation"
+              action="Accept invitation"
               working="Accepting"
               onSubmit={finish}
             />
@@ -54,8 +54,8 @@ function OfferWords({ offer }: { offer: Offer }) {
   const { invitedByName, organizationName, role, scope, email } = offer
   return (
     <p className="text-ink">
-      {invitedByName} invites <strong>{email}</strong> to {organizationName} as {role.replace('_', ' ')}
-      {scope.kind === 'organization' ? '' : ` of the ${scope.kind} ${scope.name}`}.
+      {invitedByName} invites <strong>{email}</strong> to join {organizationName} with the role {role.replace('_', ' ')}{' '}
+      {scope.kind === 'organization' ? '' : ` for the ${scope.kind} ${scope.name}`}.
     </p>
   )
 }
@@ -63,12 +63,13 @@ function OfferWords({ offer }: { offer: Offer }) {
 function SignInFirst({ offer, token }: { offer: Offer; token: string }) {
   return (
     <p className="text-ink">
-      This address has an account.{' '}
+      An account with this address already exists.{' '}
       {offer.signedInEmail ? (
-        <>You are signed in as {offer.signedInEmail}: sign out first, then open this link again.</>
+        <>You are signed in as {offer.signedInEmail}. Sign out, then open this link again.</>
       ) : (
         <Link href={signInPath(`/invitation/${token}`)} className="underline underline-offset-4">
-          Sign in to accept
+          {' '}
+          Sign in to accept{' '}
         </Link>
       )}
     </p>

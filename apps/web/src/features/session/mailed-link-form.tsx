@@ -29,7 +29,7 @@ export function MailedLinkForm({ ask, asked, back }: MailedLinkFormProps) {
     <div className="flex flex-col gap-4">
       <EntranceForm
         fields={[{ label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' }]}
-        action="Send a link"
+        action="Send link"
         working="Sending"
         onSubmit={send}
       />

@@ -6,7 +6,7 @@ export const newPasswordField: EntranceField = {
   name: 'password',
   type: 'password',
   autoComplete: 'new-password',
-  hint: 'At least 12 characters, and neither your name nor your e-mail address in it.',
+  hint: 'At least 12 characters. It must not contain your name or e-mail address.',
 }
 
 export const newAccountFields: EntranceField[] = [

@@ -21,7 +21,7 @@ export function ProviderButton({ name, next }: ProviderButtonProps) {
     const { data, error } = await authClient.signIn
       .social({ provider: 'oidc', callbackURL: pathAfterSignIn(next), errorCallbackURL: '/sign-in' })
       .catch(unreachable)
-    const problem = authProblem(error, `${name} does not answer. Try again in a moment.`)
+    const problem = authProblem(error, `${name} does not respond. Try again in a moment.`)
     if (problem) {
       setFailure(problem)
       setBusy(false)
@@ -33,7 +33,7 @@ export function ProviderButton({ name, next }: ProviderButtonProps) {
         {failure}
       </p>
       <Button onClick={goThere} busy={isBusy} className="h-9">
-        {isBusy ? `Going to ${name}` : `Continue with ${name}`}
+        {isBusy ? `Redirecting to ${name}` : `Continue with ${name}`}
       </Button>
     </div>
   )

@@ -10,10 +10,10 @@ export function ResetPasswordForm({ token }: { token: string }) {
     const refused =
       password.length < 12
         ? 'At least 12 characters.'
-        : 'This link is used or has expired. Ask for another one on the sign-in page.'
+        : 'This link was already used or has expired. Request a new one on the sign-in page.'
     const problem = authProblem(error, refused)
     if (!problem) window.location.assign('/sign-in')
     return problem
   }
-  return <EntranceForm fields={[newPasswordField]} action="Set the password" working="Setting" onSubmit={reset} />
+  return <EntranceForm fields={[newPasswordField]} action="Set password" working="Setting password" onSubmit={reset} />
 }

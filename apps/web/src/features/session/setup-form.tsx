@@ -25,7 +25,7 @@ export function SetupForm({ token }: { token: string }) {
   }
 
   return (
-    <Offered offer={link} label="Looking at the link">
+    <Offered offer={link} label="Checking the link">
       {() => (
         <EntranceForm
           fields={[
@@ -34,8 +34,8 @@ export function SetupForm({ token }: { token: string }) {
             { label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' },
             newPasswordField,
           ]}
-          action="Begin"
-          working="Setting up"
+          action="Create organization"
+          working="Creating organization"
           onSubmit={finish}
         />
       )}

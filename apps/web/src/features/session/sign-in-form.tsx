@@ -25,7 +25,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
 
   async function signIn({ email = '', password = '' }: Record<string, string>) {
     const { data, error } = await authClient.signIn.email({ email, password }).catch(unreachable)
-    const problem = authProblem(error, 'E-mail or password is wrong.')
+    const problem = authProblem(error, 'The e-mail address or password is incorrect.')
     if (problem) return problem
     if (data && 'twoFactorRedirect' in data) setWantsCode(true)
     else goOn()
@@ -38,7 +38,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
     const { error } = isTotp
       ? await authClient.twoFactor.verifyTotp({ code: text }).catch(unreachable)
       : await authClient.twoFactor.verifyBackupCode({ code: text }).catch(unreachable)
-    const problem = authProblem(error, 'This code is not right, or no longer.')
+    const problem = authProblem(error, 'The code is incorrect or has expired.')
     if (!problem) goOn()
     return problem
   }
@@ -53,10 +53,10 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
             name: 'code',
             type: 'text',
             autoComplete: 'one-time-code',
-            hint: 'Six digits from your authenticator, or one of your backup codes.',
+            hint: 'Six digits from your authenticator, or a backup code.',
           },
         ]}
-        action="Go on"
+        action="Continue"
         working="Checking"
         onSubmit={giveCode}
       />
@@ -83,7 +83,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
         onSubmit={signIn}
       />
       <Link href="/forgotten-password" className="text-ink-soft text-sm underline underline-offset-4">
-        Forgotten your password?
+        Forgot password?
       </Link>
       {isSelfService && (
         <Link href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">

@@ -13,19 +13,19 @@ export function SignUpForm() {
   const offer = useQuery(trpc.session.signIn.queryOptions())
   const ask = useMutation(trpc.signUp.ask.mutationOptions())
   return (
-    <Offered offer={offer} label="Looking at what is open">
+    <Offered offer={offer} label="Loading sign-up">
       {({ isSelfService, contact }) =>
         isSelfService ? (
           <MailedLinkForm
             ask={(email) => ask.mutateAsync({ email }).then(() => null, formProblem)}
-            asked="A mail is on its way to this address. Its link is good for an hour, and makes the account."
-            back="Sign in to an account there is"
+            asked="We have sent a link to this address. It is valid for one hour and creates your account."
+            back="Sign in to an existing account"
           />
         ) : (
           <div className="flex flex-col gap-4">
             <p className="text-ink">
-              Nobody can sign up here by themselves. Ask an owner of your organization for an invitation
-              {contact ? `, or ${contact}` : ''}.
+              Sign-up is closed. Ask an owner of your organization for an invitation{' '}
+              {contact ? `, or contact ${contact}` : ''}.
             </p>
             <Link href="/sign-in" className="text-ink-soft text-sm underline underline-offset-4">
               Back to sign-in

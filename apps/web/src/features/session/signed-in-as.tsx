@@ -16,7 +16,8 @@ export function SignedInAs({ session }: { session: SessionView }) {
   const showToast = useToast()
   async function signOut() {
     const { error } = await authClient.signOut().catch(() => ({ error: { status: 0 } }))
-    if (error) showToast({ title: 'You are still signed in.', text: 'The API does not answer.', tone: 'failed' })
+    if (error)
+      showToast({ title: 'Could not sign you out.', text: 'The control plane does not respond.', tone: 'failed' })
     else window.location.assign('/sign-in')
   }
   return (
@@ -63,7 +64,7 @@ export function SignedInAs({ session }: { session: SessionView }) {
 
 /** Roles that hold in a part of the organization alone are marked as such. */
 function rolesOf({ grants }: SessionView): string {
-  const names = grants.map(({ role, farmId }) => role.replace('_', ' ') + (farmId ? ' of a part' : ''))
+  const names = grants.map(({ role, farmId }) => role.replace('_', ' ') + (farmId ? 'in part of it' : ''))
   return [...new Set(names)].join(', ') || 'no role'
 }
 

@@ -26,7 +26,7 @@ export function useChooseOrganization() {
         channel.close()
         goOn()
       },
-      onError: (error) => toast({ title: 'You are where you were', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'Could not switch organization', text: readableError(error), tone: 'failed' }),
     }),
   )
 }

@@ -26,7 +26,7 @@ export function Welcome() {
     return null
   }
 
-  if (access.isPending) return <LoadingState label="Looking at your account">{null}</LoadingState>
+  if (access.isPending) return <LoadingState label="Loading your account">{null}</LoadingState>
   if (access.error) return <ProblemNote>{formProblem(access.error)}</ProblemNote>
   const { email, isSelfService, isPlatformOperator, contact } = access.data
   return (
@@ -37,14 +37,14 @@ export function Welcome() {
       {isSelfService ? (
         <EntranceForm
           fields={[{ label: 'Organization', name: 'name', type: 'text', autoComplete: 'organization' }]}
-          action="Make the organization"
-          working="Making it"
+          action="Create organization"
+          working="Creating organization"
           onSubmit={make}
         />
       ) : (
         <p className="text-ink-soft text-sm">
-          Organizations are not made here by everybody: ask an owner of yours for an invitation
-          {contact ? `, or ${contact}` : ''}.
+          You cannot create an organization here. Ask an owner of yours for an invitation{' '}
+          {contact ? `, or contact ${contact}` : ''}.
         </p>
       )}
       <div className="flex flex-wrap items-center gap-4">

@@ -7,13 +7,13 @@ import { Logo } from './logo'
 export function ApiAway() {
   return (
     <main className="mx-auto flex min-h-dvh max-w-md flex-col items-center justify-center px-4">
-      <title>API away · Bootfarm</title>
+      <title>Control plane offline · Bootfarm</title>
       <h1>
         <Logo />
       </h1>
       <ErrorState
-        title="The API does not answer."
-        text="Devices go on booting: edges do not need it, and report what happened once it is back."
+        title="The control plane does not respond."
+        text="Devices still boot: edges do not depend on it. They report what happened when it returns."
         onRetry={() => window.location.reload()}
       />
     </main>

@@ -19,11 +19,11 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
         <PageName name="Not found" />
         <h1 className="sr-only">Not found</h1>
         <ErrorState
-          title={`There is no such ${noun}.`}
-          text="The address may be mistyped, or it belongs to another organization."
+          title={`This ${noun} does not exist.`}
+          text="Check the address for typing errors. The object may belong to another organization."
         />
       </>
     )
   }
-  return <ErrorState title={`This ${noun} could not be loaded.`} text={readableError(error)} onRetry={onRetry} />
+  return <ErrorState title={`Could not load this ${noun}.`} text={readableError(error)} onRetry={onRetry} />
 }

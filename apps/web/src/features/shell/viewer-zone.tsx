@@ -9,7 +9,7 @@ const browserZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
 export function ViewerZone() {
   const zone = useSyncExternalStore(never, browserZone, () => '')
   return (
-    <span className="truncate text-2xs text-ink-faint" title="Times are shown in this zone.">
+    <span className="truncate text-2xs text-ink-faint" title="Times are shown in this time zone.">
       {zone.replaceAll('_', ' ')}
     </span>
   )

@@ -19,12 +19,12 @@ export function CollectionBootPrograms({ collection }: { collection: Collection 
     trpc.collection.setBootProgramSet.mutationOptions({
       onSuccess: () => queryClient.invalidateQueries(trpc.site.pathFilter()),
       onError: (error) =>
-        showToast({ title: `${collection.name} is as it was.`, text: readableError(error), tone: 'failed' }),
+        showToast({ title: `Could not update ${collection.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
   const value = collection.bootProgramSet ?? ''
   const names = new Set([...(data?.sets ?? []).map(({ name }) => name), ...(value ? [value] : [])])
-  if (!mayChange || names.size === 0) return <>{value || <span className="text-ink-soft">as the site</span>}</>
+  if (!mayChange || names.size === 0) return <>{value || <span className="text-ink-soft">Inherit from site</span>}</>
   return (
     <select
       aria-label={`Boot programs of ${collection.name}`}
@@ -32,7 +32,7 @@ export function CollectionBootPrograms({ collection }: { collection: Collection 
       onChange={(event) => choose.mutate({ collectionId: collection.id, bootProgramSet: event.target.value || null })}
       className="h-7 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover"
     >
-      <option value="">as the site</option>
+      <option value="">Inherit from site</option>
       {[...names].map((name) => (
         <option key={name} value={name}>
           {name}

@@ -19,7 +19,7 @@ export function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site'][
   return (
     <ObjectDialog
       title={`Move ${site.name}`}
-      action={losesSome ? 'Move, and take those away' : 'Move'}
+      action={losesSome ? 'Move and unassign' : 'Move site'}
       saving={move}
       disabled={!farm}
       onSave={(revision = site.revision) =>
@@ -28,10 +28,11 @@ export function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site'][
       onClose={onClose}
     >
       <Notice tone="live">
-        Edges, collections, devices and boots go along. vDisks and boot menus stay with farm {site.farmName}.
+        Edges, collections, devices and boots move with the site. vDisks and boot menus stay in the farm {site.farmName}
+        .
       </Notice>
       <SelectField
-        label="To farm"
+        label="New farm"
         value={farm?.id ?? ''}
         options={options.map(({ id, name }) => ({ value: id, label: name }))}
         onChange={setFarmId}

@@ -26,10 +26,10 @@ export function SiteActions({ site }: { site: RouterOutputs['site']['get'] }) {
   if (!useMay('site.change', { farmId: site.farmId, siteId: site.id })) return null
   return (
     <>
-      <Button onClick={() => setOpen('edit')}>Change</Button>
+      <Button onClick={() => setOpen('edit')}>Edit</Button>
       <Button onClick={() => setOpen('move')}>Move</Button>
       <DeleteButton target={{ kind: 'site', id: site.id }} name={site.name} leaveTo="/sites">
-        <p>Its collections and devices go with it. Its edges have to be revoked first.</p>
+        <p>This also deletes its collections and devices. Revoke its edges first.</p>
       </DeleteButton>
       {open === 'edit' && <EditSiteDialog site={site} onClose={() => setOpen(null)} />}
       {open === 'move' && <MoveSiteDialog site={site} onClose={() => setOpen(null)} />}

@@ -11,8 +11,8 @@ import { PersonalityField } from '../objects/personality-field'
 type SiteDetail = RouterOutputs['site']['get']
 
 const unknownOptions = [
-  { value: 'ignore', label: 'get no answer and are discovered' },
-  { value: 'boot', label: 'boot the first vDisk' },
+  { value: 'ignore', label: 'Hold for approval' },
+  { value: 'boot', label: 'Boot default vDisk' },
 ]
 
 export function NewSiteDialog({ onClose }: { onClose: () => void }) {
@@ -38,14 +38,14 @@ export function NewSiteDialog({ onClose }: { onClose: () => void }) {
         label="Time zone"
         value={timeZone}
         onChange={setTimeZone}
-        hint="As Europe/Berlin: schedules of the site go by its summer time."
+        hint="For example Europe/Berlin. Schedules of the site follow its daylight saving time."
       />
       <SelectField
         label="Farm"
         value={farm?.id ?? ''}
         options={options.map((one) => ({ value: one.id, label: one.name }))}
         onChange={setChosenId}
-        hint={farms.data && options.length === 0 ? 'There is no farm yet: make one first.' : undefined}
+        hint={farms.data && options.length === 0 ? 'There is no farm yet. Create one first.' : undefined}
       />
     </ObjectDialog>
   )
@@ -62,7 +62,7 @@ export function EditSiteDialog({ site, onClose }: { site: SiteDetail; onClose: (
   const update = useMutation(trpc.site.update.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`Change ${seen.name}`}
+      title={`Edit ${seen.name}`}
       action="Save"
       saving={update}
       disabled={name.trim() === '' || personality === null}

@@ -11,11 +11,11 @@ const named = (title: string) => edgeColumns.filter((column) => column.title ===
 export function siteEdgeColumns(edgeCount: number): Column<SiteEdge>[] {
   return [
     ...named('Name'),
-    ...named('State'),
+    ...named('Status'),
     {
       title: 'Share',
       align: 'right',
-      meaning: 'Of the site’s devices, as long as the edges that are heard now stay; networks served first aside.',
+      meaning: 'Share of the site’s devices with the edges that are online now, not counting preferred networks.',
       cell: (edge) => (
         <span className="inline-flex items-center gap-2">
           {edge.draining && <Tag tone="silent">draining</Tag>}
@@ -24,14 +24,14 @@ export function siteEdgeColumns(edgeCount: number): Column<SiteEdge>[] {
       ),
     },
     {
-      title: 'Hears',
+      title: 'Peers',
       from: 'sm',
       align: 'right',
-      meaning: 'Other edges of the site that it has heard from within 20 s.',
+      meaning: 'Other edges of the site seen within the last 20 s.',
       cell: (edge) => (edgeCount < 2 ? 'alone' : `${edge.peersHeard} of ${edgeCount - 1}`),
     },
     ...named('Booting'),
     ...named('Backlog'),
-    ...named('Heard'),
+    ...named('Last seen'),
   ]
 }

@@ -79,7 +79,7 @@ export function SitePage({ siteId }: { siteId: string }) {
   if (query.data) return <Site site={query.data} />
   if (query.isPending) {
     return (
-      <LoadingState label="Loading the site">
+      <LoadingState label="Loading site">
         <Page>
           <Skeleton className="h-7 w-56" />
           <Skeleton className="h-80 w-full rounded-lg" />
@@ -97,14 +97,14 @@ function Site({ site }: { site: SiteDetail }) {
       <PageHeader
         title={site.name}
         tags={<EdgesOnline {...site} />}
-        summary={`of farm ${site.farmName}`}
+        summary={`Farm ${site.farmName}`}
         actions={<SiteActions site={site} />}
       />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <div className="flex min-w-0 flex-col gap-5">
           <Panel title="Edges" aside={<AddEdge site={site} look="quiet" />} flush>
             {site.edges.length === 0 ? (
-              <EmptyState title="No edge is enrolled." text="Devices of this site get no answer." />
+              <EmptyState title="No edges yet." text="Devices of this site are not served." />
             ) : (
               <Table
                 label="Edges of this site"
@@ -116,7 +116,7 @@ function Site({ site }: { site: SiteDetail }) {
           </Panel>
           <Panel title="Collections" flush aside={<NewCollection site={site} />}>
             {site.collections.length === 0 ? (
-              <EmptyState title="No collections yet." text="A collection says which vDisk its devices boot." />
+              <EmptyState title="No collections yet." text="A collection selects the vDisk its devices boot." />
             ) : (
               <Table
                 label="Collections of this site"
@@ -128,26 +128,27 @@ function Site({ site }: { site: SiteDetail }) {
           </Panel>
         </div>
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
-          <Panel title="Facts">
+          <Panel title="Details">
             <Facts
               facts={[
                 { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
-                { label: 'Its time', value: formatInstantInFull(useNow(1000), site.timeZone) },
+                { label: 'Local time', value: formatInstantInFull(useNow(1000), site.timeZone) },
                 { label: 'Devices', value: formatCount(site.deviceCount) },
                 {
                   label: 'Unknown devices',
                   value:
                     site.unknownDevices === 'boot' ? (
-                      'boot the first vDisk'
+                      'boot default vDisk'
                     ) : (
                       <>
-                        get no answer and are{' '}
+                        hold for approval under{' '}
                         <Link
                           prefetch={false}
                           href={`/discovered?site=${site.id}`}
                           className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
                         >
-                          discovered
+                          {' '}
+                          Discovered{' '}
                         </Link>
                       </>
                     ),

@@ -13,9 +13,9 @@ type SiteDetail = RouterOutputs['site']['get']
 type Capture = RouterInputs['site']['setCapture']['capture']
 
 const captures: { value: Capture; label: string }[] = [
-  { value: 'never', label: 'of no boot' },
-  { value: 'failed', label: 'of boots that do not get ready' },
-  { value: 'always', label: 'of every boot' },
+  { value: 'never', label: 'Off' },
+  { value: 'failed', label: 'Failed boots only' },
+  { value: 'always', label: 'All boots' },
 ]
 
 /** What holds for all devices of the site; each choice is taken at once. */
@@ -27,7 +27,7 @@ export function SiteSettings({ site }: { site: SiteDetail }) {
   const options = {
     onSuccess: () => queryClient.invalidateQueries(trpc.site.pathFilter()),
     onError: (error: unknown) =>
-      showToast({ title: `${site.name} is as it was.`, text: readableError(error), tone: 'failed' as const }),
+      showToast({ title: `Could not update ${site.name}.`, text: readableError(error), tone: 'failed' as const }),
   }
   const choose = useMutation(trpc.site.setBootProgramSet.mutationOptions(options))
   const capture = useMutation(trpc.site.setCapture.mutationOptions(options))
@@ -38,13 +38,13 @@ export function SiteSettings({ site }: { site: SiteDetail }) {
           label="Boot programs"
           siteId={site.id}
           value={site.bootProgramSet}
-          inherited="each edge’s first"
+          inherited="Edge default"
           inheritedSet={null}
           mayChange={mayChange}
           onChoose={(bootProgramSet) => choose.mutate({ siteId: site.id, bootProgramSet })}
         />
         <SelectField
-          label="Packets before the stream are kept"
+          label="Packet capture"
           value={site.capture}
           options={captures}
           disabled={!mayChange}

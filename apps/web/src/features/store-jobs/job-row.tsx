@@ -33,21 +33,24 @@ export function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) 
         <p className="text-ink-faint text-xs">
           {showEdge && (
             <>
-              at{' '}
+              {' '}
+              on{' '}
               <Link
                 prefetch={false}
                 href={`/edges/${edge.id}`}
                 className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
               >
-                {edge.name}, {edge.siteName}
-              </Link>
+                {' '}
+                {edge.name}, {edge.siteName}{' '}
+              </Link>{' '}
               ;{' '}
             </>
-          )}
-          asked by {askedBy}, <Instant at={askedAt} />
+          )}{' '}
+          requested by {askedBy}, <Instant at={askedAt} />{' '}
           {endedAt && (
             <>
-              ; ended <Instant at={endedAt} />
+              {' '}
+              ; finished <Instant at={endedAt} />{' '}
             </>
           )}
         </p>
@@ -67,7 +70,7 @@ function JobProgress({ job }: { job: StoreJob }) {
   const percent = jobPercent(job)
   const text =
     job.state === 'queued'
-      ? 'waits for its edge'
+      ? 'waiting for its edge'
       : percent === null
         ? `${formatBytes(job.progressBytes)} done`
         : `${percent} %, ${formatBytes(job.progressBytes)} of ${formatBytes(job.totalBytes)}`
@@ -97,7 +100,7 @@ function CancelJob({ job }: { job: StoreJob }) {
   const cancel = useMutation(
     trpc.storeJob.cancel.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(),
-      onError: (error) => showToast({ title: 'The job is not cancelled.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: 'Could not cancel the job.', text: readableError(error), tone: 'failed' }),
     }),
   )
   if (!mayChange || !isCancellable(job)) return null

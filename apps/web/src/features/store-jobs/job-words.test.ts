@@ -23,13 +23,13 @@ const job: StoreJob = {
 test('a job says what is done to what', () => {
   expect(jobWords(job)).toBe('Merge Linux version 4 into version 5')
   const ofStore = { ...job, vdisk: null, version: null, intoVersion: null }
-  expect(jobWords({ ...ofStore, kind: 'verify' })).toBe('Verify all of the store')
+  expect(jobWords({ ...ofStore, kind: 'verify' })).toBe('Verify the whole store')
   expect(jobWords({ ...ofStore, kind: 'gc' })).toBe('Free space')
   const dropped = { ...job, intoVersion: null, kind: 'drop_layer' } as const
   expect(jobWords({ ...dropped, device: { id: 'p', name: 'pc-01' } })).toBe(
-    'Drop what pc-01 wrote above Linux version 4',
+    'Delete the writes of pc-01 on Linux version 4',
   )
-  expect(jobWords(dropped)).toBe('Drop what a device wrote above Linux version 4')
+  expect(jobWords(dropped)).toBe('Delete the writes of a device on Linux version 4')
 })
 
 test('progress is rounded down, and not known before the edge says how much there is', () => {

@@ -9,9 +9,9 @@ const kindWords: Record<StoreJob['kind'], string> = {
   verify: 'Verify',
   gc: 'Free space',
   delete: 'Delete',
-  drop_layer: 'Drop',
+  drop_layer: 'Delete',
   clear_profile: 'Clear the boot profile of',
-  release_home: 'Let go of',
+  release_home: 'Release',
   adopt: 'Adopt',
 }
 
@@ -20,10 +20,10 @@ export function jobWords({ kind, version, intoVersion, vdisk, device, sourcePath
   const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
   const into = intoVersion ? ` into version ${intoVersion.number}` : ''
   const from = sourcePath ? ` from ${sourcePath}` : ''
-  const written = ` what ${device?.name ?? 'a device'} wrote${what && ' above'}`
-  const writing = ` what ${device?.name ?? 'a device'} writes`
+  const written = ` the writes of ${device?.name ?? 'a device'}${what && ' on'}`
+  const writing = ` the writes of ${device?.name ?? 'a device'}`
   const whose = kind === 'drop_layer' ? written : kind === 'release_home' ? writing : ''
-  return `${kindWords[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' all of the store' : ''}${into}${from}`
+  return `${kindWords[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' the whole store' : ''}${into}${from}`
 }
 
 /** Null while the edge has not said how much there is. */

@@ -42,15 +42,14 @@ export function JobsPanel({ of }: JobsPanelProps) {
     void queryClient.invalidateQueries(trpc.vdisk.pathFilter())
   }, [activeIds, queryClient, trpc])
   return (
-    <Panel title="Work of stores" aside="newest first" flush>
+    <Panel title="Storage jobs" aside="newest first" flush>
       {query.data ? (
         query.data.items.length === 0 ? (
           <p className="p-4 text-ink-soft text-sm">
-            Nothing was asked of a store yet. Seals, merges and imports appear here while they go on, and for 30 days
-            after.
+            No jobs yet. Seals, merges and imports appear here while they run and for 30 days afterwards.
           </p>
         ) : (
-          <ul aria-label="Work of stores">
+          <ul aria-label="Storage jobs">
             {query.data.items.map((job) => (
               <JobRow key={job.id} job={job} showEdge={'vdiskId' in of} />
             ))}
@@ -58,12 +57,12 @@ export function JobsPanel({ of }: JobsPanelProps) {
         )
       ) : query.error ? (
         <ErrorState
-          title="Work of stores could not be loaded."
+          title="Could not load the storage jobs."
           text={readableError(query.error)}
           onRetry={() => query.refetch()}
         />
       ) : (
-        <LoadingState label="Loading work of stores">
+        <LoadingState label="Loading storage jobs">
           <Skeleton className="m-4 h-4 w-64" />
         </LoadingState>
       )}

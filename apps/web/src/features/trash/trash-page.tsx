@@ -29,16 +29,16 @@ const kinds: Record<Deletion['kind'], string> = {
 
 const columns: Column<Deletion>[] = [
   { title: 'Name', cell: (deletion) => <span className="font-medium">{deletion.name}</span> },
-  { title: 'What', cell: (deletion) => kinds[deletion.kind] },
+  { title: 'Type', cell: (deletion) => kinds[deletion.kind] },
   {
-    title: 'With it',
+    title: 'Includes',
     from: 'md',
     wide: true,
     cell: (deletion) => deletion.with.map(({ noun, count }) => countOf(count, noun)).join(', ') || 'nothing',
   },
-  { title: 'By', from: 'lg', cell: (deletion) => deletion.deletedByName },
+  { title: 'Deleted by', from: 'lg', cell: (deletion) => deletion.deletedByName },
   { title: 'Deleted', from: 'sm', align: 'right', cell: ({ deletedAt }) => <Instant at={deletedAt} /> },
-  { title: 'Kept until', from: 'lg', align: 'right', cell: ({ purgedAt }) => <Instant at={purgedAt} /> },
+  { title: 'Expires', from: 'lg', align: 'right', cell: ({ purgedAt }) => <Instant at={purgedAt} /> },
   { title: 'Actions', align: 'right', cell: (deletion) => <TrashActions deletion={deletion} /> },
 ]
 
@@ -49,7 +49,7 @@ export function TrashPage() {
   )
   return (
     <Page>
-      <PageHeader title="Trash" summary="What was deleted, newest first. After 30 days it is deleted for ever." />
+      <PageHeader title="Trash" summary="Deleted objects, newest first. They are deleted permanently after 30 days." />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Trash"
@@ -59,7 +59,7 @@ export function TrashPage() {
           empty={
             <EmptyState
               title="The trash is empty."
-              text="What somebody deletes lies here for 30 days and can be restored."
+              text="Deleted objects appear here. You can restore them for 30 days."
             />
           }
         />
@@ -72,10 +72,10 @@ function TrashActions({ deletion }: { deletion: Deletion }) {
   const [asking, setAsking] = useState(false)
   const client = useTRPCClient()
   const mayPurge = useMay('trash.purge')
-  const restore = useTrashMutation(useRestore(deletion), `${deletion.name} is restored.`)
+  const restore = useTrashMutation(useRestore(deletion), `${deletion.name} restored.`)
   const purge = useTrashMutation(
     () => client.trash.purge.mutate({ deletionId: deletion.id }),
-    `${deletion.name} is deleted for ever.`,
+    `${deletion.name} deleted permanently.`,
   )
   return (
     <span className="inline-flex gap-2">
@@ -93,20 +93,20 @@ function TrashActions({ deletion }: { deletion: Deletion }) {
         <Button
           className="h-7!"
           busy={purge.isPending}
-          aria-label={`Delete ${deletion.name} for ever`}
+          aria-label={`Delete ${deletion.name} permanently`}
           onClick={() => setAsking(true)}
         >
-          Delete for ever
+          Delete permanently
         </Button>
       )}
       <ConfirmDialog
         open={asking}
         onOpenChange={setAsking}
-        title={`Delete ${deletion.name} for ever?`}
-        action="Delete for ever"
+        title={`Delete ${deletion.name} permanently?`}
+        action="Delete permanently"
         onConfirm={() => purge.mutate()}
       >
-        <p>It and all that was deleted with it cannot be brought back.</p>
+        <p>This deletes the object and everything it includes. You cannot undo this.</p>
       </ConfirmDialog>
     </span>
   )
@@ -121,7 +121,7 @@ function useTrashMutation(mutationFn: () => Promise<unknown>, done: string) {
       void queryClient.invalidateQueries()
       showToast({ title: done, tone: 'ready' })
     },
-    onError: (error) => showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: 'Could not update the trash.', text: readableError(error), tone: 'failed' }),
   })
 }
 

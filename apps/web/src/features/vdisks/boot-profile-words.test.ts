@@ -11,6 +11,6 @@ test('a boot profile is told with its boots, or with where it comes from', () =>
   }
   expect(bootProfileWords(profile)).toBe('Boot profile: 12 boots learned, 25.0\u00a0MiB read ahead')
   expect(bootProfileWords({ ...profile, hardware: 'architecture 7', boots: 0, learnedAt: null })).toBe(
-    'Boot profile of architecture 7: from the version before it, 25.0\u00a0MiB read ahead',
+    'Boot profile of architecture 7: from the previous version, 25.0\u00a0MiB read ahead',
   )
 })

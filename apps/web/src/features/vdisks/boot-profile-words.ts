@@ -6,6 +6,6 @@ export type BootProfile = Version['atEdges'][number]['bootProfiles'][number]
 /** How much is known, and of which hardware. */
 export function bootProfileWords({ hardware, boots, readAheadBytes, learnedAt }: BootProfile): string {
   const whose = hardware === 'any' ? 'Boot profile' : `Boot profile of ${hardware}`
-  const learned = learnedAt === null ? 'from the version before it' : `${countOf(boots, 'boot')} learned`
+  const learned = learnedAt === null ? 'from the previous version' : `${countOf(boots, 'boot')} learned`
   return `${whose}: ${learned}, ${formatBytes(readAheadBytes)} read ahead`
 }

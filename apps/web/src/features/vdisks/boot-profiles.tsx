@@ -58,8 +58,8 @@ function ClearDialog({ version, onClose }: { version: Version; onClose: () => vo
       onClose={onClose}
     >
       <p className="text-ink-soft text-sm">
-        Each edge forgets what it has learned of this version’s boots. Its devices boot as before, the next one without
-        reading ahead; the edges learn anew from it.
+        Each edge deletes what it has learned from boots of this version. The next boot runs without read-ahead, and the
+        edges learn from it again.
       </p>
     </ObjectDialog>
   )

@@ -61,7 +61,7 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         value={edge?.id ?? ''}
         options={options.map(({ id, name }) => ({ value: id, label: name }))}
         onChange={setChosenId}
-        hint={isEmpty ? 'This site has no edge yet.' : undefined}
+        hint={isEmpty ? 'This site has no edges yet.' : undefined}
       />
       <TextField
         label="Image"
@@ -70,34 +70,34 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         mono
         maxLength={pathMax}
         placeholder="imports/linux.raw"
-        hint="A raw image, below the directory of that edge’s store."
+        hint="A raw image in the store directory of that edge."
       />
       <SelectField
-        label="Boots with"
+        label="Boot method"
         value={bootFiles}
         options={[
-          { value: 'image', label: 'the kernel and initramfs in it' },
-          { value: 'none', label: 'nothing: the disk boots by itself' },
+          { value: 'image', label: 'from the kernel and initramfs in the image' },
+          { value: 'none', label: 'from the disk’s own boot loader' },
         ]}
         onChange={(value) => setBootFiles(value === 'none' ? 'none' : 'image')}
       />
       {bootFiles === 'image' && (
         <TextField
-          label="Command line"
+          label="Kernel command line"
           value={commandLine}
           onChange={setCommandLine}
           mono
           maxLength={1024}
-          hint="Empty: the one that is in the image."
+          hint="Leave empty to use the one in the image."
         />
       )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField
-        label="Then"
+        label="After import"
         value={state}
         options={[
-          { value: 'test', label: 'it is in test' },
-          { value: 'released', label: 'it is released' },
+          { value: 'test', label: 'Test' },
+          { value: 'released', label: 'Release' },
         ]}
         onChange={setState}
       />

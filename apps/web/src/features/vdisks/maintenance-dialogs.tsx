@@ -14,9 +14,9 @@ const devicesMax = 100
 type BootFiles = 'image' | 'parent' | 'none'
 
 const bootFilesChoices: { value: BootFiles; label: string }[] = [
-  { value: 'image', label: 'the kernel and initramfs on the disk now' },
-  { value: 'parent', label: 'what the version below boots with' },
-  { value: 'none', label: 'nothing: the disk boots by itself' },
+  { value: 'image', label: 'from the kernel and initramfs on the disk now' },
+  { value: 'parent', label: 'as the previous version' },
+  { value: 'none', label: 'from the disk’s own boot loader' },
 ]
 
 /** The next version above this one, written by one device. */
@@ -37,7 +37,7 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
   const start = useMutation(trpc.version.startMaintenance.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`New version above version ${version.number}`}
+      title={`New version based on version ${version.number}`}
       action="Start maintenance"
       saving={start}
       disabled={!device}
@@ -48,38 +48,39 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
     >
       {isSearched && (
         <TextField
-          label="Find device"
+          label="Search devices"
           value={search}
           onChange={setSearch}
           maxLength={64}
-          hint={`There are more than ${devicesMax} maintenance devices: part of a name or MAC address.`}
+          hint={`There are more than ${devicesMax} maintenance devices. Search for part of the name or MAC address.`}
         />
       )}
       {devices.data && options.length === 0 && !isSearched ? (
         <Notice tone="silent">
-          No maintenance device boots this vDisk. Change the type of one of its{' '}
+          No maintenance device is assigned this vDisk. First set the type of one of its{' '}
           <Link href="/devices" className="underline underline-offset-4">
-            devices
+            {' '}
+            devices{' '}
           </Link>{' '}
-          to maintenance first.
+          to maintenance.
         </Notice>
       ) : (
         <SelectField
-          label="Written by"
+          label="Maintenance device"
           value={device?.id ?? ''}
           options={options.map(({ id, name, siteName }) => ({ value: id, label: `${name}, ${siteName}` }))}
           onChange={setChosenId}
           hint={
             devices.data && !device
-              ? 'None of those that are found boots this vDisk: search for another name or MAC address.'
-              : 'A maintenance device that boots this vDisk.'
+              ? 'None of these devices is assigned this vDisk. Search for another name or MAC address.'
+              : 'A maintenance device that is assigned this vDisk.'
           }
         />
       )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <p className="text-ink-soft text-sm">
-        The device boots the new version at its next boot, and what it writes is kept over its reboots. All others go on
-        with what they boot. Shut it down and seal the version when it is as you want it.
+        The device boots the new version from its next boot, and its writes persist across reboots. Other devices keep
+        their version. When you are done, shut the device down and seal the version.
       </p>
     </ObjectDialog>
   )
@@ -102,18 +103,18 @@ export function SealDialog({ version, onClose }: StepProps) {
       <StillRuns version={version} />
       {!isWritten && (
         <Notice tone="silent">
-          No edge has said yet that anything was written: until its device has booted it, sealing fails.
+          No edge has reported any writes yet. Sealing fails until the device has booted this version.
         </Notice>
       )}
       <SelectField
-        label="Boots with"
+        label="Boot method"
         value={bootFiles}
         options={bootFilesChoices}
         onChange={(value) => setBootFiles(bootFilesChoices.find((one) => one.value === value)?.value ?? 'image')}
       />
       <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft text-sm">
-        <li>What was written becomes the version; nothing changes it any more.</li>
-        <li>Then it is in test: test devices get it at their next boot, production devices do not.</li>
+        <li>The writes become the version. It can no longer change.</li>
+        <li>The version is then in test: test devices get it at their next boot, production devices do not.</li>
       </ul>
     </ObjectDialog>
   )
@@ -134,9 +135,9 @@ export function DiscardDialog({ version, onClose }: StepProps) {
     >
       <StillRuns version={version} />
       <p className="text-ink-soft text-sm">
-        What was written is lost and cannot be restored
-        {writtenAt.length > 0 && `; it lies at ${writtenAt.map(({ edgeName }) => edgeName).join(', ')}`}. Its device
-        boots as a test device again. The number is not given again.
+        This permanently deletes the writes{' '}
+        {writtenAt.length > 0 && ` on ${writtenAt.map(({ edgeName }) => edgeName).join(', ')}`}. The device boots as a
+        test device again. The version number is not reused.
       </p>
     </ObjectDialog>
   )
@@ -144,5 +145,5 @@ export function DiscardDialog({ version, onClose }: StepProps) {
 
 function StillRuns({ version: { running } }: Pick<StepProps, 'version'>) {
   if (running.count === 0) return null
-  return <Notice tone="silent">{running.names.join(', ')} still runs from it: shut it down first.</Notice>
+  return <Notice tone="silent">{running.names.join(', ')} is still running this version. Shut it down first.</Notice>
 }

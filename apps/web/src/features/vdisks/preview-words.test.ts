@@ -31,10 +31,10 @@ test('a promotion says who gets what, and who keeps what is run', () => {
       changesBoot: true,
     }),
   ).toEqual([
-    'Production devices boot version 2 in place of version 1.',
-    '2 devices (a, b) get version 2 at the next boot, in place of version 1.',
-    '1 device (a) runs version 1 now and keeps it until the next boot.',
-    'Kernel, initramfs and command line change with it.',
+    'Production devices boot version 2 instead of version 1.',
+    '2 devices (a, b) get version 2 at the next boot instead of version 1.',
+    '1 device (a) is running version 1 and keeps it until the next boot.',
+    'The kernel, initramfs and kernel command line change as well.',
   ])
 })
 
@@ -47,9 +47,9 @@ test('a deletion says what becomes free, and that nobody changes', () => {
     edges: [{ ...edge, reclaimableBytes: 2048 }],
   })
   expect(sentences).toEqual([
-    'Production devices go on booting version 1.',
-    'No device gets another version at its next boot.',
-    '2.00\u00a0KiB become free in the stores of edge-1 when the trash is emptied.',
-    'Versions made from it need it no more: 3.',
+    'Production devices continue to boot version 1.',
+    'No device changes its version at the next boot.',
+    'Frees 2.00\u00a0KiB on edge-1 when the trash is emptied.',
+    'Versions based on it become independent of it: 3.',
   ])
 })

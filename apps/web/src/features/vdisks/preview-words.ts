@@ -16,35 +16,37 @@ export function previewSentences(preview: VersionPreview): string[] {
   const freed = edges.reduce((sum, { reclaimableBytes }) => sum + reclaimableBytes, 0)
   return [
     before?.versionId === after?.versionId
-      ? `Production devices go on booting ${numberOf(after?.number ?? null)}.`
-      : `Production devices boot ${numberOf(after?.number ?? null)} in place of ${numberOf(before?.number ?? null)}.`,
+      ? `Production devices continue to boot ${numberOf(after?.number ?? null)}.`
+      : `Production devices boot ${numberOf(after?.number ?? null)} instead of ${numberOf(before?.number ?? null)}.`,
     ...changed.map(
       ({ fromNumber, toNumber, devices }) =>
-        `${devicesText(devices)} ${devices.count === 1 ? 'gets' : 'get'} ${numberOf(toNumber)} at the next boot, in place of ${numberOf(fromNumber)}.`,
+        `${devicesText(devices)} ${devices.count === 1 ? 'gets' : 'get'} ${numberOf(toNumber)} at the next boot instead of ${numberOf(fromNumber)}.`,
     ),
-    ...(changed.length === 0 ? ['No device gets another version at its next boot.'] : []),
+    ...(changed.length === 0 ? ['No device changes its version at the next boot.'] : []),
     ...running.map(
       ({ number, devices }) =>
-        `${devicesText(devices)} ${devices.count === 1 ? 'runs' : 'run'} ${number === null ? 'a version that is gone' : `version ${number}`} now and ${devices.count === 1 ? 'keeps' : 'keep'} it until the next boot.`,
+        `${devicesText(devices)} ${devices.count === 1 ? 'is' : 'are'} running ${number === null ? 'a deleted version' : `version ${number}`} and ${devices.count === 1 ? 'keeps' : 'keep'} it until the next boot.`,
     ),
-    ...(changesBoot ? ['Kernel, initramfs and command line change with it.'] : []),
+    ...(changesBoot ? ['The kernel, initramfs and kernel command line change as well.'] : []),
     ...(action === 'merge' ? mergeSentences(edges) : []),
     ...(action === 'delete'
       ? [
           edges.length === 0
-            ? 'No edge’s store holds anything of it.'
-            : `${formatBytes(freed)} become free in the stores of ${edges.map(({ edgeName }) => edgeName).join(', ')} when the trash is emptied.`,
-          ...(childNumbers.length > 0 ? [`Versions made from it need it no more: ${childNumbers.join(', ')}.`] : []),
+            ? 'No edge stores this version.'
+            : `Frees ${formatBytes(freed)} on ${edges.map(({ edgeName }) => edgeName).join(', ')} when the trash is emptied.`,
+          ...(childNumbers.length > 0
+            ? [`Versions based on it become independent of it: ${childNumbers.join(', ')}.`]
+            : []),
         ]
       : []),
-    ...(action === 'delete' || holders.length === 0 ? [] : [`It is used by ${holders.join('; ')}.`]),
+    ...(action === 'delete' || holders.length === 0 ? [] : [`Used by ${holders.join('; ')}.`]),
   ]
 }
 
 function mergeSentences(edges: VersionPreview['edges']): string[] {
   return edges.length === 0
-    ? ['No edge’s store holds it: there is nothing to merge yet.']
+    ? ['No edge stores this version. There is nothing to merge yet.']
     : [
-        `Done by the stores of ${edges.map(({ edgeName }) => edgeName).join(', ')} in the background. No data is copied, and old versions stay until they are deleted.`,
+        `Runs in the background on ${edges.map(({ edgeName }) => edgeName).join(', ')}. No data is copied. Old versions remain until you delete them.`,
       ]
 }

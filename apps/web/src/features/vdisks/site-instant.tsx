@@ -21,7 +21,7 @@ export function SiteInstant({ at, farmId }: { at: string; farmId: string }) {
         {here}
       </time>
       {there.length > 0 && (
-        <span className="text-ink-faint"> ({there.slice(0, zonesShownMax).join('; ')} at its sites)</span>
+        <span className="text-ink-faint"> ({there.slice(0, zonesShownMax).join('; ')} site time)</span>
       )}
     </span>
   )

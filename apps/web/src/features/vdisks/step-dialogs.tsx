@@ -52,7 +52,7 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
   return (
     <PreviewedDialog
       title={`Promote version ${version.number}`}
-      action={isAt ? 'Promote at that time' : 'Promote now'}
+      action={isAt ? 'Schedule release' : 'Promote now'}
       step="promote"
       version={version}
       saving={promote}
@@ -83,14 +83,12 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
             type="time"
             value={time}
             onChange={setTime}
-            hint={`${Intl.DateTimeFormat().resolvedOptions().timeZone.replaceAll('_', ' ')}, as here`}
+            hint={`${Intl.DateTimeFormat().resolvedOptions().timeZone.replaceAll('_', ' ')}, your time zone`}
           />
         </div>
       )}
       {isAt && (
-        <p className="text-ink-soft text-sm">
-          Each edge switches at that instant by itself. From then on, as far as can be said now:
-        </p>
+        <p className="text-ink-soft text-sm">Each edge switches at that time by itself. Expected result, as of now:</p>
       )}
     </PreviewedDialog>
   )
@@ -102,8 +100,8 @@ export function RevertDialog({ vdisk, version, onClose }: StepProps) {
   const revert = useMutation(trpc.version.revert.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <PreviewedDialog
-      title={`Revert to version ${version.number}`}
-      action={`Revert to version ${version.number}`}
+      title={`Roll back to version ${version.number}`}
+      action={`Roll back to version ${version.number}`}
       step="revert"
       version={version}
       saving={revert}
@@ -120,7 +118,7 @@ export function OverrideDialog({ vdisk, version, onClose }: StepProps) {
   return (
     <PreviewedDialog
       title={`Override with version ${version.number}`}
-      action="Set the override"
+      action="Set override"
       step="override"
       version={version}
       saving={override}
@@ -128,7 +126,7 @@ export function OverrideDialog({ vdisk, version, onClose }: StepProps) {
       onClose={onClose}
     >
       <p className="text-ink-soft text-sm">
-        Production devices boot it until you take the override back, whatever is promoted meanwhile.
+        Production devices boot this version until you clear the override, even if another version is promoted.
       </p>
     </PreviewedDialog>
   )
@@ -143,7 +141,7 @@ export function MergeDialog({ vdisk, version, onClose }: StepProps) {
   return (
     <PreviewedDialog
       title={`Merge version ${version.number}`}
-      action="Merge"
+      action="Merge versions"
       step="merge"
       version={version}
       saving={merge}
@@ -158,11 +156,11 @@ export function MergeDialog({ vdisk, version, onClose }: StepProps) {
       onClose={onClose}
     >
       <SelectField
-        label="Into"
+        label="Merge into"
         value={into}
         options={[
-          { value: 'base', label: 'a new base, which stands by itself' },
-          { value: 'update', label: 'one update of the base that it goes back to' },
+          { value: 'base', label: 'A new independent base image' },
+          { value: 'update', label: 'One update of its base image' },
         ]}
         onChange={setInto}
       />
@@ -185,9 +183,7 @@ export function DeleteVersionDialog({ version, onClose }: StepProps) {
       onSave={(revision = seen) => remove.mutate({ versionId: version.id, revision })}
       onClose={onClose}
     >
-      <p className="text-ink-soft text-sm">
-        It can be restored from the trash for 30 days. Its number is not given again.
-      </p>
+      <p className="text-ink-soft text-sm">You can restore it from the trash for 30 days. Its number is not reused.</p>
     </PreviewedDialog>
   )
 }

@@ -31,9 +31,9 @@ export function VdiskActions({ vdisk }: { vdisk: VdiskDetail }) {
         Import image
       </Button>
       <Button onClick={() => setOpen('version')}>Register files</Button>
-      <Button onClick={() => setOpen('edit')}>Change</Button>
+      <Button onClick={() => setOpen('edit')}>Edit</Button>
       <DeleteButton target={{ kind: 'vdisk', id: vdisk.id }} name={vdisk.name} leaveTo="/vdisks">
-        <p>Its versions go with it. Files in the edges’ stores stay.</p>
+        <p>This also deletes its versions. Files in the edges’ stores remain.</p>
       </DeleteButton>
       {open === 'edit' && <EditVdiskDialog vdisk={vdisk} onClose={() => setOpen(null)} />}
       {open === 'import' && <ImportDialog vdisk={vdisk} onClose={() => setOpen(null)} />}

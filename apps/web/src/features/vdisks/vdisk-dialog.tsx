@@ -50,7 +50,7 @@ export function EditVdiskDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClos
   const update = useMutation(trpc.vdisk.update.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`Change ${seen.name}`}
+      title={`Edit ${seen.name}`}
       action="Save"
       saving={update}
       disabled={name.trim() === ''}

@@ -8,7 +8,7 @@ type VdiskDetail = RouterOutputs['vdisk']['get']
 export function VdiskMenus({ menus }: { menus: VdiskDetail['menus'] }) {
   if (menus.length === 0) return null
   return (
-    <Panel title="Offered by boot menus">
+    <Panel title="Boot menus">
       <ul className="flex flex-col gap-1.5 text-sm">
         {menus.map(({ id, name, versionNumbers }) => (
           <li key={id}>
@@ -24,12 +24,12 @@ export function VdiskMenus({ menus }: { menus: VdiskDetail['menus'] }) {
         ))}
       </ul>
       <p className="mt-3 text-ink-soft text-xs">
-        What a menu offers is not removed: take the entry out of the menu first.
+        A version in a boot menu cannot be deleted. Remove its menu entry first.
       </p>
     </Panel>
   )
 }
 
 function versionWords(number: number | null): string {
-  return number === null ? 'the newest version' : `version ${number}`
+  return number === null ? 'latest version' : `version ${number}`
 }

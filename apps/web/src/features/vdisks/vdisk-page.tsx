@@ -43,7 +43,7 @@ export function VdiskPage({ vdiskId }: { vdiskId: string }) {
   if (query.data) return <Vdisk vdisk={query.data} />
   if (query.isPending) {
     return (
-      <LoadingState label="Loading the vDisk">
+      <LoadingState label="Loading vDisk">
         <Page>
           <Skeleton className="h-7 w-56" />
           <Skeleton className="h-64 w-full rounded-lg" />
@@ -61,22 +61,22 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <PageHeader
         title={vdisk.name}
         summary={[
-          `${countOf(vdisk.versions.length, 'version')}, of farm ${vdisk.farmName}`,
-          ...(vdisk.store ? [`in store ${vdisk.store.name}`] : []),
+          `${countOf(vdisk.versions.length, 'version')}, farm ${vdisk.farmName}`,
+          ...(vdisk.store ? [`store ${vdisk.store.name}`] : []),
           ...(vdisk.note ? [vdisk.note] : []),
         ].join(', ')}
         actions={<VdiskActions vdisk={vdisk} />}
       />
-      <Panel title="Versions" aside="newest first, each with a line to what it was made from" flush>
+      <Panel title="Versions" aside="Version history" flush>
         {vdisk.versions.length === 0 ? (
-          <EmptyState title="No versions yet." text="Without a version its devices cannot boot." />
+          <EmptyState title="No versions yet." text="Devices cannot boot this vDisk until it has a version." />
         ) : (
           <VersionChain vdisk={vdisk} />
         )}
       </Panel>
-      <Panel title="Booted by" flush>
+      <Panel title="Used by" flush>
         {vdisk.collections.length === 0 ? (
-          <EmptyState title="No collection boots it." text="A collection says which vDisk its devices boot." />
+          <EmptyState title="Not used by any collection." text="A collection selects the vDisk its devices boot." />
         ) : (
           <Table
             label="Collections"

@@ -30,13 +30,13 @@ const columns: Column<VdiskSummary>[] = [
     ),
   },
   {
-    title: 'Booted',
-    meaning: 'The version that its production devices boot.',
+    title: 'Default version',
+    meaning: 'The version that production devices boot.',
     align: 'right',
     cell: ({ bootedVersion }) => bootedVersion?.number ?? <Unknown label="none" />,
   },
   {
-    title: 'Newest version',
+    title: 'Latest version',
     from: 'sm',
     align: 'right',
     cell: ({ newestVersion }) => newestVersion?.number ?? <Unknown label="none" />,
@@ -47,7 +47,7 @@ const columns: Column<VdiskSummary>[] = [
     cell: ({ newestVersion }) => (newestVersion ? formatBytes(newestVersion.sizeBytes) : <Unknown />),
   },
   { title: 'Versions', align: 'right', from: 'sm', cell: (vdisk) => formatCount(vdisk.versionCount) },
-  { title: 'Made', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
+  { title: 'Created', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
 ]
 
 export function VdisksPage() {
@@ -67,7 +67,7 @@ export function VdisksPage() {
           empty={
             <EmptyState
               title="No vDisks yet."
-              text="A vDisk is an image with its versions; devices boot the one that was promoted last."
+              text="A vDisk is a disk image with versions. Devices boot the version promoted last."
             />
           }
         />

@@ -44,7 +44,7 @@ export function VersionActions({ vdisk, version }: VersionActionsProps) {
       ))}
       <DropdownMenu.Root>
         <DropdownMenu.Trigger
-          aria-label={`More for version ${version.number}`}
+          aria-label={`More actions for version ${version.number}`}
           className="grid size-7 place-items-center rounded-md border border-line-strong text-ink hover:bg-hover data-[state=open]:bg-hover"
         >
           <Icon name="more" />
@@ -107,11 +107,11 @@ function useTakeBack({ id: vdiskId, revision }: VdiskDetail) {
     },
     onError: (error: unknown) => {
       void queryClient.invalidateQueries()
-      showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' as const })
+      showToast({ title: 'Could not update the version.', text: readableError(error), tone: 'failed' as const })
     },
   })
   const cancel = useMutation(trpc.version.cancelRelease.mutationOptions(options('The version is in test again.')))
-  const clear = useMutation(trpc.version.clearOverride.mutationOptions(options('The override is taken back.')))
+  const clear = useMutation(trpc.version.clearOverride.mutationOptions(options('Override cleared.')))
   return {
     isPending: cancel.isPending || clear.isPending,
     run: (step: 'cancelRelease' | 'clearOverride') =>

@@ -47,22 +47,24 @@ export function VersionCard({ vdisk, version }: VersionCardProps) {
 
 function madeFrom({ versions }: VdiskDetail, { parentVersionId, manifest, sealedAt }: Version): string {
   const parent = versions.find(({ id }) => id === parentVersionId)
-  if (parent) return `made from version ${parent.number}`
-  if (parentVersionId) return 'made from a version that is gone'
-  return manifest || sealedAt === null ? 'a base' : 'a file'
+  if (parent) return `based on version ${parent.number}`
+  if (parentVersionId) return 'based on a deleted version'
+  return manifest || sealedAt === null ? 'base image' : 'registered file'
 }
 
 function Writer({ vdisk: { maintenance }, version }: VersionCardProps) {
   if (version.access !== 'maintenance' || maintenance?.versionId !== version.id) return null
   const { device } = maintenance
-  if (!device) return <p className="text-failed">The device that wrote it is gone: seal or discard it.</p>
+  if (!device)
+    return <p className="text-failed">The device that wrote this version was deleted. Seal or discard the version.</p>
   return (
     <p className="text-ink-soft">
       Written by{' '}
       <Link prefetch={false} href={`/devices/${device.id}`} className="text-ink underline underline-offset-4">
-        {device.name}
-      </Link>
-      {version.isSealing ? '.' : ': boot it, change it, shut it down, then seal.'}
+        {' '}
+        {device.name}{' '}
+      </Link>{' '}
+      {version.isSealing ? '.' : '. Boot it, make your changes, shut it down, then seal the version.'}
     </p>
   )
 }
@@ -71,9 +73,8 @@ function Booted({ version: { running, next } }: { version: Version }) {
   if (running.count + next.count === 0) return null
   return (
     <p className="text-ink-soft">
-      {running.count > 0 &&
-        `${devicesText(running)} ${running.count === 1 ? 'runs' : 'run'} it now${next.count > 0 ? '; ' : '.'}`}
-      {next.count > 0 && `${devicesText(next)} ${next.count === 1 ? 'gets' : 'get'} it at the next boot.`}
+      {running.count > 0 && `Running on ${devicesText(running)}${next.count > 0 ? '; ' : '.'}`}
+      {next.count > 0 && `Next boot: ${devicesText(next)}.`}
     </p>
   )
 }
@@ -90,7 +91,7 @@ function Stored({ version }: { version: Version }) {
             , file <span className="break-all font-mono">{diskPath}</span>
           </>
         )}
-        {manifest !== null && atEdges.length === 0 && ', no edge has said that it holds it'}
+        {manifest !== null && atEdges.length === 0 && ', not reported by any edge'}
       </p>
       {atEdges.map((at) => (
         <div key={at.edgeId} className="flex flex-col gap-0.5">
@@ -106,7 +107,7 @@ function Stored({ version }: { version: Version }) {
             <span>
               {at.isLayer
                 ? `${formatBytes(at.ownBytes)} written`
-                : `${formatBytes(at.ownBytes)} own, ${formatBytes(at.sharedBytes)} shared, ${formatBytes(at.reclaimableBytes)} free when it is deleted`}
+                : `${formatBytes(at.ownBytes)} unique, ${formatBytes(at.sharedBytes)} shared. Deleting frees ${formatBytes(at.reclaimableBytes)}.`}
             </span>
           </p>
           <BootProfiles profiles={at.bootProfiles} />

@@ -44,8 +44,8 @@ export function RegisterVersionDialog({ vdisk, onClose }: { vdisk: VdiskDetail; 
       onClose={onClose}
     >
       <Notice tone="silent">
-        The files have to lie in the store of each edge whose devices boot it. Devices boot this version from their next
-        boot on.
+        The files must already exist on every edge that serves this vDisk. Devices use this version from their next
+        boot.
       </Notice>
       <TextField
         label="Disk"
@@ -54,12 +54,12 @@ export function RegisterVersionDialog({ vdisk, onClose }: { vdisk: VdiskDetail; 
         mono
         maxLength={pathMax}
         placeholder="linux/2/disk.raw"
-        hint="Path below the store’s directory, as of the files below."
+        hint="Path in the store directory. This also applies to the files below."
       />
       <TextField label="Size in bytes" value={size} onChange={setSize} mono hint="A multiple of 512." />
       <TextField label="Kernel" value={kernelPath} onChange={setKernelPath} mono maxLength={pathMax} />
       <TextField label="Initramfs" value={initrdPath} onChange={setInitrdPath} mono maxLength={pathMax} />
-      <TextField label="Command line" value={commandLine} onChange={setCommandLine} mono maxLength={1024} />
+      <TextField label="Kernel command line" value={commandLine} onChange={setCommandLine} mono maxLength={1024} />
     </ObjectDialog>
   )
 }
@@ -82,7 +82,7 @@ export function EditVersionDialog({ version, onClose }: { version: Version; onCl
       onClose={onClose}
     >
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
-      <TextField label="Labels" value={labels} onChange={setLabels} maxLength={1000} hint="Between commas." />
+      <TextField label="Labels" value={labels} onChange={setLabels} maxLength={1000} hint="Comma-separated." />
     </ObjectDialog>
   )
 }

@@ -19,7 +19,7 @@ export function PreviewList({ query }: { query: ReturnType<typeof usePreview> })
   const { data, error } = query
   if (data)
     return (
-      <section aria-label="What will happen" className="flex flex-col gap-3 text-sm">
+      <section aria-label="Preview" className="flex flex-col gap-3 text-sm">
         {data.refusals.length > 0 ? (
           <ul className="flex flex-col gap-1 rounded-md bg-failed-soft px-3 py-2 text-failed">
             {data.refusals.map((text) => (
@@ -46,7 +46,7 @@ export function PreviewList({ query }: { query: ReturnType<typeof usePreview> })
       </p>
     )
   return (
-    <LoadingState label="Loading what will happen">
+    <LoadingState label="Loading preview">
       <Skeleton className="h-4 w-full" />
       <Skeleton className="mt-2 h-4 w-2/3" />
     </LoadingState>

@@ -2,16 +2,16 @@ import type { VdiskDetail, Version } from './version-types'
 
 /** What can be done with a version, in the words of its button. */
 export const stepWords = {
-  startMaintenance: 'New version above it',
+  startMaintenance: 'New version',
   seal: 'Seal',
   discard: 'Discard',
   promote: 'Promote',
   cancelRelease: 'Cancel release',
-  revert: 'Revert to it',
+  revert: 'Roll back to this version',
   override: 'Override',
-  clearOverride: 'Take override back',
+  clearOverride: 'Clear override',
   merge: 'Merge',
-  label: 'Note and labels',
+  label: 'Edit note and labels',
   delete: 'Delete',
 } as const
 export type Step = keyof typeof stepWords

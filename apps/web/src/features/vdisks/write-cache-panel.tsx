@@ -28,8 +28,8 @@ export function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
       title="Write cache"
       aside={
         mayChange && (
-          <Button className="h-7!" aria-label="Change the write cache" onClick={() => setOpen(true)}>
-            Change
+          <Button className="h-7!" aria-label="Edit write cache" onClick={() => setOpen(true)}>
+            Edit
           </Button>
         )
       }
@@ -69,7 +69,7 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
       onClose={onClose}
     >
       <SelectField
-        label="Writes go to"
+        label="Write cache location"
         value={chosen}
         options={cacheClasses}
         onChange={(value) => setChosen(cacheClasses.find((one) => one.value === value)?.value ?? chosen)}
@@ -80,13 +80,13 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
       ) : (
         <>
           <TextField
-            label="Limit of each device in MiB"
+            label="Limit per device in MiB"
             value={limit}
             onChange={setLimit}
             hint={'problem' in read ? <Problem text={read.problem} /> : limitHint}
           />
           <SelectField
-            label="A device whose write cache is full"
+            label="When the write cache is full"
             value={full}
             options={fullChoices}
             onChange={(value) => setFull(fullChoices.find((one) => one.value === value)?.value ?? full)}
@@ -94,7 +94,7 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
           />
         </>
       )}
-      <Notice tone="live">It holds from each device’s next boot on; those that run keep theirs.</Notice>
+      <Notice tone="live">Applies from each device’s next boot. Running devices keep their current setting.</Notice>
     </ObjectDialog>
   )
 }

@@ -16,9 +16,9 @@ describe('a limit as people write it', () => {
     ['0', 'at least 16'],
     ['-5', 'at least 16'],
     ['15.9', 'at least 16'],
-    ['67108865', 'At most 67108864 (64 TiB)'],
-    ['1e999', 'At most 67108864 (64 TiB)'],
-    ['2 GiB', '“2 GiB” is no number'],
+    ['67108865', 'at most 67108864 (64 TiB)'],
+    ['1e999', 'at most 67108864 (64 TiB)'],
+    ['2 GiB', '“2 GiB” is not a number'],
   ])('%j is refused with what is wrong', (text, problem) => {
     expect(readLimit(text)).toEqual({ problem: expect.stringContaining(problem) })
   })
@@ -28,12 +28,12 @@ test('a limit is said where there is one: not in the device’s RAM, and of what
   const limited = { limitBytes: 2 ** 30, full: 'stop' } as const
   expect(writeCacheText({ class: 'device_ram', ...limited }).join(' ')).not.toContain('GiB')
   expect(writeCacheText({ class: 'device_ram_overflow', ...limited })).toContain(
-    'Each device may write 1.00\u00a0GiB to its edge.',
+    'Each device may write 1.00\u00a0GiB to the edge.',
   )
   expect(writeCacheText({ class: 'device_ram_local_disk', ...limited })).toContain(
-    'Each device may write 1.00\u00a0GiB to its own disk.',
+    'Each device may write 1.00\u00a0GiB to the local disk.',
   )
   expect(writeCacheText({ class: 'edge', ...limited, limitBytes: null })).toContain(
-    'Each device may write as much as there is room for.',
+    'Each device may write until no space is left.',
   )
 })

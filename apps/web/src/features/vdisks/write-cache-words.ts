@@ -10,37 +10,37 @@ export const cacheClasses: {
 }[] = [
   {
     value: 'device_ram',
-    label: 'the device’s RAM',
-    meaning: 'Fastest. What was written takes RAM from programs, and is lost at each restart.',
+    label: 'device RAM',
+    meaning: 'Fastest. Writes reduce the RAM available to programs and are discarded at reboot.',
   },
   {
     value: 'device_ram_overflow',
-    label: 'the device’s RAM, then the edge',
+    label: 'device RAM, then the edge',
     meaning:
-      'Half of the RAM (or as bootfarm.overlay= on the command line says) takes writes, and what does not fit goes to the edge. Lost at each restart; the limit is of what goes to the edge.',
+      'Writes use half of the RAM (or as set by bootfarm.overlay= on the kernel command line), then the edge. Discarded at reboot. The limit applies to writes on the edge.',
   },
   {
     value: 'device_ram_local_disk',
-    label: 'the device’s RAM, then a disk of its own',
+    label: 'device RAM, then a local disk',
     meaning:
-      'Half of the RAM (or as bootfarm.overlay= on the command line says) takes writes, and what does not fit goes to the partition of a local disk that is named bootfarm-cache; nothing else of the device’s disks is touched. A device without one does not start, and says so. Lost at each restart; the limit is of what goes to the disk.',
+      'Writes use half of the RAM (or as set by bootfarm.overlay= on the kernel command line), then the local disk partition named bootfarm-cache. Nothing else on the device’s disks is touched. A device without this partition does not boot and reports why. Discarded at reboot. The limit applies to writes on the local disk.',
   },
   {
     value: 'edge',
-    label: 'the edge, until a restart',
-    meaning: 'Takes no RAM of the device. Lost at each restart of the device, and when the edge restarts.',
+    label: 'edge disk, discarded at reboot',
+    meaning: 'Uses no device RAM. Discarded when the device or the edge restarts.',
   },
   {
     value: 'edge_persistent',
-    label: 'the edge, kept',
+    label: 'edge disk, persistent',
     meaning:
-      'Kept over restarts of the device and the edge. It belongs to one version: once the device is to boot another, it is refused and says so.',
+      'Kept when the device or the edge restarts. It belongs to one version: if the device is assigned another version, it does not boot and reports why.',
   },
   {
     value: 'private',
-    label: 'an image of its own (private)',
+    label: 'private image',
     meaning:
-      'Each device has one at its edge, and it stays. New versions do not reach it until it is reset on the device’s page.',
+      'Each device has its own persistent image on its edge. It does not receive new versions until you reset it on the device’s page.',
   },
 ]
 
@@ -48,42 +48,41 @@ export const cacheClasses: {
 export const fullChoices: { value: WriteCache['full']; label: string; meaning: string }[] = [
   {
     value: 'stop',
-    label: 'is stopped',
-    meaning: 'Its disk stands still and its boot says why, so that no program goes on with half of its files written.',
+    label: 'Stop the device’s disk',
+    meaning: 'The disk stops and the boot reports why, so no program continues with half-written files.',
   },
   {
     value: 'read_only',
-    label: 'goes on, and writes nothing any more',
-    meaning: 'Its system is told of each write that it failed. It can write again after a restart.',
+    label: 'Make the disk read-only',
+    meaning: 'The operating system receives an error for each write. Writing works again after a restart.',
   },
 ]
 
 /** In the device's own RAM its system alone decides. */
-export const fullInRam =
-  'When the device’s room for writes is full, its system tells programs that there is no space, and goes on once something is deleted.'
+export const fullInRam = 'When full, writes fail with “no space left” until space is freed.'
 
 function fullText({ class: chosen, full }: Pick<WriteCache, 'class' | 'full'>): string {
   if (chosen === 'device_ram') return fullInRam
   const choice = fullChoices.find(({ value }) => value === full)
-  return `A device whose write cache is full ${choice?.label}. ${choice?.meaning}`
+  return `When full: ${choice?.label.toLowerCase()}. ${choice?.meaning}`
 }
 
 const overflowPlaces: Partial<Record<WriteCache['class'], string>> = {
-  device_ram_overflow: ' to its edge',
-  device_ram_local_disk: ' to its own disk',
+  device_ram_overflow: ' to the edge',
+  device_ram_local_disk: ' to the local disk',
 }
 
 function limitText({ class: chosen, limitBytes }: Pick<WriteCache, 'class' | 'limitBytes'>): string {
   const place = overflowPlaces[chosen] ?? ''
   return limitBytes === null
-    ? `Each device may write as much${place} as there is room for.`
+    ? `Each device may write${place} until no space is left.`
     : `Each device may write ${formatBytes(limitBytes)}${place}.`
 }
 
 export function writeCacheText({ class: chosen, limitBytes, full }: WriteCache): string[] {
   const place = cacheClasses.find(({ value }) => value === chosen)
   return [
-    `Writes go to ${place?.label ?? chosen}. ${place?.meaning ?? ''}`,
+    `Location: ${place?.label ?? chosen}. ${place?.meaning ?? ''}`,
     ...(chosen === 'device_ram' ? [] : [limitText({ class: chosen, limitBytes })]),
     fullText({ class: chosen, full }),
   ]
@@ -95,7 +94,7 @@ const limitMibMin = 16
 /** As the API has it: no disk is larger. */
 const limitMibMax = 64 * 1024 ** 2
 
-export const limitHint = `At least ${limitMibMin}; empty: as much as there is room for.`
+export const limitHint = `At least ${limitMibMin}. Leave empty for no limit.`
 
 /** For a form: as people write it, in MiB. */
 export function limitMib(limitBytes: number | null): string {
@@ -106,10 +105,10 @@ export function limitMib(limitBytes: number | null): string {
 export function readLimit(text: string): { limitBytes: number | null } | { problem: string } {
   if (text.trim() === '') return { limitBytes: null }
   const mib = Number(text)
-  if (Number.isNaN(mib)) return { problem: `“${text.trim()}” is no number: write MiB alone, e.g. 2048 for 2 GiB.` }
+  if (Number.isNaN(mib))
+    return { problem: `“${text.trim()}” is not a number. Enter MiB without a unit, for example 2048 for 2 GiB.` }
   if (mib < limitMibMin)
-    return { problem: `Write at least ${limitMibMin}: with less a device would stop before it has booted.` }
-  if (mib > limitMibMax)
-    return { problem: `At most ${limitMibMax} (64 TiB); leave it empty for as much as there is room for.` }
+    return { problem: `Enter at least ${limitMibMin}. With less, a device stops before it has booted.` }
+  if (mib > limitMibMax) return { problem: `Enter at most ${limitMibMax} (64 TiB), or leave empty for no limit.` }
   return { limitBytes: Math.round(mib * mebibyteBytes) }
 }

@@ -16,16 +16,16 @@ import type { Delivery } from './webhook-words'
 const refreshMs = 1_000
 
 const states: Record<Delivery['state'], { word: string; tone: Tone }> = {
-  pending: { word: 'On its way', tone: 'live' },
+  pending: { word: 'Pending', tone: 'live' },
   delivered: { word: 'Delivered', tone: 'ready' },
-  failed: { word: 'Given up', tone: 'failed' },
+  failed: { word: 'Failed', tone: 'failed' },
 }
 
 const columns: Column<Delivery>[] = [
-  { title: 'When', from: 'sm', cell: ({ createdAt }) => <Instant at={createdAt} /> },
+  { title: 'Time', from: 'sm', cell: ({ createdAt }) => <Instant at={createdAt} /> },
   { title: 'Event', cell: ({ eventType }) => <code className="font-mono text-xs">{eventType}</code> },
-  { title: 'State', cell: ({ state }) => <Tag tone={states[state].tone}>{states[state].word}</Tag> },
-  { title: 'Answers', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
+  { title: 'Status', cell: ({ state }) => <Tag tone={states[state].tone}>{states[state].word}</Tag> },
+  { title: 'Response', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
 ]
 
 /** What the endpoint answered last; all of it, and what was sent, when opened. */
@@ -35,8 +35,8 @@ function Answers({ delivery }: { delivery: Delivery }) {
   return (
     <details className="min-w-0">
       <summary className="cursor-pointer rounded text-ink-soft text-xs">
-        {last.status ?? 'No answer'} in {last.durationMs} ms
-        {delivery.attempts.length > 1 && `, ${delivery.attempts.length} tries`}
+        {last.status ?? 'No response'} in {last.durationMs} ms{' '}
+        {delivery.attempts.length > 1 && `, ${delivery.attempts.length} attempts`}
       </summary>
       <ol className="mt-2 flex flex-col gap-1 whitespace-normal text-xs">
         {delivery.attempts.map((attempt) => (
@@ -71,7 +71,7 @@ export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayC
   const redeliver = useMutation(
     trpc.webhook.redeliver.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.webhook.deliveries.pathFilter()),
-      onError: (error) => toast({ title: 'It was not sent again', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'Could not resend the message', text: readableError(error), tone: 'failed' }),
     }),
   )
   const again: Column<Delivery> = {
@@ -80,7 +80,7 @@ export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayC
     cell: ({ id, state }) =>
       state !== 'pending' && (
         <Button look="bare" onClick={() => redeliver.mutate({ webhookId, deliveryId: id })}>
-          Send again
+          Resend
         </Button>
       ),
   }
@@ -90,7 +90,7 @@ export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayC
       query={query}
       columns={mayChange ? [...columns, again] : columns}
       rowKey={({ id }) => id}
-      empty={<EmptyState title="Nothing was sent yet." text="Send a test message to see whether it arrives." />}
+      empty={<EmptyState title="No deliveries yet." text="Send a test message to check that it arrives." />}
     />
   )
 }

@@ -28,18 +28,18 @@ export function WebhookActions({ webhook, onSecret }: WebhookActionsProps) {
     <div className="flex flex-wrap gap-2">
       {enabled && (
         <Button busy={ping.isPending} onClick={() => ping.mutate({ webhookId })}>
-          Send a test message
+          Send test message
         </Button>
       )}
       <Button
         busy={update.isPending}
         onClick={() => update.mutate({ webhookId, revision, name, url, events, enabled: !enabled })}
       >
-        {enabled ? 'Switch off' : 'Switch on'}
+        {enabled ? 'Disable' : 'Enable'}
       </Button>
-      <Button onClick={() => setAsked('change')}>Change</Button>
-      <Button onClick={() => setAsked('rotate')}>New secret</Button>
-      <Button onClick={() => setAsked('remove')}>Remove</Button>
+      <Button onClick={() => setAsked('change')}>Edit</Button>
+      <Button onClick={() => setAsked('rotate')}>Rotate secret</Button>
+      <Button onClick={() => setAsked('remove')}>Delete</Button>
       {asked === 'change' && (
         <WebhookDialog
           webhook={webhook}
@@ -52,20 +52,20 @@ export function WebhookActions({ webhook, onSecret }: WebhookActionsProps) {
       <ConfirmDialog
         open={asked === 'rotate'}
         onOpenChange={(open) => !open && close()}
-        title="Give it a new secret?"
-        action="Make a new secret"
+        title="Rotate the secret?"
+        action="Rotate secret"
         onConfirm={() => rotate.mutate({ webhookId })}
       >
-        <p>For a day messages are signed with both, so that the receiver can change over.</p>
+        <p>For one day, messages are signed with both secrets so that you can update the receiver.</p>
       </ConfirmDialog>
       <ConfirmDialog
         open={asked === 'remove'}
         onOpenChange={(open) => !open && close()}
-        title={`Remove ${name}?`}
-        action="Remove the webhook"
+        title={`Delete ${name}?`}
+        action="Delete webhook"
         onConfirm={() => remove.mutate({ webhookId })}
       >
-        <p>It hears of nothing any more, and the log of its deliveries is gone.</p>
+        <p>This also deletes its delivery log.</p>
       </ConfirmDialog>
     </div>
   )
@@ -83,7 +83,7 @@ function useWebhookChanges(webhook: Webhook, { onSecret, onChanged }: Told) {
   const toast = useToast()
   const refresh = () => queries.invalidateQueries(trpc.webhook.pathFilter())
   const onError = (error: unknown) =>
-    toast({ title: `${webhook.name} was not changed`, text: readableError(error), tone: 'failed' })
+    toast({ title: `Could not update ${webhook.name}`, text: readableError(error), tone: 'failed' })
   return {
     ping: useMutation(trpc.webhook.ping.mutationOptions({ onSuccess: refresh, onError })),
     update: useMutation(

@@ -28,8 +28,8 @@ export function WebhookDialog({ webhook, busy, failure, onSave, onClose }: Webho
     setChosen((now) => (now.includes(event) ? now.filter((one) => one !== event) : [...now, event]))
   return (
     <FormDialog
-      title={webhook ? 'Change the webhook' : 'A new webhook'}
-      action={webhook ? 'Save' : 'Create the webhook'}
+      title={webhook ? 'Edit webhook' : 'New webhook'}
+      action={webhook ? 'Save' : 'Create webhook'}
       busy={busy}
       disabled={name.trim() === '' || chosen.length === 0}
       failure={failure}
@@ -38,15 +38,15 @@ export function WebhookDialog({ webhook, busy, failure, onSave, onClose }: Webho
     >
       <TextField label="Name" value={name} onChange={setName} />
       <TextField
-        label="Address"
+        label="URL"
         value={url}
         onChange={setUrl}
         mono
         maxLength={2048}
-        hint="HTTPS, on the public internet: messages are posted there as JSON."
+        hint="A public HTTPS URL. Events are sent as JSON in POST requests."
       />
       <fieldset className="flex flex-col gap-1">
-        <legend className="mb-1 font-medium text-ink-soft text-xs">Tell it when</legend>
+        <legend className="mb-1 font-medium text-ink-soft text-xs">Events</legend>
         {events.map((event) => (
           <label key={event} className="flex items-center gap-2 py-0.5 text-ink text-sm max-md:py-2">
             <input type="checkbox" checked={chosen.includes(event)} onChange={() => toggle(event)} />

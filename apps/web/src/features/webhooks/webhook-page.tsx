@@ -21,7 +21,7 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
   if (query.data) return <Shown webhook={query.data} />
   if (query.isPending)
     return (
-      <LoadingState label="Loading the webhook">
+      <LoadingState label="Loading webhook">
         <Page>
           <Skeleton className="h-8 w-60" />
           <Skeleton className="h-64" />
@@ -43,20 +43,20 @@ function Shown({ webhook }: { webhook: Webhook }) {
         actions={mayChange && <WebhookActions webhook={webhook} onSecret={setSecret} />}
       />
       {secret && (
-        <Panel title="The new secret">
+        <Panel title="New secret">
           <ShownSecret
             label="New secret"
             secret={secret}
-            hint="Copy it to the receiver now: it is shown this once. For a day messages are signed with the old one, too."
+            hint="Copy the secret to the receiver now. It is shown only once. For one day, messages are also signed with the old secret."
           />
         </Panel>
       )}
       <Panel title="Webhook">
         <Facts
           facts={[
-            { label: 'Address', value: <code className="break-all font-mono text-xs">{webhook.url}</code> },
-            { label: 'Tells of', value: webhook.events.map((event) => eventWords[event]).join(', ') },
-            ...(webhook.disabledReason ? [{ label: 'Switched off', value: webhook.disabledReason }] : []),
+            { label: 'URL', value: <code className="break-all font-mono text-xs">{webhook.url}</code> },
+            { label: 'Events', value: webhook.events.map((event) => eventWords[event]).join(', ') },
+            ...(webhook.disabledReason ? [{ label: 'Disabled', value: webhook.disabledReason }] : []),
             ...(webhook.failingSince
               ? [{ label: 'Failing since', value: <Instant at={webhook.failingSince} full /> }]
               : []),

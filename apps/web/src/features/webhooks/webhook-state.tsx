@@ -4,15 +4,18 @@ import type { Webhook } from './webhook-words'
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   if (!webhook.enabled)
     return (
-      <Tag tone={webhook.disabledReason ? 'failed' : 'plain'} title={webhook.disabledReason ?? 'A person did.'}>
-        Switched off
+      <Tag
+        tone={webhook.disabledReason ? 'failed' : 'plain'}
+        title={webhook.disabledReason ?? 'A member disabled this webhook.'}
+      >
+        Disabled
       </Tag>
     )
   if (webhook.failingSince)
     return (
-      <Tag tone="silent" title="The last message did not come through.">
+      <Tag tone="silent" title="The last message was not delivered.">
         Failing
       </Tag>
     )
-  return <Tag tone="ready">On</Tag>
+  return <Tag tone="ready">Active</Tag>
 }

@@ -5,11 +5,11 @@ export type WebhookEvent = Webhook['events'][number]
 export type Delivery = RouterOutputs['webhook']['deliveries']['items'][number]
 
 export const eventWords: Record<WebhookEvent, string> = {
-  'boot.failed': 'A boot failed',
-  'edge.offline': 'An edge has fallen silent',
-  'wave.done': 'A wave of boots is done',
-  'version.promoted': 'A version was promoted',
-  'write_cache.filling': 'A write cache fills up',
+  'boot.failed': 'Boot failed',
+  'edge.offline': 'Edge went offline',
+  'wave.done': 'Boot wave finished',
+  'version.promoted': 'Version promoted',
+  'write_cache.filling': 'Write cache nearly full',
 }
 
 export const events = Object.keys(eventWords) as WebhookEvent[]

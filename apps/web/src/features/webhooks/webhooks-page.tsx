@@ -31,9 +31,9 @@ const columns: Column<Webhook>[] = [
       </Link>
     ),
   },
-  { title: 'State', cell: (webhook) => <WebhookState webhook={webhook} /> },
+  { title: 'Status', cell: (webhook) => <WebhookState webhook={webhook} /> },
   {
-    title: 'Address',
+    title: 'URL',
     from: 'sm',
     wide: true,
     cell: ({ url }) => <span className="font-mono text-ink-soft text-xs">{url}</span>,
@@ -64,21 +64,21 @@ export function WebhooksPage() {
     <Page>
       <PageHeader
         title="Webhooks"
-        summary="Messages to other systems when something happens here."
+        summary="Send events to chat or monitoring."
         actions={
           mayChange && (
             <Button look="primary" onClick={() => setCreating(true)}>
-              Create a webhook
+              Create webhook
             </Button>
           )
         }
       />
       {secret && (
-        <Panel title="The new webhook’s secret">
+        <Panel title="Secret of the new webhook">
           <ShownSecret
             label="Secret of the new webhook"
             secret={secret}
-            hint="Its messages are signed with this. Copy it to the receiver now: it is shown this once."
+            hint="Messages are signed with this secret. Copy it to the receiver now. It is shown only once."
           />
         </Panel>
       )}
@@ -88,7 +88,7 @@ export function WebhooksPage() {
           query={query}
           columns={columns}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No webhooks yet." text="A webhook tells a chat or an alarm system." />}
+          empty={<EmptyState title="No webhooks yet." text="Send events to chat or monitoring." />}
         />
       </div>
       {isCreating && (

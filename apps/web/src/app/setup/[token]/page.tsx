@@ -8,7 +8,7 @@ export const metadata: Metadata = { title: 'Set up Bootfarm' }
 export default async function Page({ params }: { params: Promise<{ token: string }> }) {
   const { token } = await params
   return (
-    <SignInScene title="Set up Bootfarm" text="The first organization, and you as its owner.">
+    <SignInScene title="Set up Bootfarm" text="Create the first organization and its owner account.">
       <ApiProvider>
         <SetupForm token={token} />
       </ApiProvider>
