@@ -45,7 +45,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     defer arena.deinit();
     const sources: Sources = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     const verb = if (arguments.len > 0) std.meta.stringToEnum(Verb, arguments[0]) else null;
-    if (verb == null) return terminal.complain(
+    if (verb == null) return terminal.fail(
         "Say what to do with the boot programs: import, list or remove; see bootfarm-edge --help.",
         .{},
     );
@@ -58,7 +58,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     };
     result catch |reason| return switch (reason) {
         error.Explained => 1,
-        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
+        error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
     };
     return 0;
 }
@@ -271,7 +271,7 @@ fn list(command: *const Command) Failure!void {
         error.FileNotReadable => command.fail("A file in {s} cannot be read, or is larger than 64 MiB.", .{path}),
         error.TooManyFiles => command.fail("There are more files or sets in {s} than an edge takes.", .{path}),
     };
-    for (files.left_out) |*set| _ = command.sources.terminal.complain(
+    for (files.left_out) |*set| _ = command.sources.terminal.fail(
         "{s}/{s} {s}.",
         .{ path, set.name, host.program_set.sentence(set.why) },
     );

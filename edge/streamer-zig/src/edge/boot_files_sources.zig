@@ -23,7 +23,7 @@ pub const Sources = struct {
     terminal: *Terminal,
 
     pub fn fail(sources: *const Sources, comptime format: []const u8, arguments: anytype) Failure {
-        _ = sources.terminal.complain(format, arguments);
+        _ = sources.terminal.fail(format, arguments);
         return error.Explained;
     }
 
@@ -63,7 +63,7 @@ pub const Sources = struct {
             const ingredient = lacks orelse continue;
             is_broken = is_broken or part.is_needed;
             // A part that nothing of is there is of other machines.
-            if (!part.is_needed and files.items.len > before) _ = sources.terminal.complain(
+            if (!part.is_needed and files.items.len > before) _ = sources.terminal.fail(
                 "{s}: {s} is not there, so that its programs for this architecture are left out.",
                 .{ recipe.name, ingredient.paths[0] },
             );
@@ -71,7 +71,7 @@ pub const Sources = struct {
         }
         if (is_broken or files.items.len == 0) {
             const names = try std.mem.join(sources.arena, " ", missing.items);
-            _ = sources.terminal.complain("{s} is not imported, a package is not installed: apt install {s}", .{
+            _ = sources.terminal.fail("{s} is not imported, a package is not installed: apt install {s}", .{
                 recipe.name, names,
             });
             return null;

@@ -33,7 +33,7 @@ const Command = struct {
     terminal: *Terminal,
 
     fn fail(command: *const Command, comptime format: []const u8, arguments: anytype) Failure {
-        _ = command.terminal.complain(format, arguments);
+        _ = command.terminal.fail(format, arguments);
         return error.Explained;
     }
 
@@ -50,14 +50,14 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     defer arena.deinit();
     const command: Command = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     if (arguments.len == 0 or !std.mem.eql(u8, arguments[0], "build"))
-        return terminal.complain(
+        return terminal.fail(
             "Say what to do with the boot medium: build; see bootfarm-edge --help.",
             .{},
         );
     const options = parse(&command, arguments[1..]) catch return 1;
     build(&command, &options) catch |reason| return switch (reason) {
         error.Explained => 1,
-        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
+        error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
     };
     return 0;
 }

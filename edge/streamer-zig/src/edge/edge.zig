@@ -55,23 +55,23 @@ pub const Edge = struct {
     /// Runs a prepared edge until TERM or INT; returns the exit code.
     pub fn run(edge: *Edge) u8 {
         if (edge.worker) |worker| worker.start() catch
-            return edge.terminal.complain(
+            return edge.terminal.fail(
                 "The uplink's threads cannot be started on this system.",
                 .{},
             );
         edge.loop.stream.start() catch
-            return edge.terminal.complain("The threads that read disks cannot be started on this system.", .{});
+            return edge.terminal.fail("The threads that read disks cannot be started on this system.", .{});
         if (edge.store_worker) |worker| worker.start() catch
-            return edge.terminal.complain("The thread that works for the store cannot be started on this system.", .{});
+            return edge.terminal.fail("The thread that works for the store cannot be started on this system.", .{});
         if (edge.power_hook) |hook| hook.start() catch
-            return edge.terminal.complain("The threads of --power-hook cannot be started on this system.", .{});
+            return edge.terminal.fail("The threads of --power-hook cannot be started on this system.", .{});
         if (edge.metrics) |metrics| metrics.start() catch
-            return edge.terminal.complain("The thread of --metrics cannot be started on this system.", .{});
+            return edge.terminal.fail("The thread of --metrics cannot be started on this system.", .{});
         edge.announce();
         edge.tellManager("READY=1");
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
-            return edge.terminal.complain(
+            return edge.terminal.fail(
                 "The system refused to wait for packets; the edge ends.",
                 .{},
             );
@@ -135,7 +135,7 @@ pub const Edge = struct {
         var listens: std.Io.Writer = .fixed(&buffer);
         for (options.listens.items, 0..) |ip, index|
             listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;
-        host.speak.line("serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
+        host.log.info("serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
             listens.buffered(),
             options.dhcp,
             ports.tftp,
@@ -246,7 +246,7 @@ pub const Edge = struct {
     }
 
     fn versionProblem(_: *anyopaque, problem: host.version_table.Problem) void {
-        host.speak.line("A version cannot be served from the store: {f}.", .{problem});
+        host.log.info("A version cannot be served from the store: {f}.", .{problem});
     }
 
     fn saveLeases(edge: *Edge, now_us: u64) void {

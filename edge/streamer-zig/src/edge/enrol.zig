@@ -27,11 +27,11 @@ const of_an_identity = [_][]const u8{
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: Complaint = .{};
     const joined = enrol(init, arguments, &complaint) catch |err| switch (err) {
-        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
-        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+        error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     const word = if (joined.is_known) "is already" else "enrolled as";
-    host.speak.line("{s} edge {f} of site {s}", .{ word, joined.identity.edgeId, joined.identity.siteName });
+    host.log.info("{s} edge {f} of site {s}", .{ word, joined.identity.edgeId, joined.identity.siteName });
     return 0;
 }
 
@@ -137,7 +137,7 @@ fn rejoin(
                 forget(data);
                 return null;
             },
-            else => return complain(refused.code, refused.status, options.url, complaint),
+            else => return fail(refused.code, refused.status, options.url, complaint),
         },
     }
     var identity = existing;
@@ -193,7 +193,7 @@ fn ask(
         .refused => |refused| return if (refused.code == .edge_revoked and options.rejoin)
             error.Revoked
         else
-            complain(refused.code, refused.status, options.url, complaint),
+            fail(refused.code, refused.status, options.url, complaint),
     }
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
@@ -222,7 +222,7 @@ fn complainOfSilence(
     );
 }
 
-fn complain(
+fn fail(
     code: core.uplink.sender.Code,
     status: u16,
     url: []const u8,

@@ -32,7 +32,7 @@ const Command = struct {
     terminal: *Terminal,
 
     fn fail(command: *const Command, comptime format: []const u8, arguments: anytype) Failure {
-        _ = command.terminal.complain(format, arguments);
+        _ = command.terminal.fail(format, arguments);
         return error.Explained;
     }
 
@@ -48,14 +48,14 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     const command: Command = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     const verb = if (arguments.len > 0) arguments[0] else "";
     const work: *const fn (*const Command, *const Options) Failure!void =
-        if (std.mem.eql(u8, verb, "inspect")) &inspect else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.complain(
+        if (std.mem.eql(u8, verb, "inspect")) &inspect else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.fail(
             "Say what to do with the image: inspect or extract; see bootfarm-edge --help.",
             .{},
         );
     const options = parse(&command, verb, arguments[1..]) catch return 1;
     work(&command, &options) catch |reason| return switch (reason) {
         error.Explained => 1,
-        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
+        error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
     };
     return 0;
 }

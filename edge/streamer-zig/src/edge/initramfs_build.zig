@@ -75,7 +75,7 @@ pub const Build = struct {
             text.writer.print(format, arguments) catch return error.OutOfMemory;
             return error.Explained;
         }
-        _ = from.terminal.complain(format, arguments);
+        _ = from.terminal.fail(format, arguments);
         return error.Explained;
     }
 

@@ -23,10 +23,10 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     var directory: Directory = .{ .io = init.io };
     const build: Build = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal, .source = directory.source() };
     if (arguments.len == 0 or !std.mem.eql(u8, arguments[0], "build"))
-        return terminal.complain("Say what to do with the initramfs: build; see bootfarm-edge --help.", .{});
+        return terminal.fail("Say what to do with the initramfs: build; see bootfarm-edge --help.", .{});
     make(&build, arguments[1..]) catch |reason| return switch (reason) {
         error.Explained => 1,
-        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
+        error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
     };
     return 0;
 }

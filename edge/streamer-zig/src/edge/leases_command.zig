@@ -13,21 +13,21 @@ const Row = host.lease_file.Row;
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: Complaint = .{};
     const options = options_module.parseLeases(arguments, &complaint) catch
-        return terminal.complain("{s}", .{complaint.text()});
+        return terminal.fail("{s}", .{complaint.text()});
     const arena = init.arena.allocator();
     const dir = std.Io.Dir.cwd().openDir(init.io, options.data, .{}) catch
-        return terminal.complain("The data directory {s} cannot be read.", .{options.data});
+        return terminal.fail("The data directory {s} cannot be read.", .{options.data});
     const rows = host.lease_file.read(arena, dir.handle) catch |err| return switch (err) {
-        error.Missing => terminal.complain(
+        error.Missing => terminal.fail(
             "{s} has no leases: no edge has served DHCP with --dhcp server and this directory.",
             .{options.data},
         ),
-        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
-        else => terminal.complain("{s}/leases cannot be read.", .{options.data}),
+        error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
+        else => terminal.fail("{s}/leases cannot be read.", .{options.data}),
     };
     var text: std.Io.Writer.Allocating = .init(arena);
     write(arena, &text.writer, rows, host.sys.unixMs(), options.json) catch
-        return terminal.complain("There is not enough memory.", .{});
+        return terminal.fail("There is not enough memory.", .{});
     terminal.out(text.written());
     return 0;
 }

@@ -16,12 +16,12 @@ pub fn run(terminal: *Terminal) u8 {
     const routes = small_files.read("/proc/net/route", &buffer) orelse "";
     const ip = choose(&interfaces, routes) orelse {
         if (interfaces.count == 0)
-            return terminal.complain("This machine has no IPv4 address; give it one that stays.", .{});
+            return terminal.fail("This machine has no IPv4 address; give it one that stays.", .{});
         var text: [1024]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&text);
         for (interfaces.constSlice()) |*interface|
             writer.print(" {f} ({f})", .{ interface.ip, interface.name }) catch break;
-        return terminal.complain(
+        return terminal.fail(
             "This machine has several addresses; say by --listen IP which of them devices reach:{s}.",
             .{writer.buffered()},
         );

@@ -31,7 +31,7 @@ pub fn main(init: std.process.Init) !u8 {
         return 0;
     };
     if (rest.len == 0)
-        return terminal.complain(
+        return terminal.fail(
             "Say what to do: serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
@@ -74,7 +74,7 @@ pub fn main(init: std.process.Init) !u8 {
         terminal.out(base.version ++ "\n");
         return 0;
     }
-    return terminal.complain(
+    return terminal.fail(
         "There is no command '{s}': say serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},

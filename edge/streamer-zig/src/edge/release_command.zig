@@ -35,8 +35,8 @@ pub const Release = struct { version: []const u8, arch: []const u8, sha256: [32]
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: Complaint = .{};
     const release = verifyFiles(init, arguments, &complaint) catch |err| switch (err) {
-        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
-        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+        error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     var buffer: [text_size_max]u8 = undefined;
     terminal.out(std.mem.print(&buffer, "{s}\n", .{release.version}) catch unreachable);

@@ -8,13 +8,13 @@ const Terminal = @import("terminal.zig").Terminal;
 
 pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
-    const path = parse(rest, &complaint) catch return terminal.complain("{s}", .{complaint.text()});
+    const path = parse(rest, &complaint) catch return terminal.fail("{s}", .{complaint.text()});
     const dir = std.Io.Dir.cwd().openDir(init.io, path, .{}) catch
-        return terminal.complain("The data directory {s} cannot be read.", .{path});
+        return terminal.fail("The data directory {s} cannot be read.", .{path});
     dir.access(init.io, "identity.json", .{}) catch
-        return terminal.complain("{s} is not the data directory of an enrolled edge.", .{path});
+        return terminal.fail("{s} is not the data directory of an enrolled edge.", .{path});
     dir.writeFile(init.io, .{ .sub_path = host.key_rotation.request_name, .data = "" }) catch
-        return terminal.complain("{s} cannot be written by this user.", .{path});
+        return terminal.fail("{s} cannot be written by this user.", .{path});
     terminal.out("The edge makes itself a new key within seconds, or when it runs next and reaches the control plane.\n");
     return 0;
 }

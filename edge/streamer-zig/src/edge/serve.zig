@@ -16,8 +16,8 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     host.blockSignals();
     var complaint: options_module.Complaint = .{};
     const code = serve(init, arguments, terminal, &complaint) catch |err| switch (err) {
-        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
-        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+        error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     // The uplink's threads wait for answers that may take half a minute; everything that counts is
     // on disk.

@@ -74,10 +74,10 @@ fn checkKernel(
     const files = host.loader_files.inspect(&version.kernel.?, initrd) catch |problem|
         return complaint.set("{s} {s}.", .{ kernel_path, host.loader_files.sentence(problem) });
     version.loader_files = files;
-    const misfit = core.loader.kernel_fit.judge(&files, null) orelse return;
+    const blocker = core.loader.kernel_fit.judge(&files, null) orelse return;
     return complaint.set(
         "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
-        .{ initrd_path.?, kernel_path, misfit.text.slice() },
+        .{ initrd_path.?, kernel_path, blocker.text.slice() },
     );
 }
 

@@ -109,7 +109,7 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
         ),
         error.OutOfMemory => error.OutOfMemory,
     };
-    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.speak.line("The boot program set {s}/{s} is left out: it {s}.", .{
+    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.log.info("The boot program set {s}/{s} is left out: it {s}.", .{
         path, set.name, host.program_set.sentence(set.why),
     });
 }
@@ -313,7 +313,7 @@ fn openListener(
     }) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
         error.NotPermitted, error.SystemCallFailed => {
-            host.speak.line(
+            host.log.info(
                 "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and no boot's packets are kept.",
                 .{ listened.name(), if (err == error.NotPermitted) "needs root or CAP_NET_RAW" else "the system refused" },
             );
@@ -508,11 +508,11 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
 fn finishCutOff(opened: *store.Store) void {
     var change = opened.lockForChange() catch |err| switch (err) {
         error.Locked, error.ReadOnly, error.Denied => return,
-        error.RecordDamaged => return host.speak.line(
+        error.RecordDamaged => return host.log.info(
             "The store's note of a seal that a crash cut off is damaged: its versions are served, and nothing in it can be changed; bring it back from a backup.",
             .{},
         ),
-        else => |other| return host.speak.line("What a crash may have cut off in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
+        else => |other| return host.log.info("What a crash may have cut off in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
     };
     change.end();
 }
@@ -547,7 +547,7 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!vo
     const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
         error.Missing => return,
         error.NotReadable => {
-            host.speak.line(
+            host.log.info(
                 "The desired state on disk cannot be read; nothing boots until the control plane sends it.",
                 .{},
             );
@@ -561,7 +561,7 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!vo
     ) catch |refusal| switch (refusal) {
         error.OutOfMemory => return error.OutOfMemory,
         else => |other| {
-            host.speak.line(
+            host.log.info(
                 "The desired state on disk was refused: {s}.",
                 .{core.uplink.desired_state.sentence(other)},
             );

@@ -10,8 +10,8 @@ pub const Terminal = struct {
     }
 
     /// One sentence on standard error; returns the exit code of a start that failed.
-    pub fn complain(_: *Terminal, comptime format: []const u8, arguments: anytype) u8 {
-        host.speak.line(format, arguments);
+    pub fn fail(_: *Terminal, comptime format: []const u8, arguments: anytype) u8 {
+        host.log.info(format, arguments);
         return 1;
     }
 };

@@ -13,13 +13,13 @@ const Given = struct { path: []const u8, key: [32]u8 };
 
 pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
-    const given = parse(rest, &complaint) catch return terminal.complain("{s}", .{complaint.text()});
+    const given = parse(rest, &complaint) catch return terminal.fail("{s}", .{complaint.text()});
     const dir = std.Io.Dir.cwd().openDir(init.io, given.path, .{}) catch
-        return terminal.complain("The data directory {s} cannot be read.", .{given.path});
+        return terminal.fail("The data directory {s} cannot be read.", .{given.path});
     dir.access(init.io, "identity.json", .{}) catch
-        return terminal.complain("{s} is not the data directory of an enrolled edge.", .{given.path});
+        return terminal.fail("{s} is not the data directory of an enrolled edge.", .{given.path});
     host.named_key.write(init.io, dir, given.key) catch
-        return terminal.complain("{s} cannot be written by this user.", .{given.path});
+        return terminal.fail("{s} cannot be written by this user.", .{given.path});
     terminal.out("The edge takes the next desired state that is signed by this key, and then no other key but this one " ++
         "and those that follow it.\n");
     return 0;

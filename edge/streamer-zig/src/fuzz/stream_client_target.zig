@@ -54,7 +54,7 @@ const World = struct {
             else => {},
         };
         if (world.client.deadline()) |at_us| try expect(at_us > world.now_us, "what is due now was sent now");
-        try expect(world.client.outstandingBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
+        try expect(world.client.inFlightBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
     }
 
     fn endOf(world: *World, tag: u64) Violation!usize {

@@ -6,7 +6,7 @@ const sys = @import("sys.zig");
 const line_size_max = 4096;
 
 /// A line that is too long is left out; one line is one write, from any thread.
-pub fn line(comptime format: []const u8, arguments: anytype) void {
+pub fn info(comptime format: []const u8, arguments: anytype) void {
     var buffer: [line_size_max]u8 = undefined;
     const text = std.mem.print(
         &buffer,

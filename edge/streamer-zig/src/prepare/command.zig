@@ -46,12 +46,12 @@ const Command = struct {
     root: RootDirectory,
 
     fn init(options: Options, arena: Allocator) Failure!Command {
-        if (linux.geteuid() != 0) return complain("only root can prepare a system", .{});
+        if (linux.geteuid() != 0) return fail("only root can prepare a system", .{});
         const root = RootDirectory.open(options.root) catch
-            return complain("{s} is not a directory", .{options.root});
+            return fail("{s} is not a directory", .{options.root});
         errdefer root.close();
         const command: Command = .{ .options = options, .arena = arena, .root = root };
-        if (command.isRunningSystem() and startedFromEdge()) return complain(
+        if (command.isRunningSystem() and startedFromEdge()) return fail(
             "this system was started from an edge, and what is changed in it is lost at " ++
                 "power-off; prepare its image, mounted somewhere, with --root",
             .{},
@@ -129,11 +129,11 @@ const Command = struct {
 
     fn ownProgram(command: Command) Failure![]const u8 {
         const fd: i32 = @intCast(check(linux.open("/proc/self/exe", .{ .CLOEXEC = true }, 0)) catch
-            return complain("this program cannot read itself; is /proc mounted?", .{}));
+            return fail("this program cannot read itself; is /proc mounted?", .{}));
         defer sys.close(fd);
         const buffer = try command.arena.alloc(u8, file_size_max);
         const size = sys.readAt(fd, buffer, 0) catch
-            return complain("this program cannot read itself", .{});
+            return fail("this program cannot read itself", .{});
         return buffer[0..size];
     }
 
@@ -177,9 +177,9 @@ const Command = struct {
         const name = try command.arena.dupeSentinel(u8, release, 0);
         const arguments = [_:null]?[*:0]const u8{ "/usr/sbin/update-initramfs", verb, "-k", name };
         in_root.run(command.root, command.isRunningSystem(), &arguments) catch |reason| switch (reason) {
-            error.NotStarted => return complain("update-initramfs could not be started in {s}; may this " ++
+            error.NotStarted => return fail("update-initramfs could not be started in {s}; may this " ++
                 "process mount and chroot?", .{command.options.root}),
-            error.Failed => return complain("update-initramfs for {s} ended with code {d}; what it said " ++
+            error.Failed => return fail("update-initramfs for {s} ended with code {d}; what it said " ++
                 "stands above. Run prepare again when that is mended", .{ release, in_root.last_code }),
         };
     }
@@ -252,7 +252,7 @@ const Command = struct {
         return switch (reason) {
             error.ReadOnly => command.refuse(.read_only),
             error.NotPermitted => command.refuse(.not_permitted),
-            error.NotThere, error.Failed => complain(
+            error.NotThere, error.Failed => fail(
                 "/{s} in {s} cannot be read or written; is the disk full, or something else in its place?",
                 .{ path, command.options.root },
             ),
@@ -262,25 +262,25 @@ const Command = struct {
     fn refuse(command: Command, reason: checks.Reason) Failure {
         const root = command.options.root;
         return switch (reason) {
-            .not_debian => |name| complain("{s} has {s}; prepare knows Debian, Ubuntu and what " ++
+            .not_debian => |name| fail("{s} has {s}; prepare knows Debian, Ubuntu and what " ++
                 "comes of them. `bootfarm-edge initramfs build` works for any Linux", .{ root, name }),
-            .other_machine => |other| complain("{s} is a root for {s}, this is the bootfarm-target " ++
+            .other_machine => |other| fail("{s} is a root for {s}, this is the bootfarm-target " ++
                 "for {s}; run the one that was built for {s}, on such a machine", .{
                 root, machineName(other), machineName(checks.machine), machineName(other),
             }),
-            .no_initramfs_tools => complain("{s} has no initramfs-tools; install the package " ++
+            .no_initramfs_tools => fail("{s} has no initramfs-tools; install the package " ++
                 "initramfs-tools in it", .{root}),
-            .no_busybox => complain("{s} has no busybox; install the package busybox-static in it", .{root}),
-            .busybox_lacks => |applet| complain("the busybox of {s} has no `{s}`; install the package " ++
+            .no_busybox => fail("{s} has no busybox; install the package busybox-static in it", .{root}),
+            .busybox_lacks => |applet| fail("the busybox of {s} has no `{s}`; install the package " ++
                 "busybox-static in it", .{ root, applet }),
-            .no_kernel => complain("{s} has no kernel: no /boot/vmlinuz-R with /lib/modules/R; install " ++
+            .no_kernel => fail("{s} has no kernel: no /boot/vmlinuz-R with /lib/modules/R; install " ++
                 "one in it, such as linux-image-amd64 or linux-image-generic", .{root}),
-            .unfit_kernel => |unfit| complain("kernel {s} of {s} has no {s} ({s}), and {s}; install " ++
+            .unfit_kernel => |unfit| fail("kernel {s} of {s} has no {s} ({s}), and {s}; install " ++
                 "another kernel", .{ unfit.release, root, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose }),
-            .read_only => complain("{s} is read-only; mount it so that it can be written", .{root}),
-            .not_permitted => complain("{s} may not be written, although this is root; is it mounted " ++
+            .read_only => fail("{s} is read-only; mount it so that it can be written", .{root}),
+            .not_permitted => fail("{s} may not be written, although this is root; is it mounted " ++
                 "from another machine?", .{root}),
-            .unreadable => |path| complain("{s} of {s} cannot be read as a program; is the root " ++
+            .unreadable => |path| fail("{s} of {s} cannot be read as a program; is the root " ++
                 "complete?", .{ path, root }),
             .no_memory => error.OutOfMemory,
         };
@@ -303,7 +303,7 @@ fn startedFromEdge() bool {
     return std.mem.find(u8, buffer[0..size], "bootfarm.edge=") != null;
 }
 
-fn complain(comptime format: []const u8, arguments: anytype) Failure {
+fn fail(comptime format: []const u8, arguments: anytype) Failure {
     say(2, "bootfarm-target: " ++ format, arguments);
     return error.Explained;
 }

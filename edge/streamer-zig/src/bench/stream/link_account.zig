@@ -43,13 +43,13 @@ pub const LinkAccount = struct {
 
     fn causeNow(account: *const LinkAccount, client: *const StreamClient, ahead: *const ReadAhead) Cause {
         const window = &client.window;
-        if (window.outstanding * 1000 >= account.rate * window.roundTrip() and window.outstanding > 0) return .full;
+        if (window.in_flight_bytes * 1000 >= account.rate * window.roundTrip() and window.in_flight_bytes > 0) return .full;
         for (client.reads) |*read| {
             if (read.state == .asked and read.repeat != null) return .repeat;
         }
         for (client.reads) |*read| {
             if (read.state != .queued) continue;
-            return if (window.credit <= 0 and window.outstanding + read.buffer.len <= window.size) .pacing else .window;
+            return if (window.credit <= 0 and window.in_flight_bytes + read.buffer.len <= window.cwnd_bytes) .pacing else .window;
         }
         if (ahead.state == .fetching) return .profile;
         return if (ahead.state == .reading and ahead.next < ahead.count) .ahead else .wanted;

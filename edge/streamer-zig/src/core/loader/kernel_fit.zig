@@ -9,7 +9,7 @@ const boot_phase = @import("../boot/phase.zig");
 const ClientArch = wire.dhcp.ClientArch;
 
 /// Why not, for the boot and for the device's console.
-pub const Misfit = struct { cause: boot_phase.Cause, text: base.UntrustedText };
+pub const BootBlocker = struct { cause: boot_phase.Cause, text: base.UntrustedText };
 
 pub const Files = struct {
     kernel: wire.kernel_image.KernelImage,
@@ -18,23 +18,23 @@ pub const Files = struct {
 };
 
 /// `client_arch` is option 93 of the device's firmware, null where it has said none.
-pub fn judge(files: *const Files, client_arch: ?ClientArch) ?Misfit {
-    if (client_arch) |arch| if (misfitOfDevice(files, arch)) |misfit| return misfit;
+pub fn judge(files: *const Files, client_arch: ?ClientArch) ?BootBlocker {
+    if (client_arch) |arch| if (blockerOfDevice(files, arch)) |blocker| return blocker;
     const mark = files.made_for orelse return null;
     if (files.kernel.architecture) |architecture| if (architecture != mark.architecture)
-        return misfitOf(.kernel_mismatch, "kernel for {t}, initramfs for {t}", .{
+        return blockerOf(.kernel_mismatch, "kernel for {t}, initramfs for {t}", .{
             architecture,
             mark.architecture,
         });
     const release = files.kernel.release orelse return null;
     if (release.eql(&mark.release)) return null;
-    return misfitOf(.kernel_mismatch, "kernel {s}, initramfs for {s}", .{
+    return blockerOf(.kernel_mismatch, "kernel {s}, initramfs for {s}", .{
         release.slice(),
         mark.release.slice(),
     });
 }
 
-fn misfitOfDevice(files: *const Files, client_arch: ClientArch) ?Misfit {
+fn blockerOfDevice(files: *const Files, client_arch: ClientArch) ?BootBlocker {
     const architecture = files.kernel.architecture orelse return null;
     const is_x86 = architecture == .x86 or architecture == .x86_64;
     const is_taken, const machine = switch (client_arch) {
@@ -49,14 +49,14 @@ fn misfitOfDevice(files: *const Files, client_arch: ClientArch) ?Misfit {
         _ => return null,
     };
     if (is_taken) return null;
-    return misfitOf(.kernel_architecture_mismatch, "kernel for {t}, machine with {s}", .{
+    return blockerOf(.kernel_architecture_mismatch, "kernel for {t}, machine with {s}", .{
         architecture,
         machine,
     });
 }
 
 /// What is too long is cut.
-fn misfitOf(cause: boot_phase.Cause, comptime format: []const u8, arguments: anytype) Misfit {
+fn blockerOf(cause: boot_phase.Cause, comptime format: []const u8, arguments: anytype) BootBlocker {
     var buffer: [256]u8 = undefined;
     const text = std.mem.print(&buffer, format, arguments) catch unreachable;
     return .{ .cause = cause, .text = .init(text) };
@@ -117,10 +117,10 @@ test "each client architecture takes the kernels that run on it" {
         try testing.expectEqual(x86_64, judge(&filesOf(null, .x86_64, null), arch) == null);
         try testing.expectEqual(aarch64, judge(&filesOf(null, .aarch64, null), arch) == null);
     }
-    const misfit = judge(&filesOf(null, .aarch64, null), .uefi_x64).?;
-    try testing.expectEqual(.kernel_architecture_mismatch, misfit.cause);
+    const blocker = judge(&filesOf(null, .aarch64, null), .uefi_x64).?;
+    try testing.expectEqual(.kernel_architecture_mismatch, blocker.cause);
     try testing.expectEqualStrings(
         "kernel for aarch64, machine with x86-64 UEFI",
-        misfit.text.slice(),
+        blocker.text.slice(),
     );
 }

@@ -269,7 +269,7 @@ pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
         ahead.document_tries += 1;
     }
     if (ahead.state != .reading) return;
-    while (ahead.next < ahead.count and ahead.asked < reads_max and client.outstandingBytes() < window_bytes) {
+    while (ahead.next < ahead.count and ahead.asked < reads_max and client.inFlightBytes() < window_bytes) {
         const unit = &ahead.tables.units[ahead.next];
         if (unit.state == .planned and !ahead.ask(client, unit)) return;
         ahead.next += 1;

@@ -270,7 +270,7 @@ test "every byte is right with any profile, over any link, with a small cache, a
         try world.settle();
         try testing.expect(world.ahead.isIdle());
         try testing.expectEqual(0, world.ahead.slots_used);
-        try testing.expectEqual(0, world.client.outstandingBytes());
+        try testing.expectEqual(0, world.client.inFlightBytes());
     }
 }
 

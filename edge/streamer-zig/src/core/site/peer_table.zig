@@ -8,7 +8,7 @@ const peer = @import("wire").peer;
 const stream_ticket = @import("wire").stream.ticket;
 const boot_module = @import("../boot/boot.zig");
 const boot_phase = @import("../boot/phase.zig");
-const edge_election = @import("device_owner.zig");
+const device_owner = @import("device_owner.zig");
 const peer_claims = @import("peer_claims.zig");
 const SiteEdges = @import("edges.zig");
 const assert = std.debug.assert;
@@ -302,7 +302,7 @@ fn emit(table: *PeerTable, body: peer.Body, buffer: *[peer.packet_size_max]u8) [
 /// Devices in a boot at this edge. A number that changes the edge's share is told at once.
 pub fn setBooting(table: *PeerTable, now_us: u64, booting: u32) void {
     table.booting = booting;
-    if (edge_election.loadFactor(booting) == edge_election.loadFactor(table.said_booting)) return;
+    if (device_owner.loadFactor(booting) == device_owner.loadFactor(table.said_booting)) return;
     table.alive_due_us = @min(table.alive_due_us, now_us);
 }
 
@@ -444,9 +444,9 @@ fn rankOf(table: *const PeerTable, now_us: u64, asked: Asked) u32 {
     return rank + @intFromBool(table.isWarmingUp(now_us));
 }
 
-fn order(table: *const PeerTable, now_us: u64, asked: Asked) edge_election.Order {
+fn order(table: *const PeerTable, now_us: u64, asked: Asked) device_owner.Order {
     const site = &table.site.?;
-    var candidates: edge_election.Candidates = .empty;
+    var candidates: device_owner.Candidates = .empty;
     for (site.edges.constSlice(), 0..) |*edge, number| {
         const index: u8 = @intCast(number);
         const is_own = index == site.own_index;
@@ -461,7 +461,7 @@ fn order(table: *const PeerTable, now_us: u64, asked: Asked) edge_election.Order
             .booting = if (is_own) table.said_booting else said.booting,
         });
     }
-    return edge_election.order(&candidates, asked.mac);
+    return device_owner.order(&candidates, asked.mac);
 }
 
 /// Where a device may go on when this edge is gone: the others that are heard, in the order in which they would answer it.

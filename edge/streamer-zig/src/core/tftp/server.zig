@@ -365,7 +365,7 @@ fn receiveFirstAck(
     server.session_count += 1;
     step.events.appendAssumeCapacity(.{ .began = session.transfer });
     const window = &session.window;
-    if (!known.is_repeated) window.measure(now_us -| known.asked_at_us);
+    if (!known.is_repeated) window.onSample(now_us -| known.asked_at_us);
     if (is_first_block) {
         window.first_unacked = 2;
         if (window.first_unacked > window.lastBlock()) {

@@ -39,32 +39,32 @@ is_repeat_answered: bool = false,
 /// news. They are forgotten after `echo_until_us`.
 echoes: u8 = 0,
 echo_until_us: u64 = 0,
-round_trip: RoundTrip = .{},
+rtt: RttEstimator = .{},
 /// Blocks that were sent more than once.
 retries: u64 = 0,
 
-const RoundTrip = struct {
+const RttEstimator = struct {
     is_known: bool = false,
-    smoothed_us: u64 = 0,
-    variation_us: u64 = 0,
+    srtt_us: u64 = 0,
+    rttvar_us: u64 = 0,
     shortest_us: u64 = 0,
 
     /// RFC 6298 section 2, with its gains of 1/8 and 1/4.
-    fn measure(round_trip: *RoundTrip, sample_us: u64) void {
-        if (!round_trip.is_known) {
-            round_trip.* = .{
+    fn sample(rtt: *RttEstimator, sample_us: u64) void {
+        if (!rtt.is_known) {
+            rtt.* = .{
                 .is_known = true,
-                .smoothed_us = sample_us,
-                .variation_us = sample_us / 2,
+                .srtt_us = sample_us,
+                .rttvar_us = sample_us / 2,
                 .shortest_us = sample_us,
             };
             return;
         }
-        const smoothed_us = round_trip.smoothed_us;
-        const distance_us = @max(smoothed_us, sample_us) - @min(smoothed_us, sample_us);
-        round_trip.variation_us = (3 * round_trip.variation_us + distance_us) / 4;
-        round_trip.smoothed_us = (7 * smoothed_us + sample_us) / 8;
-        round_trip.shortest_us = @min(round_trip.shortest_us, sample_us);
+        const srtt_us = rtt.srtt_us;
+        const distance_us = @max(srtt_us, sample_us) - @min(srtt_us, sample_us);
+        rtt.rttvar_us = (3 * rtt.rttvar_us + distance_us) / 4;
+        rtt.srtt_us = (7 * srtt_us + sample_us) / 8;
+        rtt.shortest_us = @min(rtt.shortest_us, sample_us);
     }
 };
 
@@ -87,8 +87,8 @@ pub fn bytesAcked(window: *const TftpWindow) u64 {
 }
 
 /// The round trip of the first packet and its answer.
-pub fn measure(window: *TftpWindow, sample_us: u64) void {
-    window.round_trip.measure(sample_us);
+pub fn onSample(window: *TftpWindow, sample_us: u64) void {
+    window.rtt.sample(sample_us);
 }
 
 /// Opens the first window.
@@ -106,7 +106,7 @@ pub fn acknowledge(window: *TftpWindow, now_us: u64, block: u16) AckMeaning {
     if (acked_count > window.in_flight) return .stale;
     if (acked_count == 0) return window.repeated(now_us);
     const is_whole = acked_count == window.in_flight;
-    if (is_whole and !window.is_resent) window.round_trip.measure(now_us -| window.sent_at_us);
+    if (is_whole and !window.is_resent) window.rtt.sample(now_us -| window.sent_at_us);
     window.retries += window.in_flight - acked_count;
     window.first_unacked += acked_count;
     window.in_flight = 0;
@@ -127,7 +127,7 @@ fn repeated(window: *TftpWindow, now_us: u64) AckMeaning {
     if (window.windowsize == 1) return .stale;
     if (window.is_repeat_answered) return .stale;
     // Too soon for an answer to the window that is out.
-    if (now_us -| window.sent_at_us < window.round_trip.shortest_us / 2) return .stale;
+    if (now_us -| window.sent_at_us < window.rtt.shortest_us / 2) return .stale;
     if (window.echoes > 0 and now_us < window.echo_until_us) {
         window.echoes -= 1;
         return .stale;
@@ -152,9 +152,9 @@ pub fn expire(window: *TftpWindow, now_us: u64) bool {
 
 fn retryTimeoutUs(window: *const TftpWindow) u64 {
     if (window.agreed_timeout_us) |agreed_us| return agreed_us;
-    const round_trip = &window.round_trip;
-    const measured_us = if (round_trip.is_known)
-        round_trip.smoothed_us + 4 * round_trip.variation_us
+    const rtt = &window.rtt;
+    const measured_us = if (rtt.is_known)
+        rtt.srtt_us + 4 * rtt.rttvar_us
     else
         retry_timeout_first_us;
     // The type is wide on purpose: @min gives one that just holds its result.
@@ -181,7 +181,7 @@ const testing = std.testing;
 
 fn testWindow(windowsize: u16) TftpWindow {
     var window: TftpWindow = .{ .file_size = 1_000_000, .blksize = 500, .windowsize = windowsize };
-    window.measure(2000);
+    window.onSample(2000);
     window.start(10_000);
     return window;
 }

@@ -24,11 +24,11 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         std.mem.eql(u8, arguments[arguments.len - 1], "ports");
     const given = arguments[0 .. arguments.len - @as(usize, if (is_ports_only) 2 else 0)];
     const options = options_module.parseDoctor(arena, given, &complaint) catch |err| switch (err) {
-        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
-        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+        error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     var findings: Findings = .{ .arena = arena };
-    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(&findings, init.io, &options)) catch return terminal.complain("There is not enough memory.", .{});
+    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(&findings, init.io, &options)) catch return terminal.fail("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     // What does not fit is cut: texts are bounded, and so is their number.

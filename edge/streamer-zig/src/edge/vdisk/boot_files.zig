@@ -104,9 +104,9 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
     defer if (initrd) |*file| file.close();
     const found = host.loader_files.inspect(&kernel, if (initrd) |*file| file else null) catch |err|
         return call.fail("{s} {s}.", .{ kernel_path, host.loader_files.sentence(err) });
-    if (core.loader.kernel_fit.judge(&found, null)) |misfit| return call.fail(
+    if (core.loader.kernel_fit.judge(&found, null)) |blocker| return call.fail(
         "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
-        .{ wanted.initrd.?, kernel_path, misfit.text.slice() },
+        .{ wanted.initrd.?, kernel_path, blocker.text.slice() },
     );
     return .{
         .kernel = try copyFile(call, &kernel, kernel_path),

@@ -135,7 +135,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
             return code catch |err| {
                 if (err == error.OutOfMemory) complaint.set("There is not enough memory.", .{}) catch {};
                 if (common.json) output.writeError(terminal, complaint.text());
-                const failed = terminal.complain("{s}", .{complaint.text()});
+                const failed = terminal.fail("{s}", .{complaint.text()});
                 return if (err == error.Busy) exit_busy else failed;
             };
         }
@@ -168,10 +168,10 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     const names = comptime namesOf();
     if (arguments.len == 0)
-        return terminal.complain("Say what to do with vDisks: {s}; see bootfarm-edge --help.", .{names});
+        return terminal.fail("Say what to do with vDisks: {s}; see bootfarm-edge --help.", .{names});
     for (subcommands) |subcommand|
         if (std.mem.eql(u8, subcommand.name, arguments[0])) return subcommand.run(init, arguments[1..], terminal);
-    return terminal.complain(
+    return terminal.fail(
         "There is no command 'vdisk {s}': say {s}; see bootfarm-edge --help.",
         .{ arguments[0], names },
     );

@@ -157,7 +157,7 @@ fn complainOf(
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Canceled => {
-            if (is_file) host.speak.line("The export was ended; the same command with --resume goes on.", .{}) else host.speak.line("The export was ended; {s} is not whole.", .{path});
+            if (is_file) host.log.info("The export was ended; the same command with --resume goes on.", .{}) else host.log.info("The export was ended; {s} is not whole.", .{path});
             return command.exit_interrupted;
         },
         error.Damaged, error.Lost => call.fail(

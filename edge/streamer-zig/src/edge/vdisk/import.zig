@@ -275,7 +275,7 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
         running.change = call.lockNow() catch |err| {
             if (err != error.Busy) return err;
             if (host.sys.monotonicUs() - begun_us >= limit_us) return failAtEnd(call, import.checkpoint.version);
-            if (!is_told) host.speak.line("The image was read; the version is there when others let go of the store. {s}", .{call.complaint.text()});
+            if (!is_told) host.log.info("The image was read; the version is there when others let go of the store. {s}", .{call.complaint.text()});
             is_told = true;
             call.init.io.sleep(.fromMilliseconds(wait_step_ms), .awake) catch {};
             continue;
@@ -292,7 +292,7 @@ fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
 }
 
 fn sayInterrupted(running: *Running, id: Uuid) u8 {
-    host.speak.line(
+    host.log.info(
         "The import was ended; go on with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
         .{ running.call.path(), id, id },
     );

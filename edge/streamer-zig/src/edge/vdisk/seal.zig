@@ -97,7 +97,7 @@ fn complainOf(running: *Running, id: Uuid, parent_id: Uuid, problem: store_modul
         error.OutOfMemory => error.OutOfMemory,
         error.NoBoot => running.problem.?,
         error.Cancelled => {
-            host.speak.line("The seal was ended; the same command begins it again.", .{});
+            host.log.info("The seal was ended; the same command begins it again.", .{});
             return command.exit_interrupted;
         },
         error.NotFound => call.fail("Nothing was written for the version {f} in the store {s}: its device has not booted it yet.", .{ id, call.path() }),

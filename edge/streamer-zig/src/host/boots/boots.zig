@@ -391,7 +391,7 @@ pub const Boots = struct {
     }
 
     /// Why what this boot would write must not be kept here, since another edge keeps it; null: it may, or nothing is kept.
-    pub fn homeObstacle(boots: *const Boots, boot: *const Boot) ?core.loader.kernel_fit.Misfit {
+    pub fn writeOwnerBlocker(boots: *const Boots, boot: *const Boot) ?core.loader.kernel_fit.BootBlocker {
         if (!boots.keepsWrites(&boot.assignment)) return null;
         var buffer: [base.UntrustedText.size_max]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
@@ -413,12 +413,12 @@ pub const Boots = struct {
 
     /// Why a device cannot start what it is assigned, as far as the edge can tell; null: nothing
     /// speaks against it.
-    pub fn obstacleOf(boots: *Boots, boot: *const Boot) ?core.loader.kernel_fit.Misfit {
-        if (boots.homeObstacle(boot)) |obstacle| return obstacle;
+    pub fn blockerOf(boots: *Boots, boot: *const Boot) ?core.loader.kernel_fit.BootBlocker {
+        if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
         const id = boot.assignment.version_id;
         const version = boots.versions.find(id) orelse {
             if (boots.openVersion(id)) |problem| return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
-            return boots.obstacleOf(boot);
+            return boots.blockerOf(boot);
         };
         if (version.layer_above != null and !boot.assignment.writes)
             return .{ .cause = .version_missing, .text = .init("the version is in maintenance, and this device does not write it") };
@@ -440,7 +440,7 @@ pub const Boots = struct {
         assignment: *const core.boot.Assignment,
         mac: base.Mac,
         problem: version_table.Problem,
-    ) core.loader.kernel_fit.Misfit {
+    ) core.loader.kernel_fit.BootBlocker {
         const is_gone = problem == .not_described or (problem == .stored and problem.stored.why == error.Missing);
         const own = if (boots.layers) |layers| layers.privateVersionOf(assignment, mac) else null;
         if (is_gone and own != null and own.?.eql(assignment.version_id))
@@ -448,7 +448,7 @@ pub const Boots = struct {
         return missing(problem);
     }
 
-    fn missing(problem: version_table.Problem) core.loader.kernel_fit.Misfit {
+    fn missing(problem: version_table.Problem) core.loader.kernel_fit.BootBlocker {
         var buffer: [base.UntrustedText.size_max]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
         // What is too long is cut.
@@ -520,13 +520,13 @@ pub const Boots = struct {
         };
         if (boots.listener.begins) |begins| begins(boots.listener.context);
         // Not its end yet: its script says it on the device's console, and by then it may be over.
-        if (boots.homeObstacle(boots.table.get(ref).?)) |obstacle| {
-            boots.apply(ref, now_us, .{ .suspected = .{ .cause = obstacle.cause, .text = obstacle.text } });
+        if (boots.writeOwnerBlocker(boots.table.get(ref).?)) |blocker| {
+            boots.apply(ref, now_us, .{ .suspected = .{ .cause = blocker.cause, .text = blocker.text } });
         } else if (boots.versions.find(assignment.version_id) == null) {
             if (boots.openVersion(assignment.version_id)) |problem| {
-                const misfit = boots.missingTo(&assignment, mac, problem);
+                const blocker = boots.missingTo(&assignment, mac, problem);
                 boots.apply(ref, now_us, .{
-                    .suspected = .{ .cause = misfit.cause, .text = misfit.text },
+                    .suspected = .{ .cause = blocker.cause, .text = blocker.text },
                 });
             }
         }

@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const Boots = @import("boots.zig").Boots;
 const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 
 const Boot = core.boot.Boot;
 const CaptureStore = core.boot.CaptureStore;
@@ -102,7 +102,7 @@ pub const BootCaptures = struct {
         if (captures.files.write(slot.boot_id, &captures.store, slot)) |_| {
             captures.is_writable = true;
         } else |_| {
-            if (captures.is_writable) speak.line("Captures cannot be written to their directory; boots go on.", .{});
+            if (captures.is_writable) log.info("Captures cannot be written to their directory; boots go on.", .{});
             captures.is_writable = false;
         }
     }

@@ -9,7 +9,7 @@ const store = @import("store");
 const wire = @import("wire");
 const profile_files = @import("../files/profile_files.zig");
 const profile_warmer = @import("../files/profile_warmer.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const sys = @import("../sys.zig");
 const assert = std.debug.assert;
 const Io = std.Io;
@@ -334,7 +334,7 @@ pub const BootProfiles = struct {
             var from = profile_warmer.openStore(profiles.gpa, files) orelse return;
             defer from.close(profiles.gpa);
             if (!profile_files.carry(&from, version_id, profiles.profile, profiles.buffer)) return;
-            speak.line("version {f} begins with the boot profile of a version before it", .{version_id});
+            log.info("version {f} begins with the boot profile of a version before it", .{version_id});
         }
         var iterator: profile_files.Iterator = .init(files, version_id);
         while (iterator.next()) |found| {
@@ -402,7 +402,7 @@ pub const BootProfiles = struct {
         const found: profile_files.Found = .{ .version = named.version, .key = named.class.key };
         if (profile_files.read(files, found, profiles.profile, profiles.buffer) == null) {
             if (profile_files.count(files, named.version) > profile_files.classes_max) return;
-            if (!profiles.hasRoom()) return speak.line(
+            if (!profiles.hasRoom()) return log.info(
                 "There are {d} boot profiles: none is begun for version {f}; remove some by vdisk profile clear.",
                 .{ profile_files.count_max, named.version },
             );
@@ -412,7 +412,7 @@ pub const BootProfiles = struct {
         // Handed out first: who sees the file counts on it.
         profiles.publish(&named);
         profile_files.write(files, &named, profiles.profile, profiles.buffer) catch |err|
-            speak.line("The boot profile of version {f} cannot be kept: its file {s}.", .{ named.version, store.files.sentence(err) });
+            log.info("The boot profile of version {f} cannot be kept: its file {s}.", .{ named.version, store.files.sentence(err) });
         if (std.mem.eql(u8, &generation, &profile_files.generationOf(files))) return;
         // It was made of what somebody has taken away meanwhile; `look` gives up what is in memory.
         profile_files.forget(files, found, profiles.profile, profiles.buffer) catch {};

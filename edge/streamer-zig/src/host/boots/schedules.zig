@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const Boots = @import("boots.zig").Boots;
 const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
 const PowerHook = @import("../power_hook.zig").PowerHook;
@@ -56,7 +56,7 @@ pub const Schedules = struct {
         runner.observe(now_us, sys.unixMs());
         if (runner.jump_count != schedules.jump_count) {
             schedules.jump_count = runner.jump_count;
-            speak.line("This machine's clock was set: no schedule begins within the next minute.", .{});
+            log.info("This machine's clock was set: no schedule begins within the next minute.", .{});
         }
         if (schedules.hook) |hook| while (hook.take()) |done| {
             const job = &done.job;

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const sys = @import("../sys.zig");
 const assert = std.debug.assert;
 
@@ -68,13 +68,13 @@ pub fn read(files: Files, found: Found, into: *BootProfile, buffer: *[BootProfil
     var name: Name = undefined;
     const path = nameOf(found.version, found.key, &name);
     const bytes = readFile(files, path, buffer) catch |err| {
-        if (err != error.NotFound) speak.line("The boot profile {s} cannot be read.", .{path});
+        if (err != error.NotFound) log.info("The boot profile {s} cannot be read.", .{path});
         return null;
     };
     if (into.decode(bytes)) |named| {
         if (named.version.eql(found.version) and named.class.key == found.key) return named.class;
-        speak.line("The boot profile {s} is of something else; it is thrown away.", .{path});
-    } else |err| speak.line("The boot profile {s} {s}; it is thrown away.", .{ path, switch (err) {
+        log.info("The boot profile {s} is of something else; it is thrown away.", .{path});
+    } else |err| log.info("The boot profile {s} {s}; it is thrown away.", .{ path, switch (err) {
         error.Damaged => "is damaged",
         error.Foreign => "is none that this edge knows",
     } });

@@ -80,13 +80,13 @@ pub const IpxeScripts = struct {
     fn start(scripts: IpxeScripts, ref: Boots.Ref, text: *Text) ?Response {
         const boots = scripts.boots;
         const boot = boots.get(ref) orelse return null;
-        if (boots.obstacleOf(boot)) |obstacle| {
+        if (boots.blockerOf(boot)) |blocker| {
             const now_us = sys.monotonicUs();
             boots.apply(ref, now_us, .{ .loader_begin = .script });
             boots.apply(ref, now_us, .{
-                .failed = .{ .cause = obstacle.cause, .text = obstacle.text },
+                .failed = .{ .cause = blocker.cause, .text = blocker.text },
             });
-            return scriptOf(core.loader.ipxe_script.writeRefusal(obstacle.text.slice(), text), ref);
+            return scriptOf(core.loader.ipxe_script.writeRefusal(blocker.text.slice(), text), ref);
         }
         const version = boots.versionOf(boot) orelse return null;
         return scriptOf(core.loader.ipxe_script.write(.{

@@ -134,8 +134,8 @@ pub const LoaderTexts = struct {
     ) ?[]const u8 {
         const boots = texts.boots;
         const boot = boots.get(ref) orelse return null;
-        if (boots.obstacleOf(boot)) |obstacle|
-            return texts.refuse(ref, loader, obstacle.cause, obstacle.text, buffer);
+        if (boots.blockerOf(boot)) |blocker|
+            return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
         const version = boots.versionOf(boot) orelse return null;
         if (version.kernel == null) {
             const text: base.UntrustedText = .init("the version has no kernel, and only iPXE starts its disk");

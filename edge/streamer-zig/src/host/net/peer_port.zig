@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const Boots = @import("../boots/boots.zig").Boots;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
@@ -72,9 +72,9 @@ pub const PeerPort = struct {
             if (is_alive == port.told_alive[index]) continue;
             port.told_alive[index] = is_alive;
             if (is_alive)
-                speak.line("Edge {f} of this site is heard: each device is answered by one edge alone.", .{edge.id})
+                log.info("Edge {f} of this site is heard: each device is answered by one edge alone.", .{edge.id})
             else
-                speak.line("Edge {f} of this site is not heard any more: its devices are answered here.", .{edge.id});
+                log.info("Edge {f} of this site is not heard any more: its devices are answered here.", .{edge.id});
         }
     }
 

@@ -33,7 +33,7 @@ pub const TftpPort = struct {
     lookups_until_us: u64 = 0,
     reply: TftpServer.ReplyBuffer = undefined,
     window: *Window,
-    vigil: core.tftp.BusyPoll = .{},
+    busy_poll: core.tftp.BusyPoll = .{},
     /// Of answers whose boot is known, since the start.
     sent_bytes: u64 = 0,
 
@@ -130,9 +130,9 @@ pub const TftpPort = struct {
             },
             .blocks => |*blocks| {
                 const is_transfer = blocks.place != TftpServer.Transfer.no_place;
-                if (is_transfer and datagram.len > 0) port.vigil.heard(times.at_us);
+                if (is_transfer and datagram.len > 0) port.busy_poll.heard(times.at_us);
                 port.sendBlocks(socket, blocks, now_us);
-                if (is_transfer) port.vigil.sent(sys.monotonicUs());
+                if (is_transfer) port.busy_poll.sent(sys.monotonicUs());
                 // Counts change no phase: the peer, which waits, has its blocks first.
                 port.countBlocks(step, blocks, datagram, now_us);
             },
@@ -173,7 +173,7 @@ pub const TftpPort = struct {
         socket.sendCut(blocks.to, pieces, .{
             .pieces_each = 2,
             .packet_size = wire.data_header_size + blocks.blksize,
-            .in_parts = port.vigil.isKept(now_us),
+            .in_parts = port.busy_poll.isKept(now_us),
         });
     }
 
@@ -213,7 +213,7 @@ pub const TftpPort = struct {
                 port.suspect(ref, &unanswered.why, now_us);
             },
             .finished => |*finished| {
-                port.vigil.heard(now_us);
+                port.busy_poll.heard(now_us);
                 const owner = port.takeOwner(finished.transfer.place) orelse return;
                 port.credit(owner, .{
                     .bytes_in = datagram.len,

@@ -74,7 +74,7 @@ pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamS
         boot = found.*;
     };
     const version = boots.versionOf(&boot) orelse return .version_missing;
-    if (boots.homeObstacle(&boot) != null) return sendBack(boots, &ticket, claim);
+    if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
     const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
     // As it was given, and as this edge is to keep it: it writes nothing here.
     if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);

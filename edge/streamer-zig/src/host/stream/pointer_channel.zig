@@ -5,15 +5,15 @@ const std = @import("std");
 const sys = @import("../sys.zig");
 const linux = std.os.linux;
 
-pub const PointerPipe = struct {
+pub const PointerChannel = struct {
     /// To read, to write.
     fds: [2]i32,
 
     /// `loop`: the packet loop receives, and never waits for that. `thread`: a thread does, and waits.
-    pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerPipe {
+    pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChannel {
         var fds: [2]i32 = undefined;
         _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
-        const pipe: PointerPipe = .{ .fds = fds };
+        const pipe: PointerChannel = .{ .fds = fds };
         if (receiver == .thread) return pipe;
         const flags: linux.O = .{ .NONBLOCK = true };
         const number: u32 = @bitCast(flags);
@@ -21,30 +21,30 @@ pub const PointerPipe = struct {
         return pipe;
     }
 
-    pub fn deinit(pipe: *PointerPipe) void {
+    pub fn deinit(pipe: *PointerChannel) void {
         sys.close(pipe.fds[0]);
         if (pipe.fds[1] >= 0) sys.close(pipe.fds[1]);
         pipe.* = undefined;
     }
 
     /// Those who wait at the other end get null once all that was sent is received.
-    pub fn end(pipe: *PointerPipe) void {
+    pub fn end(pipe: *PointerChannel) void {
         sys.close(pipe.fds[1]);
         pipe.fds[1] = -1;
     }
 
     /// Something to wait for, by the receiver.
-    pub fn receiveFd(pipe: *const PointerPipe) i32 {
+    pub fn receiveFd(pipe: *const PointerChannel) i32 {
         return pipe.fds[0];
     }
 
-    pub fn send(pipe: *const PointerPipe, comptime T: type, pointer: *T) void {
+    pub fn send(pipe: *const PointerChannel, comptime T: type, pointer: *T) void {
         const bytes = std.mem.toBytes(@intFromPtr(pointer));
         while (linux.errno(linux.write(pipe.fds[1], &bytes, bytes.len)) == .INTR) {}
     }
 
     /// Null: there is none now (loop), or none will come (thread).
-    pub fn receive(pipe: *const PointerPipe, comptime T: type) ?*T {
+    pub fn receive(pipe: *const PointerChannel, comptime T: type) ?*T {
         var bytes: [@sizeOf(usize)]u8 = undefined;
         while (true) {
             const rc = linux.read(pipe.fds[0], &bytes, bytes.len);

@@ -7,7 +7,7 @@ const core = @import("core");
 const wire = @import("wire").stream;
 const Boots = @import("../boots/boots.zig").Boots;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
-const lane_note = @import("read_event.zig");
+const read_event = @import("read_event.zig");
 const sys = @import("../sys.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
 const stream_hand_over = @import("failover.zig");
@@ -275,8 +275,8 @@ pub const StreamPort = struct {
         const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
         if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
         if (stream_hand_over.isUnconfirmed(boot)) return .unknown;
-        const home_obstacle = port.boots.homeObstacle(boot);
-        if (home_obstacle) |obstacle| why.* = .{ .cause = obstacle.cause, .text = obstacle.text };
+        const owner_blocker = port.boots.writeOwnerBlocker(boot);
+        if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
         const version = port.boots.versionOf(boot) orelse return .version_missing;
         var known: StreamServer.Grant.Boot = .{
             .token = boot.identity.token,
@@ -288,7 +288,7 @@ pub const StreamPort = struct {
         // Who is nobody gets no layer made.
         if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
         // What is open here was begun here: a device that writes it goes on.
-        if (home_obstacle != null and port.layerOf(boot.identity.id) == null) return .{ .no_cache = .cache_failed };
+        if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{ .no_cache = .cache_failed };
         why.* = .{};
         if (boot.assignment.writes and version.layer_above == null) {
             why.* = .{ .text = .init("the version is sealed: start the device again") };
@@ -414,7 +414,7 @@ pub const StreamPort = struct {
     }
 
     /// What a lane has done with a READ.
-    fn takeNote(port: *StreamPort, note: *const lane_note.Note) void {
+    fn takeNote(port: *StreamPort, note: *const read_event.Note) void {
         const read = &note.read;
         const ref = port.bootOf(read) orelse return port.server.forget(read.boot_id);
         switch (note.what) {

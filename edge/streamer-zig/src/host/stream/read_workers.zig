@@ -6,7 +6,7 @@ const base = @import("base");
 const store = @import("store");
 const wire = @import("wire").stream;
 const HeldDisk = @import("version_disk.zig").HeldDisk;
-const PointerPipe = @import("pointer_channel.zig").PointerPipe;
+const PointerChannel = @import("pointer_channel.zig").PointerChannel;
 const Layer = @import("write_layers.zig").Layer;
 const Slot = @import("read_queue.zig").Slot;
 const assert = std.debug.assert;
@@ -100,8 +100,8 @@ pub const ReadWorkers = struct {
     free: ?*Task = null,
     readers: []Reader,
     threads: []std.Thread,
-    orders: PointerPipe,
-    ended: PointerPipe,
+    orders: PointerChannel,
+    ended: PointerChannel,
 
     pub const InitError = error{ OutOfMemory, SystemCallFailed };
 

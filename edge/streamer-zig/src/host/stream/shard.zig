@@ -7,7 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const lane_note = @import("read_event.zig");
+const read_event = @import("read_event.zig");
 const stream_reads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const sys = @import("../sys.zig");
@@ -15,7 +15,7 @@ const udp_socket = @import("../net/udp_socket.zig");
 const write_layers = @import("write_layers.zig");
 const Arrival = @import("read_queue.zig").Arrival;
 const Epoll = @import("../net/epoll.zig").Epoll;
-const LaneRing = @import("spsc_ring.zig").LaneRing;
+const SpscRing = @import("spsc_ring.zig").SpscRing;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -37,9 +37,9 @@ pub const StreamLane = struct {
     wake_fd: i32,
     /// Of the packet loop.
     loop_wake_fd: i32,
-    mail: LaneRing(lane_note.Mail),
-    notes: LaneRing(lane_note.Note),
-    passed: LaneRing(lane_note.Passed),
+    mail: SpscRing(read_event.Mail),
+    notes: SpscRing(read_event.Note),
+    passed: SpscRing(read_event.Passed),
     ends: std.atomic.Value(bool) = .init(false),
     /// The system refused what it needs: the edge ends.
     has_failed: std.atomic.Value(bool) = .init(false),
@@ -49,9 +49,9 @@ pub const StreamLane = struct {
     cache: store.node_cache.NodeCache,
     /// Of the store that the first version lies in: an edge has one.
     files: ?Files = null,
-    figures: lane_note.Figures = .{},
+    figures: read_event.Figures = .{},
     /// What others may read.
-    published: lane_note.Figures = .{},
+    published: read_event.Figures = .{},
     published_at_us: u64 = 0,
     has_unpublished: bool = true,
     /// Notes were given that the packet loop was not woken for.
@@ -231,7 +231,7 @@ pub const StreamLane = struct {
         lane.woke_at_us = 0;
     }
 
-    fn note(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival, what: @FieldType(lane_note.Note, "what")) void {
+    fn note(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival, what: @FieldType(read_event.Note, "what")) void {
         const place = lane.notes.room() orelse {
             lane.figures.notes_lost += 1;
             return;

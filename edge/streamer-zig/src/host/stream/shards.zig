@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const lane_note = @import("read_event.zig");
+const read_event = @import("read_event.zig");
 const lane_steering = @import("steering.zig");
 const sys = @import("../sys.zig");
 const Boots = @import("../boots/boots.zig").Boots;
@@ -108,7 +108,7 @@ pub const StreamLanes = struct {
         return true;
     }
 
-    fn write(lanes: *StreamLanes, number: u16, mail: lane_note.Mail) bool {
+    fn write(lanes: *StreamLanes, number: u16, mail: read_event.Mail) bool {
         const lane = lanes.lanes[number - 1];
         const place = lane.mail.room() orelse return false;
         place.* = mail;

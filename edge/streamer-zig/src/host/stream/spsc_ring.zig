@@ -4,7 +4,7 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-pub fn LaneRing(comptime T: type) type {
+pub fn SpscRing(comptime T: type) type {
     return struct {
         const Ring = @This();
 
@@ -54,10 +54,10 @@ pub fn LaneRing(comptime T: type) type {
 test "what one thread puts in another takes out, all of it, in order, however short the queue" {
     const testing = std.testing;
     const total = 20_000;
-    var ring: LaneRing(u64) = try .init(testing.allocator, 4);
+    var ring: SpscRing(u64) = try .init(testing.allocator, 4);
     defer ring.deinit(testing.allocator);
     const writer = try std.Thread.spawn(.{}, struct {
-        fn run(to: *LaneRing(u64)) void {
+        fn run(to: *SpscRing(u64)) void {
             for (0..total) |number| {
                 const place = while (true) {
                     if (to.room()) |place| break place;
@@ -82,7 +82,7 @@ test "what one thread puts in another takes out, all of it, in order, however sh
 
 test "a full queue takes nothing until something was taken out" {
     const testing = std.testing;
-    var ring: LaneRing(u8) = try .init(testing.allocator, 2);
+    var ring: SpscRing(u8) = try .init(testing.allocator, 2);
     defer ring.deinit(testing.allocator);
     for (0..2) |number| {
         ring.room().?.* = @intCast(number);

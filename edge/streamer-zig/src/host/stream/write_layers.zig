@@ -9,9 +9,9 @@ const wire = @import("wire").stream;
 const metrics_page = @import("../metrics/page.zig");
 const words = @import("write_layer_text.zig");
 const sys = @import("../sys.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
-const PointerPipe = @import("pointer_channel.zig").PointerPipe;
+const PointerChannel = @import("pointer_channel.zig").PointerChannel;
 const assert = std.debug.assert;
 
 const WriteLayer = store.WriteLayer;
@@ -120,8 +120,8 @@ pub const WriteLayers = struct {
     top: usize = 0,
     wanted: Wanted,
     /// Pointers of layers to the workers, and back.
-    jobs: PointerPipe,
-    ended: PointerPipe,
+    jobs: PointerChannel,
+    ended: PointerChannel,
     /// A maintenance version whose layer is somebody else's for now.
     held_version: ?Uuid = null,
 
@@ -447,7 +447,7 @@ pub const WriteLayers = struct {
                     const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
                     if (kind == .resumption or is_kept) return error.AnotherVersion;
                     try WriteLayer.remove(files, dir);
-                    speak.line("write cache of device {f}: what it had written above another version is removed", .{binding.device_id});
+                    log.info("write cache of device {f}: what it had written above another version is removed", .{binding.device_id});
                 },
                 else => return err,
             }
@@ -515,18 +515,18 @@ fn refusalOf(boot: *const core.boot.Boot, err: Obstacle, kind: wire.HelloKind) W
     if (boot.assignment.writes) return refusalOfWriter(boot, err);
     switch (err) {
         error.AnotherVersion, error.AnotherSize => {
-            speak.line("{f}: its write cache belongs to another version of its disk; remove it, or give the device that version", .{mac});
+            log.info("{f}: its write cache belongs to another version of its disk; remove it, or give the device that version", .{mac});
             return .{ .code = .cache_version };
         },
         error.Lost, error.Damaged => {
-            speak.line("{f}: its write cache is {s}; nothing of it is served", .{
+            log.info("{f}: its write cache is {s}; nothing of it is served", .{
                 mac,
                 if (err == error.Lost) "missing or cut short" else "damaged",
             });
             return .{ .code = .cache_lost };
         },
         else => {
-            speak.line("{f}: its write cache cannot be {s} ({t})", .{ mac, if (kind == .token) "made" else "opened", err });
+            log.info("{f}: its write cache cannot be {s} ({t})", .{ mac, if (kind == .token) "made" else "opened", err });
             return .{ .code = .cache_failed };
         },
     }
@@ -547,11 +547,11 @@ fn refusalOfWriter(boot: *const core.boot.Boot, err: Obstacle) WriteLayers.Refus
         error.NewerFormat => .{ .cache_failed, "a later edge has written this version" },
         else => .{ .cache_failed, "the edge's store cannot be written" },
     };
-    speak.line("{f}: it cannot write version {f}: {s}", .{ boot.identity.mac, boot.assignment.version_id, text });
+    log.info("{f}: it cannot write version {f}: {s}", .{ boot.identity.mac, boot.assignment.version_id, text });
     return .{ .code = code, .text = .init(text) };
 }
 
-fn work(jobs: PointerPipe, ended: PointerPipe) void {
+fn work(jobs: PointerChannel, ended: PointerChannel) void {
     while (jobs.receive(Layer)) |layer| {
         layer.result = layer.inner.runSync(&layer.batch);
         ended.send(Layer, layer);

@@ -13,7 +13,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const DataDir = @import("../files/data_dir.zig").DataDir;
 const uplink_client = @import("client.zig");
 const linux = std.os.linux;
@@ -76,7 +76,7 @@ pub const KeyRotation = struct {
             .ok => {
                 const is_new = rotation.next != null;
                 rotation.finish();
-                if (is_new and rotation.next == null) speak.line("This edge has a new key, and the control plane knows it.", .{});
+                if (is_new and rotation.next == null) log.info("This edge has a new key, and the control plane knows it.", .{});
                 rotation.back_off.reset();
                 rotation.is_doubted = false;
             },
@@ -86,7 +86,7 @@ pub const KeyRotation = struct {
                 rotation.back_off.fail(now_ms, random);
                 // Told once; it is asked again, since what lies between might have answered.
                 if (rotation.back_off.failures == 1)
-                    speak.line("The control plane did not take the new key of this edge: {t} ({d}); the old one is used.", .{
+                    log.info("The control plane did not take the new key of this edge: {t} ({d}); the old one is used.", .{
                         refused.code, refused.status,
                     });
             },
@@ -103,7 +103,7 @@ pub const KeyRotation = struct {
 
     fn begin(rotation: *KeyRotation) void {
         const seed = rotation.data.secret("edge.key.next") catch {
-            speak.line("A new key of this edge cannot be written to the data directory; the old one is used.", .{});
+            log.info("A new key of this edge cannot be written to the data directory; the old one is used.", .{});
             return;
         };
         rotation.next = KeyPair.generateDeterministic(seed) catch null;

@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const store_module = @import("store");
 const sys = @import("../sys.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const DataDir = @import("../files/data_dir.zig").DataDir;
 const DirStamp = @import("../files/dir_stamp.zig").DirStamp;
 const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
@@ -239,7 +239,7 @@ pub const StoreWorker = struct {
             const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
             if (!has_orders or worker.is_absence_told) return;
             worker.is_absence_told = true;
-            speak.line("The control plane has work for the store in {s}, and there is none that can be opened ({t}): it waits.", .{ worker.path, err });
+            log.info("The control plane has work for the store in {s}, and there is none that can be opened ({t}): it waits.", .{ worker.path, err });
             return;
         };
     }
@@ -400,7 +400,7 @@ pub const StoreWorker = struct {
                 .failed => |message| work.why = core.uplink.store_job.withoutPath(message, worker.path),
                 .damaged => |id| {
                     worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
-                    speak.line("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
+                    log.info("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
                 },
                 .other => {},
             }
@@ -448,7 +448,7 @@ pub const StoreWorker = struct {
             }),
             .failed => |message| {
                 worker.is_list_whole = false;
-                speak.line("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
+                log.info("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
             },
             .progress => {},
         }
@@ -560,7 +560,7 @@ pub const StoreWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         if (worker.data.read(arena.allocator(), jobs_name)) |text|
-            worker.jobs.restore(arena.allocator(), text) catch speak.line("What became of earlier work for the store cannot be read; it is done again.", .{})
+            worker.jobs.restore(arena.allocator(), text) catch log.info("What became of earlier work for the store cannot be read; it is done again.", .{})
         else |_| {}
         const text = worker.data.read(arena.allocator(), checks_name) catch return;
         const checks = core.uplink.message.parse([]const core.uplink.store_inventory.Check, arena.allocator(), text) catch return;

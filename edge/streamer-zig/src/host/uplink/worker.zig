@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const named_key = @import("../files/named_key.zig");
-const speak = @import("../log.zig");
+const log = @import("../log.zig");
 const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
 const CaptureSender = @import("capture_sender.zig").CaptureSender;
 const DataDir = @import("../files/data_dir.zig").DataDir;
@@ -157,7 +157,7 @@ pub const UplinkWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         const batch = worker.log.nextBatch(buffer) catch {
-            speak.line("The report log on disk does not answer; it is tried again.", .{});
+            log.info("The report log on disk does not answer; it is tried again.", .{});
             _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
             return;
         } orelse return;
@@ -244,7 +244,7 @@ pub const UplinkWorker = struct {
             return false;
         };
         worker.data.write("state.json", envelope) catch {
-            speak.line(
+            log.info(
                 "The desired state cannot be written to the data directory; it is tried again.",
                 .{},
             );
@@ -264,7 +264,7 @@ pub const UplinkWorker = struct {
     fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
         worker.link.noteRefusal(refusal);
         const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
-        speak.line("The desired state was refused: {s}.{s}", .{ core.uplink.desired_state.sentence(refusal), hint });
+        log.info("The desired state was refused: {s}.{s}", .{ core.uplink.desired_state.sentence(refusal), hint });
     }
 
     /// A key that follows the one that was pinned, or was named on this machine, takes its place, also over restarts.
@@ -277,18 +277,18 @@ pub const UplinkWorker = struct {
         identity.signingKeyId = id;
         identity.signingKey = &text;
         worker.data.writeIdentity(identity) catch {
-            speak.line("The organization's new signing key cannot be written to the data directory; it is tried again.", .{});
+            log.info("The organization's new signing key cannot be written to the data directory; it is tried again.", .{});
             return;
         };
         worker.signing_key = reached.key;
         worker.identity.signingKeyId = id;
         if (!reached.is_named) {
-            speak.line("The organization signs by a new key, which the one before vouches for.", .{});
+            log.info("The organization signs by a new key, which the one before vouches for.", .{});
             return;
         }
         // Behind the identity: whatever is cut off between, the state is found right by the named key.
         named_key.forget(worker.data);
-        speak.line("The organization signs by the key that was named on this machine; the one before is not believed any more.", .{});
+        log.info("The organization signs by the key that was named on this machine; the one before is not believed any more.", .{});
     }
 
     fn tellRefusal(
@@ -311,7 +311,7 @@ pub const UplinkWorker = struct {
         ) catch
             core.uplink.message.Problem{};
         const detail: base.UntrustedText = .init(problem.detail);
-        speak.line(
+        log.info(
             "The control plane refused the {s}: {t} ({d}) {f}.",
             .{ what, code, status, detail },
         );
@@ -327,14 +327,14 @@ pub const UplinkWorker = struct {
         worker.link.is_answered.store(answer != .nothing, .monotonic);
         switch (answer) {
             .ok => {
-                if (!worker.is_answered) speak.line(
+                if (!worker.is_answered) log.info(
                     "The control plane at {s} answers again.",
                     .{url},
                 );
                 worker.is_answered = true;
             },
             .later => |after_ms| {
-                if (worker.is_answered) speak.line(
+                if (worker.is_answered) log.info(
                     "The control plane at {s} is busy and asks for {d} s: reports are kept until then.",
                     .{ url, after_ms / std.time.ms_per_s },
                 );
@@ -342,7 +342,7 @@ pub const UplinkWorker = struct {
             },
             .nothing => {
                 if (worker.is_answered)
-                    speak.line(
+                    log.info(
                         "The control plane at {s} does not answer: devices boot on, and reports are kept until it does.",
                         .{url},
                     );
@@ -353,11 +353,11 @@ pub const UplinkWorker = struct {
                     worker.rotation.doubt();
                     worker.tellRefusal(what, refused.code, refused.status, result);
                 },
-                .edge_revoked => speak.line(
+                .edge_revoked => log.info(
                     "The control plane at {s} has revoked this edge: nothing more is sent.",
                     .{url},
                 ),
-                .stale_epoch => speak.line(
+                .stale_epoch => log.info(
                     "The control plane refused the {s}: this data directory is older than what it has seen of this edge.",
                     .{what},
                 ),

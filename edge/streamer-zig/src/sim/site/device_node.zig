@@ -246,8 +246,8 @@ fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
 fn checkWindow(node: *const DeviceNode) void {
     const client = &node.device.client;
     const session = client.session orelse return;
-    if (client.outstandingBytes() <= session.outstanding_bytes_max) return;
-    node.fabric.ledger.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.outstandingBytes() });
+    if (client.inFlightBytes() <= session.outstanding_bytes_max) return;
+    node.fabric.ledger.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.inFlightBytes() });
 }
 
 /// A planted bug: whoever's fragment it is, it is taken.

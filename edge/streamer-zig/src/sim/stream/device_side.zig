@@ -93,8 +93,8 @@ pub const DeviceSide = struct {
         const client = &side.client;
         switch (side.plant) {
             .timeout_never_doubles => {
-                for (client.reads) |*read| read.timeout_us = @min(client.round_trip.timeout_us, short_timeout_us);
-                for (client.writes.pending) |*write| write.timeout_us = @min(client.writes.round_trip.timeout_us, short_timeout_us);
+                for (client.reads) |*read| read.timeout_us = @min(client.rtt.rto_us, short_timeout_us);
+                for (client.writes.pending) |*write| write.timeout_us = @min(client.writes.rtt.rto_us, short_timeout_us);
             },
             .narrow_way_unfound => client.writes.question.drop(),
             .never_leaves => client.failover.is_bound = true,
@@ -169,7 +169,7 @@ pub const DeviceSide = struct {
                 };
                 if (side.plant == .outstanding_unbounded) {
                     side.client.session.?.outstanding_bytes_max = std.math.maxInt(u32);
-                    side.client.window.size = std.math.maxInt(u32);
+                    side.client.window.cwnd_bytes = std.math.maxInt(u32);
                     side.client.window.options.bytes_max = std.math.maxInt(u32);
                 }
                 if (side.plant == .resumption_forgets_writes and session.resumed)
@@ -210,7 +210,7 @@ pub const DeviceSide = struct {
     pub fn outstanding(side: *const DeviceSide) struct { bytes: u64, reads: u32 } {
         var reads: u32 = 0;
         for (side.client.reads) |*read| reads += @intFromBool(read.state == .asked);
-        return .{ .bytes = side.client.outstandingBytes(), .reads = reads };
+        return .{ .bytes = side.client.inFlightBytes(), .reads = reads };
     }
 
     pub fn ignoredCount(side: *const DeviceSide) u64 {
@@ -235,7 +235,7 @@ pub const DeviceSide = struct {
             if (write.state != .queued or write.tag != tag) continue;
             write.state = .asked;
             write.fragment_size = @min(side.client.fragmentSize(), wire.fragment_size_ethernet);
-            write.timeout_us = side.client.writes.round_trip.timeout_us;
+            write.timeout_us = side.client.writes.rtt.rto_us;
             write.to_send.setRangeValue(.{ .start = 0, .end = wire.writes.fragmentCount(write.length, write.fragment_size) }, true);
             side.client.writes.outstanding_bytes += write.length;
         }

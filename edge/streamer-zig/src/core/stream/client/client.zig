@@ -12,15 +12,15 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("hello.zig");
-const PathSize = @import("../congestion/path_mtu.zig");
+const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_under_way = @import("reads.zig");
 const sends = @import("sends.zig");
 const stream_seal = @import("../seal.zig");
 const Failover = @import("failover.zig");
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const PendingRead = @import("pending_read.zig");
 const ReadTimes = @import("read_times.zig");
-const StreamWindow = @import("../congestion/window.zig");
+const CongestionWindow = @import("../congestion/window.zig");
 const step = @import("step.zig");
 const WriteQueue = @import("writes.zig");
 const ReportState = @import("report.zig");
@@ -46,7 +46,7 @@ places_used: u16 = 0,
 reads_count: u16 = 0,
 /// Not for reads: those who write say what and when by `submitWrite`.
 writes: WriteQueue,
-round_trip: RoundTrip = .{},
+rtt: RttEstimator = .{},
 statistics: Statistics = .{},
 /// Of the boot's reads until it is over; whoever has a system behind it says when that wants and gets something.
 times: ReadTimes = .{},
@@ -54,7 +54,7 @@ times: ReadTimes = .{},
 greeting: step.Greeting = .{},
 session: ?Session = null,
 protection: step.Protection = .{},
-path: PathSize = .{},
+path: PathMtu = .{},
 /// `asked` is the edge that packets go to and come from; the caller looks at it after each call.
 failover: Failover = .{},
 /// The packet that was opened last.
@@ -69,7 +69,7 @@ send_serial: u64 = 0,
 /// The last READ when time was over: others that were sent before it say nothing new then.
 timed_out_serial: u64 = 0,
 /// How much may be asked for and not received, and how fast it is asked for.
-window: StreamWindow = .init(.{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max }),
+window: CongestionWindow = .init(.{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max }),
 last_packet_at_us: u64 = 0,
 last_fragment_at_us: u64 = 0,
 /// Since when something has been outstanding without a break.
@@ -194,7 +194,7 @@ pub fn reportReady(
         .sentence = .init(words.sentence),
         .request_id = client.takeRequestId(),
         .due_at_us = now_us,
-        .timeout_us = client.round_trip.timeout_us,
+        .timeout_us = client.rtt.rto_us,
     };
 }
 
@@ -208,7 +208,7 @@ pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
 
 fn sendReport(client: *StreamClient, now_us: u64) void {
     client.noteWaiting(now_us);
-    client.report_state.send(now_us, client.takeRequestId(), client.round_trip.timeout_us);
+    client.report_state.send(now_us, client.takeRequestId(), client.rtt.rto_us);
 }
 
 /// One datagram from the edge's address.
@@ -375,8 +375,8 @@ pub fn askAnew(client: *StreamClient) void {
     client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
     for (client.readsKept()) |*read| {
         if (read.state != .asked) continue;
-        read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
-        if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
+        read.askAnew(fragment_size, client.takeRequestId(), client.rtt.rto_us);
+        if (read.state == .asked) read.send_record = client.window.onSentBefore(read.missingBytes());
     }
     client.writes.askAnew(fragment_size);
 }
@@ -420,19 +420,19 @@ pub fn takeRequestId(client: *StreamClient) u32 {
 }
 
 /// Bytes asked for and not received.
-pub fn outstandingBytes(client: *const StreamClient) u64 {
-    return client.window.outstanding;
+pub fn inFlightBytes(client: *const StreamClient) u64 {
+    return client.window.in_flight_bytes;
 }
 
 pub fn hasOutstanding(client: *const StreamClient) bool {
-    if (client.outstandingBytes() > 0 or client.report_state.dueAt() != null) return true;
+    if (client.inFlightBytes() > 0 or client.report_state.dueAt() != null) return true;
     if (client.writes.hasOutstanding()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }
 
 fn questionAt(client: *const StreamClient) ?u64 {
     if (!client.hasOutstanding()) return null;
-    return client.failover.dueAt(client.heardAt(), client.round_trip.timeout_us);
+    return client.failover.dueAt(client.heardAt(), client.rtt.rto_us);
 }
 
 pub fn heardAt(client: *const StreamClient) u64 {

@@ -198,7 +198,7 @@ pub const World = struct {
                 else => return error.UnexpectedEvent,
             }
         }
-        try testing.expectEqual(0, world.client.outstandingBytes());
+        try testing.expectEqual(0, world.client.inFlightBytes());
     }
 };
 
@@ -373,7 +373,7 @@ test "no more than the edge allows is outstanding" {
     for (buffers, 0..) |*buffer, index| try world.client.submit(index, 0, buffer);
     for (0..16) |_| {
         try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-        try testing.expect(world.client.outstandingBytes() <= 1 << 20);
+        try testing.expect(world.client.inFlightBytes() <= 1 << 20);
     }
 }
 
@@ -387,8 +387,8 @@ test "a read that is larger than the window is asked for in parts, and ends once
         for (buffers, 0..) |*buffer, index| try world.client.submit(index, index * 4096, buffer);
         var out: [wire.sealed_request_size_max]u8 = undefined;
         while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
-        try testing.expect(world.client.outstandingBytes() > 0);
-        try testing.expect(world.client.outstandingBytes() <= world.client.window.size);
+        try testing.expect(world.client.inFlightBytes() > 0);
+        try testing.expect(world.client.inFlightBytes() <= world.client.window.cwnd_bytes);
         var ended: std.bit_set.Static(3) = .empty;
         const expected = try testing.allocator.create([StreamClient.read_size_max]u8);
         defer testing.allocator.destroy(expected);
@@ -402,7 +402,7 @@ test "a read that is larger than the window is asked for in parts, and ends once
             try testing.expectEqualSlices(u8, expected, &buffers[tag]);
         }
         try testing.expectEqual(null, try world.nextEvent(1_000_000));
-        try testing.expectEqual(0, world.client.outstandingBytes());
+        try testing.expectEqual(0, world.client.inFlightBytes());
         try testing.expectEqual(3, world.client.statistics.reads);
         if (loss_percent == 0) try testing.expectEqual(0, world.client.statistics.repeats);
     }
@@ -419,7 +419,7 @@ test "a read of which one part cannot be had fails once, and then nothing is wri
     const failed = (try world.nextEvent(1_000_000)).?.read_failed;
     try testing.expectEqual(7, failed.tag);
     try testing.expectEqual(.beyond_the_end, failed.code);
-    try testing.expectEqual(0, world.client.outstandingBytes());
+    try testing.expectEqual(0, world.client.inFlightBytes());
     @memset(buffer, 0xaa);
     try testing.expectEqual(null, try world.nextEvent(1_000_000));
     try testing.expect(std.mem.allEqual(u8, buffer, 0xaa));
@@ -468,5 +468,5 @@ test "packets of another session, with wrong lengths or for no read change nothi
     }
     try testing.expect(std.mem.allEqual(u8, &buffer, 0xaa));
     try testing.expectEqual(.established, world.client.state);
-    try testing.expectEqual(4096, world.client.outstandingBytes());
+    try testing.expectEqual(4096, world.client.inFlightBytes());
 }

@@ -210,7 +210,7 @@ test "with its own edge three others are gone before the one that is there: read
         world.edges[0].dead_count = 3;
         _ = try world.read(0, 1_000_000);
         // On a slow way it takes longer to be sure that the own edge is gone.
-        for (0..40) |_| world.client.round_trip.measure(round_trip_us);
+        for (0..40) |_| world.client.rtt.sample(round_trip_us);
         world.edges[0].is_alive = false;
         try testing.expect(try world.read(4096, 10_000_000) < 3_000_000);
         try testing.expect(world.client.failover.asked.eql(world.edges[1].at));

@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const step = @import("step.zig");
 const stream_seal = @import("../seal.zig");
 const StreamClient = @import("client.zig");
@@ -87,7 +87,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: []u8) ?[]const u8 {
     greeting.due_at_us = now_us + greeting.timeout_us;
     greeting.sent_at_us = now_us;
     greeting.sent_count += 1;
-    greeting.timeout_us = @min(greeting.timeout_us * 2, RoundTrip.timeout_us_max);
+    greeting.timeout_us = @min(greeting.timeout_us * 2, RttEstimator.rto_us_max);
     greeting.hello.cookie = greeting.cookie;
     return wire.emit(.{ .body = .{ .hello = greeting.hello } }, out);
 }
@@ -115,7 +115,7 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         return true;
     }
     if (refusal.code == .busy) {
-        client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
+        client.greeting.due_at_us = now_us + RttEstimator.rto_us_max;
         return true;
     }
     if (refusal.code == .token_refused and client.greeting.kind == .resumption and mayShowTicket(client)) {
@@ -242,9 +242,9 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         // The other edge has not heard it.
         if (moved) ready.acknowledged = false;
         ready.due_at_us = now_us;
-        ready.timeout_us = client.round_trip.timeout_us;
+        ready.timeout_us = client.rtt.rto_us;
     }
-    if (moved) client.report_state.sayAllAgain(client.round_trip.timeout_us);
+    if (moved) client.report_state.sayAllAgain(client.rtt.rto_us);
     client.report_state.beginSession(now_us);
     if (client.hasOutstanding()) client.waiting_since_us = now_us;
     return true;
@@ -260,5 +260,5 @@ fn losesWrites(client: *const StreamClient, before: *const step.Session, now: *c
 
 /// The first reads need a time-out too; Karn's rule as for them.
 fn measure(client: *StreamClient, now_us: u64) void {
-    if (client.greeting.sent_count == 1) client.round_trip.measure(now_us -| client.greeting.sent_at_us);
+    if (client.greeting.sent_count == 1) client.rtt.sample(now_us -| client.greeting.sent_at_us);
 }

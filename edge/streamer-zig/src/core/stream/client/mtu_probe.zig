@@ -4,7 +4,7 @@
 
 const std = @import("std");
 
-const WayQuestion = @This();
+const MtuProbe = @This();
 
 /// From one that is not answered to the next; then twice as long each time.
 const wait_us_first = 20 * std.time.us_per_ms;
@@ -22,22 +22,22 @@ sent_at_us: u64 = 0,
 wait_us: u64 = wait_us_first,
 
 /// A write that may be too large for the way has gone out once more.
-pub fn want(question: *WayQuestion, now_us: u64) void {
+pub fn want(question: *MtuProbe, now_us: u64) void {
     if (question.due_at_us != null) return;
     question.due_at_us = if (question.request_id == null) now_us else @max(now_us, question.sent_at_us + question.wait_us);
 }
 
 /// Nobody wants to know any more.
-pub fn drop(question: *WayQuestion) void {
+pub fn drop(question: *MtuProbe) void {
     question.due_at_us = null;
 }
 
-pub fn isDue(question: *const WayQuestion, now_us: u64) bool {
+pub fn isDue(question: *const MtuProbe, now_us: u64) bool {
     return now_us >= question.due_at_us orelse return false;
 }
 
 /// It goes out now.
-pub fn noteSent(question: *WayQuestion, now_us: u64, request_id: u32) void {
+pub fn noteSent(question: *MtuProbe, now_us: u64, request_id: u32) void {
     question.wait_us = if (question.request_id == null) wait_us_first else @min(2 * question.wait_us, wait_us_max);
     question.due_at_us = null;
     question.request_id = request_id;
@@ -47,7 +47,7 @@ pub fn noteSent(question: *WayQuestion, now_us: u64, request_id: u32) void {
 pub const Answered = struct { sent_at_us: u64, took_us: u64 };
 
 /// Null: it is not the answer to the newest.
-pub fn answer(question: *WayQuestion, now_us: u64, request_id: u32) ?Answered {
+pub fn answer(question: *MtuProbe, now_us: u64, request_id: u32) ?Answered {
     if (question.request_id != request_id) return null;
     question.request_id = null;
     return .{ .sent_at_us = question.sent_at_us, .took_us = now_us -| question.sent_at_us };
@@ -61,7 +61,7 @@ pub fn roundUs(futile: u8) u64 {
 const testing = std.testing;
 
 test "who is not answered asks ever more rarely, once a second in the end, and at once again after an answer" {
-    var question: WayQuestion = .{};
+    var question: MtuProbe = .{};
     var now_us: u64 = 1000;
     question.want(now_us);
     try testing.expect(question.isDue(now_us));

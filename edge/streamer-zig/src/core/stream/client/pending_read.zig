@@ -3,9 +3,9 @@
 
 const std = @import("std");
 const wire = @import("wire").stream;
-const RoundTrip = @import("../congestion/rtt.zig");
-const PathSize = @import("../congestion/path_mtu.zig");
-const StreamWindow = @import("../congestion/window.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
+const PathMtu = @import("../congestion/path_mtu.zig");
+const CongestionWindow = @import("../congestion/window.zig");
 const assert = std.debug.assert;
 
 const PendingRead = @This();
@@ -40,7 +40,7 @@ highest: [gap_threshold]u16 = @splat(0),
 repeated_below: u16 = 0,
 
 /// Of what was asked for last.
-ticket: StreamWindow.Ticket = .{},
+send_record: CongestionWindow.SendRecord = .{},
 /// How often it was asked again.
 attempt: u16 = 0,
 /// Serial numbers of the first and the last READ that went out for it, among all of the client's READs.
@@ -83,14 +83,14 @@ pub const Acceptance = enum {
     /// It had come before.
     duplicate,
     /// No fragment of this read has this index and length.
-    misfit,
+    mismatch,
 };
 
 pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     assert(read.state == .asked);
-    if (fragment.index >= read.fragment_count) return .misfit;
+    if (fragment.index >= read.fragment_count) return .mismatch;
     const length = wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
-    if (fragment.payload.len != length) return .misfit;
+    if (fragment.payload.len != length) return .mismatch;
     if (read.has(fragment.index)) return .duplicate;
     // Karn's rule: an answer to a READ that was sent twice measures nothing.
     if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
@@ -129,7 +129,7 @@ pub fn isComplete(read: *const PendingRead) bool {
 }
 
 /// What was asked for last, when nothing of full size of it has come, nor an error of the edge's store.
-pub fn missed(read: *const PendingRead) PathSize.Missed {
+pub fn missed(read: *const PendingRead) PathMtu.Missed {
     if (read.full_came or read.sent_serial == std.math.maxInt(u64)) return .{};
     const overhead = wire.header_size + wire.tag_size;
     const last = read.fragment_count - 1;
@@ -207,7 +207,7 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
 /// The edge could not read its store: it is asked again when the doubled time-out has passed, not before.
 pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
     read.progress_at_us = now_us;
-    read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+    read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
     read.repeat = null;
     read.sent_serial = std.math.maxInt(u64);
 }

@@ -3,10 +3,10 @@
 
 const wire = @import("wire").stream;
 const PendingRead = @import("pending_read.zig");
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const sends = @import("sends.zig");
 const StreamClient = @import("client.zig");
-const StreamWindow = @import("../congestion/window.zig");
+const CongestionWindow = @import("../congestion/window.zig");
 
 /// Fragments of later requests that must have come before a read is asked for again at once.
 const passed_threshold = 3;
@@ -14,7 +14,7 @@ const passed_threshold = 3;
 /// Reads that are asked for in parts take so many places more, all together.
 pub const parts_max = 16;
 /// A part has a multiple of that, in bytes, as disks and profiles have.
-const part_size_unit = StreamWindow.part_bytes_min;
+const part_size_unit = CongestionWindow.part_bytes_min;
 
 /// A sealed DATA packet's fragment, which nobody has shown to be genuine yet, and where its payload belongs.
 pub const Place = struct { request_id: u32, index: u16, room: []u8 };
@@ -35,23 +35,23 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
         return true;
     };
     switch (read.accept(now_us, fragment)) {
-        .misfit => return false,
+        .mismatch => return false,
         .duplicate => {
             noteUnexpected(client, request_id);
             return true;
         },
         .new => {},
     }
-    client.window.noteDelivered(now_us, fragment.payload.len, &read.ticket, .{
+    client.window.onAck(now_us, fragment.payload.len, &read.send_record, .{
         .is_first = read.round_trip_us != null,
         .is_last = read.attempt == 0 and read.isComplete(),
     });
     client.path.noteCame(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
     if (read.round_trip_us) |sample| {
-        client.round_trip.measure(sample);
+        client.rtt.sample(sample);
         read.round_trip_us = null;
     }
-    read.timeout_us = client.round_trip.timeout_us;
+    read.timeout_us = client.rtt.rto_us;
     // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
     for (client.readsKept()) |*other| {
         if (other.state != .asked or other.repeat != null) continue;
@@ -85,12 +85,12 @@ fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
 /// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
 fn noteUnexpected(client: *StreamClient, request_id: u32) void {
     client.statistics.unexpected_fragments += 1;
-    client.window.noteCameLate();
+    client.window.onSpuriousLoss();
     // Those that are done are known by what is left in their places.
     for (client.reads) |*read| {
         if (read.request_id != request_id) continue;
         const stall_us = read.stall_us orelse return;
-        client.round_trip.noteSpurious(stall_us);
+        client.rtt.onSpuriousTimeout(stall_us);
         read.stall_us = null;
         read.timed_out = false;
         return;
@@ -106,7 +106,7 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
     }
     // Nothing is written any more to what was given for it.
     for (client.readsKept()) |*part| if (isUnderWayOf(part, read.whole_id)) {
-        if (part.state == .asked) client.window.noteForgotten(part.missingBytes());
+        if (part.state == .asked) client.window.onAbandoned(part.missingBytes());
         if (part != read) leavePlace(client, part);
     };
     read.state = .failed;
@@ -119,14 +119,14 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
     for (client.readsKept()) |*read| {
         if (read.state != .asked or read.repeat != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
-        read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+        read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
         read.timed_out = true;
         client.statistics.timeouts += 1;
         if (read.sent_serial > client.timed_out_serial) {
             client.timed_out_serial = client.send_serial;
-            client.round_trip.backOff();
+            client.rtt.onTimeout();
         }
-        client.window.noteTimeout(&read.ticket);
+        client.window.onTimeout(&read.send_record);
         // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
         if (read.fragment_size <= client.fragmentSize()) client.path.noteSilence(now_us, read.missed());
         read.repeatMissing();
@@ -158,8 +158,8 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         // What was missing may have come since.
         if (missing == 0) continue;
         const bytes = read.bytesOf(ranges.view());
-        client.window.noteLost(bytes, &read.ticket, if (read.received_count == 0) 1 else missing);
-        read.ticket = client.window.noteAsked(now_us, bytes);
+        client.window.onLoss(bytes, &read.send_record, if (read.received_count == 0) 1 else missing);
+        read.send_record = client.window.onSend(now_us, bytes);
         client.send_serial += 1;
         read.noteRepeat(now_us, client.send_serial);
         client.statistics.repeats += 1;
@@ -174,8 +174,8 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     client.noteWaiting(now_us);
     client.send_serial += 1;
     client.statistics.asked += @intFromBool(read.attempt == 0 and read.kind != .profile);
-    read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
-    read.ticket = client.window.noteAsked(now_us, read.buffer.len);
+    read.ask(now_us, client.fragmentSize(), client.send_serial, client.rtt.rto_us);
+    read.send_record = client.window.onSend(now_us, read.buffer.len);
     return emit(client, read, .{}, out);
 }
 
@@ -215,7 +215,7 @@ fn starved(client: *const StreamClient) ?Wanted {
 /// room for all of it, or nothing else is under way.
 fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?Wanted {
     const whole: u64 = read.buffer.len;
-    const outstanding = client.outstandingBytes();
+    const outstanding = client.inFlightBytes();
     const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
     if (most >= whole) return .{ .read = read, .bytes = whole };
     const part = most - most % part_size_unit;

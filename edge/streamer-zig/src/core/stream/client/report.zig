@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const ReadTimes = @import("read_times.zig");
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const step = @import("step.zig");
 
 pub const ReportState = @This();
@@ -94,7 +94,7 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     if (state.acknowledged or now_us < state.due_at_us) return null;
     const newest = state.newest.?;
     state.due_at_us = now_us + state.timeout_us;
-    state.timeout_us = @min(state.timeout_us * 2, RoundTrip.timeout_us_max);
+    state.timeout_us = @min(state.timeout_us * 2, RttEstimator.rto_us_max);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
     var steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
     // An edge that knows no phases does not answer them: every other time it gets what it knows, and at the end of counting always.

@@ -29,7 +29,7 @@ pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_siz
         // Whether the edge is there: all that it has is answered at once, but what its disk is asked for.
         const is_asked_for_writes = client.writes.takeQuestion(now_us, request_id);
         const is_asked_before_leaving = client.hasOutstanding() and
-            client.failover.takeQuestion(now_us, client.heardAt(), client.round_trip.timeout_us);
+            client.failover.takeQuestion(now_us, client.heardAt(), client.rtt.rto_us);
         if (!is_asked_for_writes and !is_asked_before_leaving) return null;
         break :blk wire.packet_size_min;
     };

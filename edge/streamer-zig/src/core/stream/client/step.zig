@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const stream_seal = @import("../seal.zig");
 
 pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
@@ -158,7 +158,7 @@ pub const Ready = struct {
     pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
         if (ready.acknowledged or now_us < ready.due_at_us) return null;
         ready.due_at_us = now_us + ready.timeout_us;
-        ready.timeout_us = @min(ready.timeout_us * 2, RoundTrip.timeout_us_max);
+        ready.timeout_us = @min(ready.timeout_us * 2, RttEstimator.rto_us_max);
         return wire.emit(.{ .session_id = session_id, .request_id = ready.request_id, .body = .{ .ready = .{
             .outcome = ready.outcome,
             .uptime_us = ready.uptime_us,

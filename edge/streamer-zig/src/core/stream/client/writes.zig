@@ -5,9 +5,9 @@
 const std = @import("std");
 const wire = @import("wire").stream;
 const writes = wire.writes;
-const RoundTrip = @import("../congestion/rtt.zig");
+const RttEstimator = @import("../congestion/rtt.zig");
 const step = @import("step.zig");
-const WayQuestion = @import("mtu_probe.zig");
+const MtuProbe = @import("mtu_probe.zig");
 const assert = std.debug.assert;
 
 pub const WriteQueue = @This();
@@ -20,10 +20,10 @@ const window_growth = 16 << 10;
 /// A write of so many fragments is asked about by its last one alone, when nothing is heard.
 const repeat_whole_max = 3;
 /// Before the first sample, as for hello: an edge whose disk takes longer says that it is at it.
-const timeout_us_first = RoundTrip.timeout_us_max / 5;
+const timeout_us_first = RttEstimator.rto_us_max / 5;
 /// So often an edge was there and had nothing more of a write that had gone out again: its fragments are too large for the way.
 const futile_max = 4;
-/// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathSize`.
+/// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathMtu`.
 const fragment_sizes = [_]u16{
     wire.fragment_size_ethernet,
     1372 - wire.header_size - wire.tag_size,
@@ -37,14 +37,14 @@ pending: []PendingWrite,
 request_id_next: u32 = 1,
 /// The edge was asked for something.
 has_begun: bool = false,
-round_trip: RoundTrip = .{},
+rtt: RttEstimator = .{},
 /// The largest that come to the edge, and since when it is not the largest there is: the way there may be narrower than the way back.
 fragment_size_max: u16 = fragment_sizes[0],
 narrow_since_us: u64 = 0,
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
 /// Whether the edge is there that says nothing of a write.
-question: WayQuestion = .{},
+question: MtuProbe = .{},
 
 pub const Kind = enum { write, flush, discard };
 
@@ -228,7 +228,7 @@ pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
     for (queue.pending) |*write| {
         if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
         if (now_us < write.dueAt()) continue;
-        if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
+        if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RttEstimator.rto_us_max);
         write.attempt +|= 1;
         if (write.round_ends_us) |ends_us| if (now_us >= ends_us) {
             write.round_ends_us = null;
@@ -259,7 +259,7 @@ pub fn noteAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
     const answered = queue.question.answer(now_us, request_id) orelse return;
     for (queue.pending) |*write| {
         if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
-        write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, WayQuestion.roundUs(write.futile));
+        write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, MtuProbe.roundUs(write.futile));
     }
 }
 
@@ -276,7 +276,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         for (0..write.fragmentCount()) |index| missing += @intFromBool(ack.isMissing(@intCast(index)));
         if (missing >= write.missing) {
             // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
-            if (now_us < write.round_at_us + @max(queue.timeoutUs(), WayQuestion.roundUs(write.futile))) return true;
+            if (now_us < write.round_at_us + @max(queue.timeoutUs(), MtuProbe.roundUs(write.futile))) return true;
             if (queue.isFutile(now_us, write)) return true;
         } else write.noteHeard();
         write.timeout_us = queue.timeoutUs();
@@ -295,7 +295,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         return true;
     }
     // What the edge was at when it was asked again had come to it the first time (Karn's rule).
-    if (write.attempt == 0 or write.is_under_way) queue.round_trip.measure(now_us -| write.first_sent_at_us);
+    if (write.attempt == 0 or write.is_under_way) queue.rtt.sample(now_us -| write.first_sent_at_us);
     if (ack.code == .done) queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
     queue.outstanding_bytes -= write.length;
     write.state = .ended;
@@ -343,7 +343,7 @@ pub fn hasOutstanding(queue: *const WriteQueue) bool {
 }
 
 fn timeoutUs(queue: *const WriteQueue) u64 {
-    return if (queue.round_trip.sampled) queue.round_trip.timeout_us else timeout_us_first;
+    return if (queue.rtt.sampled) queue.rtt.rto_us else timeout_us_first;
 }
 
 fn firstToSend(queue: *WriteQueue) ?*PendingWrite {

@@ -6,7 +6,7 @@ const std = @import("std");
 const wire = @import("wire").stream;
 const assert = std.debug.assert;
 
-const PathSize = @This();
+const PathMtu = @This();
 
 /// From IP packets of 9000, 4080, 1500, 1400 (tunnels), 1256 and 576.
 const rungs = [_]u16{ wire.packet_size_max, 4052, wire.packet_size_ethernet, 1372, 1228, wire.packet_size_min };
@@ -40,7 +40,7 @@ pub const Missed = struct {
 };
 
 /// A session begins. `shown` is the size of the WELCOME that came.
-pub fn begin(path: *PathSize, now_us: u64, size_max: u16, shown: u16) void {
+pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     assert(size_max >= wire.packet_size_min);
     const narrow_before = path.size < wire.packet_size_ethernet;
     path.size_max = size_max;
@@ -52,7 +52,7 @@ pub fn begin(path: *PathSize, now_us: u64, size_max: u16, shown: u16) void {
 }
 
 /// A packet of this size has come.
-pub fn noteShown(path: *PathSize, size: u16) void {
+pub fn noteShown(path: *PathMtu, size: u16) void {
     const usable = @min(size, path.size_max);
     if (usable <= path.size) return;
     path.size = usable;
@@ -63,19 +63,19 @@ pub fn noteShown(path: *PathSize, size: u16) void {
 }
 
 /// A fragment has come in a packet of this size.
-pub fn noteCame(path: *PathSize, size: u16) void {
+pub fn noteCame(path: *PathMtu, size: u16) void {
     if (size >= path.missed_size) path.noteFull();
 }
 
 /// One as large as reads ask for has come.
-pub fn noteFull(path: *PathSize) void {
+pub fn noteFull(path: *PathMtu) void {
     path.missed = 0;
     path.missed_size = std.math.maxInt(u16);
     path.doubted = false;
 }
 
 /// A read was asked for, and time was over before anything of it came. The smallest packets come everywhere, and say nothing of the way.
-pub fn noteSilence(path: *PathSize, now_us: u64, missed: Missed) void {
+pub fn noteSilence(path: *PathMtu, now_us: u64, missed: Missed) void {
     if (missed.count == 0 or missed.size <= wire.packet_size_min) return;
     path.missed +|= @intCast(@min(missed.count, missed_of_read_max));
     path.missed_size = @min(path.missed_size, missed.size);
@@ -87,7 +87,7 @@ pub fn noteSilence(path: *PathSize, now_us: u64, missed: Missed) void {
 
 /// A packet smaller than reads ask for has come. True: what reads ask for does not come through, and all has to be asked for anew, in
 /// smaller fragments.
-pub fn noteSmall(path: *PathSize, now_us: u64) bool {
+pub fn noteSmall(path: *PathMtu, now_us: u64) bool {
     if (!path.doubted) return false;
     path.noteFull();
     path.size = for (rungs) |rung| {
@@ -98,13 +98,13 @@ pub fn noteSmall(path: *PathSize, now_us: u64) bool {
 }
 
 /// When a size is tried next; null: there is none.
-pub fn probeAt(path: *const PathSize) ?u64 {
+pub fn probeAt(path: *const PathMtu) ?u64 {
     if (path.doubted) return path.question_at_us;
     return if (path.size < path.size_max) path.probe_at_us else null;
 }
 
 /// The size to try now; null: it is not time for it.
-pub fn takeProbe(path: *PathSize, now_us: u64) ?u16 {
+pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     if (path.doubted) {
         if (now_us < path.question_at_us) return null;
         path.question_at_us = now_us + path.question_wait_us;
@@ -124,7 +124,7 @@ pub fn takeProbe(path: *PathSize, now_us: u64) ?u16 {
 const testing = std.testing;
 
 test "a large WELCOME that came lets all reads be large; one that did not is tried for later" {
-    var path: PathSize = .{};
+    var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     try testing.expectEqual(8972, path.size);
     try testing.expectEqual(null, path.probeAt());
@@ -140,7 +140,7 @@ test "a large WELCOME that came lets all reads be large; one that did not is tri
 }
 
 test "a way that swallows large packets is left for a smaller size, and tried again ever more rarely" {
-    var path: PathSize = .{};
+    var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     path.noteSilence(1000, .{ .count = 20, .size = path.size });
     try testing.expect(!path.noteSmall(1500));
@@ -166,7 +166,7 @@ test "a way that swallows large packets is left for a smaller size, and tried ag
 }
 
 test "while nothing comes at all the size stays, and what comes first then decides" {
-    var path: PathSize = .{};
+    var path: PathMtu = .{};
     path.begin(0, 1472, 168);
     for (0..20) |at| path.noteSilence(at, .{ .count = 9, .size = path.size });
     try testing.expectEqual(1472, path.size);
@@ -176,7 +176,7 @@ test "while nothing comes at all the size stays, and what comes first then decid
 }
 
 test "sizes go down to the smallest and no further, and back up within a few answers" {
-    var path: PathSize = .{};
+    var path: PathMtu = .{};
     path.begin(0, 1472, 168);
     for (0..20) |at| {
         path.noteSilence(at, .{ .count = 9, .size = path.size });
@@ -195,7 +195,7 @@ test "sizes go down to the smallest and no further, and back up within a few ans
 }
 
 test "a short packet that does not come is doubted like a large one, unless one as large comes" {
-    var path: PathSize = .{};
+    var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     // Reads of 4 KiB, each one short fragment, on a way that takes 1500 bytes.
     const short: Missed = .{ .count = 1, .size = 4096 + 32 };

@@ -2,9 +2,9 @@
 //! the device that asks: what it limits are the bytes asked for and not received. It has no clock and no socket; its caller says what
 //! was asked, came, and was lost. All times are µs of one monotonic clock.
 //!
-//!     bytes = window.room(now_us, wanted); if (bytes > 0) { read.ticket = window.noteAsked(now_us, bytes); send(...); }
-//!     window.noteDelivered(now_us, bytes, &read.ticket, .{ .is_first = ..., .is_last = ... });
-//!     window.noteLost(bytes, &read.ticket, packets);
+//!     bytes = window.room(now_us, wanted); if (bytes > 0) { read.send_record = window.onSend(now_us, bytes); send(...); }
+//!     window.onAck(now_us, bytes, &read.send_record, .{ .is_first = ..., .is_last = ... });
+//!     window.onLoss(bytes, &read.send_record, packets);
 //!     sleep no longer than until window.opensAt()
 //!
 //! - Slow start as in RFC 5681, section 3.1, until something is lost or the wait for first packets grows while the window fills
@@ -21,7 +21,7 @@
 
 const std = @import("std");
 const assert = std.debug.assert;
-const StreamWindow = @This();
+const CongestionWindow = @This();
 
 pub const Options = struct {
     /// Bytes of one packet's data, at most.
@@ -38,7 +38,7 @@ const burst_bytes_max = 256 << 10;
 const burst_us = 256;
 const fragments_min = 4;
 /// The window is never smaller than a read that a system waits for, and a few fragments of others.
-const size_min = 32 << 10;
+const cwnd_bytes_min = 32 << 10;
 /// Losses of one window that are congestion, where they are also more than 1/32.
 const lost_min = 3;
 const lost_share = 32;
@@ -59,12 +59,12 @@ const part_bytes_max = 32 << 10;
 
 options: Options,
 /// Bytes that may be asked for and not received.
-size: u64,
+cwnd_bytes: u64,
 /// Bytes that are.
-outstanding: u64 = 0,
+in_flight_bytes: u64 = 0,
 is_slow_start: bool = true,
 /// Where slow start ends after a silence.
-slow_start_end: u64 = std.math.maxInt(u64),
+ssthresh_bytes: u64 = std.math.maxInt(u64),
 /// The newest one of all.
 last_wait_us: u64 = 0,
 /// The wait at which the network had no room any more; 0: not known.
@@ -114,7 +114,7 @@ const Round = struct {
 };
 
 const Before = struct {
-    size: u64,
+    cwnd_bytes: u64,
     is_slow_start: bool,
     full_wait_us: u64,
     /// Packets that were taken for lost, and how many of them came after all.
@@ -123,7 +123,7 @@ const Before = struct {
 };
 
 /// What an ask takes along until its answer.
-pub const Ticket = struct {
+pub const SendRecord = struct {
     serial: u64 = 0,
     asked_at_us: u64 = 0,
     /// What had come before, in bytes.
@@ -137,61 +137,61 @@ pub const Delivery = struct {
     is_last: bool,
 };
 
-pub fn init(options: Options) StreamWindow {
+pub fn init(options: Options) CongestionWindow {
     assert(options.fragment_size > 0);
     assert(options.bytes_max >= fragments_min * options.fragment_size);
-    return .{ .options = options, .size = @min(burst_bytes_min, options.bytes_max) };
+    return .{ .options = options, .cwnd_bytes = @min(burst_bytes_min, options.bytes_max) };
 }
 
 /// How much of a request of `bytes` may be asked for now: all of it, a part that is worth a packet, or nothing. Something always is while
 /// nothing is under way.
-pub fn room(window: *StreamWindow, now_us: u64, bytes: u64) u64 {
+pub fn room(window: *CongestionWindow, now_us: u64, bytes: u64) u64 {
     window.earn(now_us);
-    const free = window.size -| window.outstanding;
-    const is_open = window.credit > 0 or window.outstanding == 0;
+    const free = window.cwnd_bytes -| window.in_flight_bytes;
+    const is_open = window.credit > 0 or window.in_flight_bytes == 0;
     if (is_open and bytes <= free) return bytes;
     window.round.was_full = true;
     const least = window.piece(bytes);
-    if (window.outstanding == 0) return @max(free, least);
+    if (window.in_flight_bytes == 0) return @max(free, least);
     return if (is_open and free >= least) free else 0;
 }
 
 /// How much of a request of `bytes` is worth a packet of its own: all of it, or at least so much. Without parts a large request would wait
 /// until the window is empty; with parts of any size an edge would be asked for each fragment.
-pub fn piece(window: *const StreamWindow, bytes: u64) u64 {
-    return @min(bytes, std.math.clamp(window.size / 4, part_bytes_min, part_bytes_max));
+pub fn piece(window: *const CongestionWindow, bytes: u64) u64 {
+    return @min(bytes, std.math.clamp(window.cwnd_bytes / 4, part_bytes_min, part_bytes_max));
 }
 
 /// When pacing lets something go, if the window does; null: only an answer opens it. `bytes` are those of the next request.
-pub fn opensAt(window: *const StreamWindow, bytes: u64) ?u64 {
-    if (window.outstanding == 0) return window.credit_at_us;
-    if (window.outstanding + window.piece(bytes) > window.size) return null;
+pub fn opensAt(window: *const CongestionWindow, bytes: u64) ?u64 {
+    if (window.in_flight_bytes == 0) return window.credit_at_us;
+    if (window.in_flight_bytes + window.piece(bytes) > window.cwnd_bytes) return null;
     if (window.credit > 0 or window.deliveryRate() == 0) return window.credit_at_us;
     const missing: u64 = @intCast(1 - window.credit);
     return window.credit_at_us + missing * std.time.us_per_s / window.pace() + 1;
 }
 
 /// `bytes` are asked for, for the first time or again.
-pub fn noteAsked(window: *StreamWindow, now_us: u64, bytes: u64) Ticket {
+pub fn onSend(window: *CongestionWindow, now_us: u64, bytes: u64) SendRecord {
     window.earn(now_us);
     // After a pause the time until now is nobody's round.
-    if (window.outstanding == 0) window.beginRound();
-    window.outstanding += bytes;
+    if (window.in_flight_bytes == 0) window.beginRound();
+    window.in_flight_bytes += bytes;
     window.credit -= @intCast(bytes);
     defer window.serial += 1;
     return .{ .serial = window.serial, .asked_at_us = now_us, .delivered = window.delivered };
 }
 
 /// `bytes` of an ask have come, each counted once.
-pub fn noteDelivered(window: *StreamWindow, now_us: u64, bytes: u64, ticket: *const Ticket, delivery: Delivery) void {
-    assert(bytes <= window.outstanding);
-    window.outstanding -= bytes;
+pub fn onAck(window: *CongestionWindow, now_us: u64, bytes: u64, record: *const SendRecord, delivery: Delivery) void {
+    assert(bytes <= window.in_flight_bytes);
+    window.in_flight_bytes -= bytes;
     window.silences = 0;
     window.delivered += bytes;
     window.delivered_at_us = now_us;
     const round = &window.round;
     round.delivered += bytes;
-    const took_us = @max(1, now_us -| ticket.asked_at_us);
+    const took_us = @max(1, now_us -| record.asked_at_us);
     if (delivery.is_first) {
         window.wait_us = if (round.has_wait) @min(window.wait_us, took_us) else took_us;
         round.has_wait = true;
@@ -200,56 +200,56 @@ pub fn noteDelivered(window: *StreamWindow, now_us: u64, bytes: u64, ticket: *co
         // One look is enough: what is too early an end costs a few round trips.
         if (window.isLong(took_us)) window.is_slow_start = false;
     }
-    if (delivery.is_last) window.noteRate((window.delivered - ticket.delivered) * std.time.us_per_s / took_us);
+    if (delivery.is_last) window.noteRate((window.delivered - record.delivered) * std.time.us_per_s / took_us);
     if (window.is_slow_start and (round.was_full or round.was_full_before)) window.grow(bytes);
-    if (ticket.serial >= round.last_serial) window.endRound();
+    if (record.serial >= round.last_serial) window.endRound();
 }
 
 /// `bytes` of an ask will not come: `packets` were lost, 1 where the ask itself may have been. They are asked for anew with another
-/// ticket, or never.
-pub fn noteLost(window: *StreamWindow, bytes: u64, ticket: *const Ticket, packets: u32) void {
-    assert(bytes <= window.outstanding);
-    const under_way = (window.outstanding + window.round.delivered) / window.options.fragment_size;
-    window.outstanding -= bytes;
-    if (ticket.serial < window.reduced_at_serial) return;
+/// record, or never.
+pub fn onLoss(window: *CongestionWindow, bytes: u64, record: *const SendRecord, packets: u32) void {
+    assert(bytes <= window.in_flight_bytes);
+    const under_way = (window.in_flight_bytes + window.round.delivered) / window.options.fragment_size;
+    window.in_flight_bytes -= bytes;
+    if (record.serial < window.reduced_at_serial) return;
     window.round.lost +|= packets;
     const lost = window.round.lost;
     const is_many = lost >= lost_min and @as(u64, lost) * lost_share > under_way;
     const is_full = window.full_wait_us > 0 and window.wait_us >= window.bearableWait();
     if (!is_many and !is_full) return;
-    window.before = .{ .size = window.size, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
+    window.before = .{ .cwnd_bytes = window.cwnd_bytes, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
     if (is_many and window.isLong(window.last_wait_us)) window.full_wait_us = window.last_wait_us;
     window.reduce();
 }
 
 /// A packet came that was taken for lost. When half of them do, they were only overtaken (RFC 4015, section 3.2; RFC 3708).
-pub fn noteCameLate(window: *StreamWindow) void {
+pub fn onSpuriousLoss(window: *CongestionWindow) void {
     const before = &(window.before orelse return);
     before.late += 1;
     if (before.late * 2 < before.lost) return;
-    window.size = @max(window.size, before.size);
+    window.cwnd_bytes = @max(window.cwnd_bytes, before.cwnd_bytes);
     window.is_slow_start = before.is_slow_start;
     window.full_wait_us = before.full_wait_us;
     window.before = null;
 }
 
 /// `bytes` that an earlier window had under way: what becomes of them says nothing of this one.
-pub fn noteAskedBefore(window: *StreamWindow, bytes: u64) Ticket {
-    window.outstanding += bytes;
+pub fn onSentBefore(window: *CongestionWindow, bytes: u64) SendRecord {
+    window.in_flight_bytes += bytes;
     window.serial = @max(window.serial, 1);
     window.reduced_at_serial = 1;
     return .{};
 }
 
-/// An ask's time is over, before `noteLost` of it. The second time in a row that nothing at all has come since, all begins anew
+/// An ask's time is over, before `onLoss` of it. The second time in a row that nothing at all has come since, all begins anew
 /// (RFC 9002, section 7.6.2).
-pub fn noteTimeout(window: *StreamWindow, ticket: *const Ticket) void {
-    if (ticket.serial < window.silent_at_serial or window.delivered_at_us > ticket.asked_at_us) return;
+pub fn onTimeout(window: *CongestionWindow, record: *const SendRecord) void {
+    if (record.serial < window.silent_at_serial or window.delivered_at_us > record.asked_at_us) return;
     window.silent_at_serial = window.serial;
     window.silences += 1;
     if (window.silences < silences_max) return;
-    window.slow_start_end = @max(window.size / 2, window.sizeMin());
-    window.size = window.sizeMin();
+    window.ssthresh_bytes = @max(window.cwnd_bytes / 2, window.cwndMin());
+    window.cwnd_bytes = window.cwndMin();
     window.is_slow_start = true;
     window.rate = @splat(0);
     window.round_trip_us = @splat(0);
@@ -260,24 +260,24 @@ pub fn noteTimeout(window: *StreamWindow, ticket: *const Ticket) void {
 }
 
 /// `bytes` that were asked for are not waited for any more, and were not lost.
-pub fn noteForgotten(window: *StreamWindow, bytes: u64) void {
-    assert(bytes <= window.outstanding);
-    window.outstanding -= bytes;
+pub fn onAbandoned(window: *CongestionWindow, bytes: u64) void {
+    assert(bytes <= window.in_flight_bytes);
+    window.in_flight_bytes -= bytes;
 }
 
 /// Bytes per second; 0: not known yet.
-pub fn deliveryRate(window: *const StreamWindow) u64 {
+pub fn deliveryRate(window: *const CongestionWindow) u64 {
     return @max(window.rate[0], window.rate[1]);
 }
 
 /// µs from an ask to its first packet where nothing waits; 0: not known yet.
-pub fn roundTrip(window: *const StreamWindow) u64 {
+pub fn roundTrip(window: *const CongestionWindow) u64 {
     const now, const before = window.round_trip_us;
     if (now == 0 or before == 0) return @max(now, before);
     return @min(now, before);
 }
 
-fn noteRoundTrip(window: *StreamWindow, now_us: u64, sample_us: u64) void {
+fn noteRoundTrip(window: *CongestionWindow, now_us: u64, sample_us: u64) void {
     if (now_us -| window.round_trip_since_us >= round_trip_us_age) {
         window.round_trip_us = .{ 0, window.round_trip_us[0] };
         window.round_trip_since_us = now_us;
@@ -287,16 +287,16 @@ fn noteRoundTrip(window: *StreamWindow, now_us: u64, sample_us: u64) void {
 }
 
 /// First packets wait for others that are in the network.
-fn isQueued(window: *const StreamWindow) bool {
+fn isQueued(window: *const CongestionWindow) bool {
     return window.isLong(window.wait_us);
 }
 
-fn isLong(window: *const StreamWindow, wait_us: u64) bool {
+fn isLong(window: *const CongestionWindow, wait_us: u64) bool {
     const least = window.roundTrip();
     return wait_us > least + least / 4 + noise_us;
 }
 
-fn endRound(window: *StreamWindow) void {
+fn endRound(window: *CongestionWindow) void {
     if (window.round.was_full) {
         window.growForRound();
         window.rate_age += 1;
@@ -308,63 +308,63 @@ fn endRound(window: *StreamWindow) void {
     window.beginRound();
 }
 
-fn growForRound(window: *StreamWindow) void {
+fn growForRound(window: *CongestionWindow) void {
     if (window.is_slow_start) {
-        window.is_slow_start = window.size < window.slow_start_end;
+        window.is_slow_start = window.cwnd_bytes < window.ssthresh_bytes;
         return;
     }
-    if (!window.isQueued()) return window.grow(window.size / 8);
+    if (!window.isQueued()) return window.grow(window.cwnd_bytes / 8);
     const is_known = window.full_wait_us > 0;
     // The network may have more room than it had.
     if (is_known) window.full_wait_us += window.full_wait_us / 256 + 1;
-    const least = if (is_known) window.sizeMin() else long_queue_bytes;
-    if (window.wait_us <= window.bearableWait() or window.size <= least) return window.grow(window.options.fragment_size);
+    const least = if (is_known) window.cwndMin() else long_queue_bytes;
+    if (window.wait_us <= window.bearableWait() or window.cwnd_bytes <= least) return window.grow(window.options.fragment_size);
     window.is_settling = !window.is_settling;
-    if (window.is_settling) window.size = @max(window.size - window.size / 4, least);
+    if (window.is_settling) window.cwnd_bytes = @max(window.cwnd_bytes - window.cwnd_bytes / 4, least);
 }
 
 /// The longest wait for a first packet, in µs, with which the window grows. Devices that have never seen the network without a queue
 /// take a longer time for the shortest, so it only counts where most of the wait is the way.
-fn bearableWait(window: *const StreamWindow) u64 {
+fn bearableWait(window: *const CongestionWindow) u64 {
     const least = window.roundTrip();
     const full = window.full_wait_us;
     if (full == 0) return least + long_queue_us;
     return @max(full - full / 8, least + (full -| least) / 2);
 }
 
-fn beginRound(window: *StreamWindow) void {
+fn beginRound(window: *CongestionWindow) void {
     window.round = .{ .last_serial = window.serial, .was_full_before = window.round.was_full };
 }
 
 /// One that the window did not limit says only that the path carries at least that much.
-fn noteRate(window: *StreamWindow, sample: u64) void {
+fn noteRate(window: *CongestionWindow, sample: u64) void {
     const was_full = window.round.was_full or window.round.was_full_before;
     if (!was_full and sample < window.deliveryRate()) return;
     window.rate[0] = @max(window.rate[0], sample);
 }
 
-fn grow(window: *StreamWindow, bytes: u64) void {
-    window.size = @min(window.size + bytes, window.options.bytes_max);
+fn grow(window: *CongestionWindow, bytes: u64) void {
+    window.cwnd_bytes = @min(window.cwnd_bytes + bytes, window.options.bytes_max);
 }
 
-fn reduce(window: *StreamWindow) void {
-    window.size = @max(window.size * 7 / 10, window.sizeMin());
+fn reduce(window: *CongestionWindow) void {
+    window.cwnd_bytes = @max(window.cwnd_bytes * 7 / 10, window.cwndMin());
     window.is_slow_start = false;
     window.reduced_at_serial = window.serial;
     window.beginRound();
 }
 
-fn sizeMin(window: *const StreamWindow) u64 {
-    return @min(size_min + fragments_min * window.options.fragment_size, window.options.bytes_max);
+fn cwndMin(window: *const CongestionWindow) u64 {
+    return @min(cwnd_bytes_min + fragments_min * window.options.fragment_size, window.options.bytes_max);
 }
 
 /// Bytes per second at which is asked: faster than answers come, so that a faster path is noticed.
-fn pace(window: *const StreamWindow) u64 {
+fn pace(window: *const CongestionWindow) u64 {
     const rate = @max(1, window.deliveryRate());
     return if (window.is_slow_start) 2 * rate else rate + rate / 4;
 }
 
-fn earn(window: *StreamWindow, now_us: u64) void {
+fn earn(window: *CongestionWindow, now_us: u64) void {
     const passed_us = @min(now_us -| window.credit_at_us, std.time.us_per_s);
     const rate = window.deliveryRate();
     const most = std.math.clamp(rate * burst_us / std.time.us_per_s, burst_bytes_min, burst_bytes_max);

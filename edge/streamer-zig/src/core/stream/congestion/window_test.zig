@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const StreamWindow = @import("window.zig");
+const CongestionWindow = @import("window.zig");
 const assert = std.debug.assert;
 const testing = std.testing;
 
@@ -31,14 +31,14 @@ const request_bytes = 32 * fragment_size;
 const asks_max = 1024;
 
 const Ask = struct {
-    ticket: StreamWindow.Ticket,
+    record: CongestionWindow.SendRecord,
     fragments: u32,
     /// Those before have come, or are lost.
     next: u32 = 0,
 };
 
 const Device = struct {
-    window: StreamWindow,
+    window: CongestionWindow,
     begins_at_us: u64 = 0,
     asks: [asks_max]Ask = undefined,
     /// Serials of the oldest ask that is under way, and of the next one.
@@ -58,7 +58,7 @@ const Device = struct {
 
     fn timeoutAt(device: *Device) ?u64 {
         if (device.first == device.end) return null;
-        const since_us = @max(device.heard_at_us, device.of(device.first).ticket.asked_at_us);
+        const since_us = @max(device.heard_at_us, device.of(device.first).record.asked_at_us);
         return since_us + (@max(4_000, 3 * device.window.wait_us) << device.timeouts);
     }
 
@@ -68,7 +68,7 @@ const Device = struct {
         const count = end - ask.next;
         const was_heard = ask.next > 0 or end < ask.fragments;
         ask.next = end;
-        device.window.noteLost(@as(u64, count) * fragment_size, &ask.ticket, if (was_heard) count else 1);
+        device.window.onLoss(@as(u64, count) * fragment_size, &ask.record, if (was_heard) count else 1);
     }
 
     fn receive(device: *Device, now_us: u64, serial: u64, index: u32) void {
@@ -86,7 +86,7 @@ const Device = struct {
         device.heard_at_us = now_us;
         device.received += fragment_size;
         const is_last = ask.next == ask.fragments;
-        device.window.noteDelivered(now_us, fragment_size, &ask.ticket, .{ .is_first = is_first, .is_last = is_last });
+        device.window.onAck(now_us, fragment_size, &ask.record, .{ .is_first = is_first, .is_last = is_last });
         if (is_last) device.first += 1;
     }
 
@@ -94,7 +94,7 @@ const Device = struct {
         device.timeouts = @min(device.timeouts + 1, 8);
         while (device.first < device.end) : (device.first += 1) {
             const ask = device.of(device.first);
-            device.window.noteTimeout(&ask.ticket);
+            device.window.onTimeout(&ask.record);
             device.lose(ask, ask.fragments);
         }
     }
@@ -173,10 +173,10 @@ const World = struct {
             const room = device.window.room(world.now_us, request_bytes);
             const bytes = room - room % fragment_size;
             if (bytes == 0) return;
-            const ticket = device.window.noteAsked(world.now_us, bytes);
+            const record = device.window.onSend(world.now_us, bytes);
             device.asked += bytes;
             const fragments: u32 = @intCast(bytes / fragment_size);
-            device.of(device.end).* = .{ .ticket = ticket, .fragments = fragments };
+            device.of(device.end).* = .{ .record = record, .fragments = fragments };
             defer device.end += 1;
             if (world.isLost()) continue;
             const at_ns = (world.now_us + world.path.one_way_us + world.path.storage_us) * 1000;
@@ -287,7 +287,7 @@ test "a slow storage is no full network: as much is asked for as its latency nee
     var world: World = try .init(1, .{ .storage_us = 10_000 });
     defer world.deinit();
     try world.run(1_000_000);
-    try testing.expect(world.devices[0].window.size >= 128 << 10);
+    try testing.expect(world.devices[0].window.cwnd_bytes >= 128 << 10);
 }
 
 test "after an outage the device asks for little, and soon for as much as before" {
@@ -296,7 +296,7 @@ test "after an outage the device asks for little, and soon for as much as before
     try world.run(100_000);
     world.path.loss = 10_000;
     try world.run(500_000);
-    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.size);
+    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.cwnd_bytes);
     world.path.loss = 0;
     try world.run(1_100_000);
     try world.run(100_000);
@@ -304,31 +304,31 @@ test "after an outage the device asks for little, and soon for as much as before
 }
 
 test "what came after it was taken for lost takes the reduction back, and what did not come does not" {
-    var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
-    const before = window.size;
+    var window: CongestionWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
+    const before = window.cwnd_bytes;
     for ([_]bool{ true, false }) |comes_late| {
-        const ticket = window.noteAsked(1000, 32 * fragment_size);
-        window.noteDelivered(2000, 24 * fragment_size, &ticket, .{ .is_first = true, .is_last = false });
-        window.noteLost(8 * fragment_size, &ticket, 8);
-        try testing.expect(window.size < before);
+        const record = window.onSend(1000, 32 * fragment_size);
+        window.onAck(2000, 24 * fragment_size, &record, .{ .is_first = true, .is_last = false });
+        window.onLoss(8 * fragment_size, &record, 8);
+        try testing.expect(window.cwnd_bytes < before);
         if (!comes_late) break;
-        for (0..4) |_| window.noteCameLate();
-        try testing.expectEqual(before, window.size);
+        for (0..4) |_| window.onSpuriousLoss();
+        try testing.expectEqual(before, window.cwnd_bytes);
         try testing.expect(window.is_slow_start);
     }
-    for (0..3) |_| window.noteCameLate();
-    try testing.expect(window.size < before);
+    for (0..3) |_| window.onSpuriousLoss();
+    try testing.expect(window.cwnd_bytes < before);
 }
 
 test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {
-    var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
-    try testing.expectEqual(window.size, window.room(1, 1 << 20));
-    const large = window.noteAsked(1, 1 << 20);
+    var window: CongestionWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
+    try testing.expectEqual(window.cwnd_bytes, window.room(1, 1 << 20));
+    const large = window.onSend(1, 1 << 20);
     try testing.expectEqual(0, window.room(2, fragment_size));
     try testing.expectEqual(null, window.opensAt(fragment_size));
-    window.noteLost(1 << 19, &large, 1);
-    window.noteForgotten((1 << 19) - fragment_size);
-    window.noteDelivered(1000, fragment_size, &large, .{ .is_first = true, .is_last = true });
-    try testing.expectEqual(0, window.outstanding);
+    window.onLoss(1 << 19, &large, 1);
+    window.onAbandoned((1 << 19) - fragment_size);
+    window.onAck(1000, fragment_size, &large, .{ .is_first = true, .is_last = true });
+    try testing.expectEqual(0, window.in_flight_bytes);
     try testing.expect(window.opensAt(fragment_size) != null);
 }

@@ -2,7 +2,7 @@
 //! is no retry. A forgotten window does no harm.
 
 const std = @import("std");
-const RequestWindow = @This();
+const DuplicateFilter = @This();
 
 pub const size = 64;
 
@@ -11,7 +11,7 @@ newest: u32 = 0,
 seen: u64 = 0,
 
 /// Notes a request; true when it has come before. Ids may wrap; those long before the newest count as seen.
-pub fn note(window: *RequestWindow, request_id: u32) bool {
+pub fn note(window: *DuplicateFilter, request_id: u32) bool {
     const ahead: i32 = @bitCast(request_id -% window.newest);
     if (window.seen == 0 or ahead > 0) {
         const shift: u32 = if (window.seen == 0) size else @intCast(ahead);
@@ -27,7 +27,7 @@ pub fn note(window: *RequestWindow, request_id: u32) bool {
 }
 
 test "each request is new once, in any order, and over the wrap of its id" {
-    var window: RequestWindow = .{};
+    var window: DuplicateFilter = .{};
     const ids = [_]u32{ 7, 9, 8, std.math.maxInt(u32), 0, 2, 1, 70 };
     // From 9 to the largest id is a step back by ten.
     const seen = [_]bool{ false, false, false, false, false, false, false, false };
@@ -35,7 +35,7 @@ test "each request is new once, in any order, and over the wrap of its id" {
     try std.testing.expect(window.note(70));
     try std.testing.expect(window.note(1));
     try std.testing.expect(!window.note(71));
-    var wrapping: RequestWindow = .{};
+    var wrapping: DuplicateFilter = .{};
     try std.testing.expect(!wrapping.note(std.math.maxInt(u32)));
     try std.testing.expect(!wrapping.note(0));
     try std.testing.expect(wrapping.note(std.math.maxInt(u32)));

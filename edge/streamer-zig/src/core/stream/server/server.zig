@@ -39,7 +39,7 @@ const step = @import("step.zig");
 const lane_sessions = @import("shards.zig");
 const server_writes = @import("writes.zig");
 const write_steps = @import("write_steps.zig");
-const RequestWindow = @import("duplicate_filter.zig");
+const DuplicateFilter = @import("duplicate_filter.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
@@ -218,7 +218,7 @@ pub const Session = struct {
     /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
     last_request_at_us: u64 = 0,
     ready: bool = false,
-    requests: RequestWindow = .{},
+    requests: DuplicateFilter = .{},
     write_cache: step.WriteCache = .{},
     writes: server_writes.Window = .{},
     profile_size: u32 = 0,

@@ -31,7 +31,7 @@ pub fn receiveWrite(
         .request_id = request_id,
     }, write)) {
         .part => return .taken,
-        .misfit => return server.ignore(.stream_bad_range),
+        .mismatch => return server.ignore(.stream_bad_range),
         .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
         .missing => |list| return .{ .reply = emitAck(session, request_id, .{ .code = .missing, .missing = list }, reply) },
         .whole => |bytes| {

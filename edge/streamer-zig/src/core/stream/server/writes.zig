@@ -93,7 +93,7 @@ pub const Collector = struct {
         /// What to ask for again; good until the next packet.
         missing: []const u8,
         /// It does not fit what came before of this write, or is not as long as it has to be.
-        misfit,
+        mismatch,
         /// No place is free.
         busy,
     };
@@ -118,8 +118,8 @@ pub const Collector = struct {
         write: *const wire.Write,
     ) Taken {
         const count = writes.fragmentCount(write.length, write.fragment_size);
-        if (write.index >= count) return .misfit;
-        if (write.payload.len != writes.fragmentLength(write.length, write.fragment_size, write.index)) return .misfit;
+        if (write.index >= count) return .mismatch;
+        if (write.payload.len != writes.fragmentLength(write.length, write.fragment_size, write.index)) return .mismatch;
         // Most writes of small blocks are a single fragment: they need no place.
         if (count == 1) return .{ .whole = write.payload };
         const place = collector.find(key.session_id, key.request_id) orelse
@@ -133,7 +133,7 @@ pub const Collector = struct {
             .fragment_size = write.fragment_size,
             .fragment_count = count,
         };
-        if (place.offset != write.offset or place.length != write.length) return .misfit;
+        if (place.offset != write.offset or place.length != write.length) return .mismatch;
         place.last_at_us = now_us;
         const is_repeated = place.came.isSet(write.index);
         if (!is_repeated) {
@@ -245,7 +245,7 @@ test "fragments come in any order, more than once, and what is missing is named"
     try testing.expectEqualSlices(u8, &.{0b010}, again.missing);
     var wrong = fragment(&bytes, 1);
     wrong.offset = 1024;
-    try testing.expectEqual(.misfit, collector.take(0, .{ .session_id = 5, .request_id = 9 }, &wrong));
+    try testing.expectEqual(.mismatch, collector.take(0, .{ .session_id = 5, .request_id = 9 }, &wrong));
     const whole = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 1));
     try testing.expectEqualSlices(u8, &bytes, whole.whole);
 }
