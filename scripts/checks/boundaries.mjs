@@ -7,7 +7,7 @@ import { trackedFiles } from './tracked-files.mjs'
 const apiFolders = {
   rules: [],
   errors: ['rules'],
-  context: ['rules', 'errors', 'access'],
+  context: ['rules', 'errors'],
   access: ['rules', 'errors', 'context'],
   'http/auth': ['rules', 'errors', 'context', 'noun'],
   'http/trpc': ['rules', 'errors', 'context', 'access', 'noun', 'router', 'http/auth'],

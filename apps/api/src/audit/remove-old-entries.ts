@@ -1,6 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
+import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { forEachOrganization } from '../organization/for-each-organization.ts'
 
 /** In one transaction; what is left then waits for the next one, of the same run. */
 const removedAtOnceMax = 5_000

@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { getMenu } from './get-menu.ts'

@@ -1,6 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
+import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { forEachOrganization } from '../organization/for-each-organization.ts'
 
 export const captureKeptDays = 30
 /** Rows of one statement: each holds up to 256 KiB. */

@@ -1,7 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
-import type { SystemContext } from '../context/service-context.ts'
+import type { AuthenticatedEdge, SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { AuthenticatedEdge } from '../uplink/enrol/authenticate-edge.ts'
 import { countPackets } from './pcap/list-packets.ts'
 import { pcapProblem } from './pcap/pcap-file.ts'
 import { findBoot } from './read-boots.ts'

@@ -46,3 +46,12 @@ export interface PersonContext extends OutsideContext {
 }
 
 export type DbOrTransaction = DbTransaction
+
+/** An edge whose signature was found right. */
+export interface AuthenticatedEdge {
+  organizationId: string
+  edgeId: string
+  siteId: string
+  bootEpoch: number
+  counter: number
+}

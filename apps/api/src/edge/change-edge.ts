@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../context/notifications.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { newEdgeKey } from '../uplink/state/site-edges.ts'
+import { newEdgeKey } from './edge-key.ts'
 import type { drainEdgeInput, edgeShareView, revokeEdgeInput, setShareInput } from './schema.ts'
 
 type Share = z.infer<typeof edgeShareView>

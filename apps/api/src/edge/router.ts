@@ -1,12 +1,12 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { edgeInstallation } from '../installation/edge-release.ts'
 import { rotateSigningKey } from '../organization/rotate-signing-key.ts'
+import { listEdgeImages } from '../store/edge-images.ts'
+import { edgeImagePage, edgeImagesInput } from '../store/image-schema.ts'
 import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
 import { offerJoinToken } from './create-join-token.ts'
-import { listEdgeImages } from './edge-images.ts'
 import { getEdge } from './get-edge.ts'
 import { getJoinToken } from './get-join-token.ts'
-import { edgeImagePage, edgeImagesInput } from './image-schema.ts'
 import { listEdges } from './list-edges.ts'
 import {
   createdJoinToken,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'

@@ -1,5 +1,5 @@
+import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { inEachOrganization } from '../organization/for-each-organization.ts'
 import { answersKeptMs } from './do-once.ts'
 
 /** Forgets the answers that are no longer given again. */

@@ -1,10 +1,11 @@
 import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, procedure, router } from '../http/trpc/trpc.ts'
+import { acceptedView } from '../organization/schema.ts'
+import { tokenInput } from '../session/schema.ts'
 import { acceptInvitation, getOffer } from './accept-invitation.ts'
 import { type Invited, invite, markSent, resendInvitation, revokeInvitation } from './invite.ts'
 import { listInvitations } from './list-invitations.ts'
 import {
-  acceptedView,
   acceptInput,
   invitationInput,
   invitationListInput,
@@ -12,7 +13,6 @@ import {
   invitationView,
   inviteInput,
   offerView,
-  tokenInput,
 } from './schema.ts'
 
 /** The database's client of the whole request, which `procedure` puts its transaction in place of. */

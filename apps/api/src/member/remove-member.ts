@@ -2,9 +2,10 @@ import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { done, type doneView } from '../rules/done.ts'
 import { lockOwners, requireOwner } from './lock-owners.ts'
 import { findMember, type MemberRow, mayTakeAll } from './rows.ts'
-import { done, type doneView, type memberInput } from './schema.ts'
+import type { memberInput } from './schema.ts'
 import { roleWords, scopeViewOf } from './scope-rows.ts'
 
 /** Ends a membership: the next request of the person finds none. Throws `not_found`, `forbidden`, and `conflict` for the last owner. */

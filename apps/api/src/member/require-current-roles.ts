@@ -1,4 +1,4 @@
-import { staleError, tellChanges } from '../context/require-current.ts'
+import { staleError, tellChanges } from '../access/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { may } from '../rules/actor.ts'

@@ -4,6 +4,7 @@ import { pageInput, pageOf } from '../rules/page.ts'
 import { holdsUpwards, permissionNames, permissions, permissionView, roles, roleView } from '../rules/permissions.ts'
 import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 import type { PlaceKind } from '../rules/place.ts'
+import { tokenInput } from '../session/schema.ts'
 
 /** Where a role holds: at most one is set, none is the whole organization. */
 export const scopeInput = z
@@ -65,8 +66,6 @@ export const takeInput = z.object({
   revision: seenRevision.optional(),
 })
 export const emptyInput = z.object({}).optional()
-export const doneView = z.object({ ok: z.literal(true) })
-export const done = { ok: true } as const
 
 /** What the asking person may give, and where. */
 export const grantableView = z.array(z.object({ scope: scopeView, roles: z.array(roleView) }))
@@ -163,9 +162,6 @@ export const invitationPage = pageOf(invitationView)
 export const inviteInput = z.object({ email: emailInput, role: roleView, scope: scopeInput })
 export const invitationInput = z.object({ invitationId: z.uuid() })
 
-const tokenLengthMax = 100
-export const tokenInput = z.object({ token: z.string().min(1).max(tokenLengthMax) })
-
 /** What the link shows before it is accepted. */
 export const offerView = z.object({
   organizationName: z.string(),
@@ -183,12 +179,3 @@ export const acceptInput = tokenInput.extend({
   /** Of a new account; nothing where there is one. */
   account: z.object({ name: nameInput, password: passwordInput }).optional(),
 })
-export const acceptedView = z.object({ organizationId: z.uuid(), organizationName: z.string() })
-
-export const setupInput = tokenInput.extend({
-  organizationName: nameInput,
-  name: nameInput,
-  email: emailInput,
-  password: passwordInput,
-})
-export const setupView = z.object({ expiresAt: z.iso.datetime() })

@@ -1,8 +1,8 @@
 import { inOrganization } from '@bootfarm/db'
+import { forEachOrganization } from '../context/for-each-organization.ts'
 import { notify } from '../context/notifications.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { deletionBegunMail, type SendMail } from '../rules/mail.ts'
-import { forEachOrganization } from './for-each-organization.ts'
 import { ownersOf } from './owners-of.ts'
 
 /** Edges that reach the control plane in this time hear that they are revoked; later ones that nobody knows them. */

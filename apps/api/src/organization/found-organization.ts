@@ -4,14 +4,13 @@ import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { acceptedView } from '../member/schema.ts'
 import { recordPlatformEvent } from '../platform/record-platform-event.ts'
 import { newMemberActor } from '../rules/actor.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
-import { requireSelfService } from '../session/sign-up.ts'
 import { insertOrganization } from './create-organization.ts'
 import { freeSlug } from './free-slug.ts'
-import type { foundInput } from './schema.ts'
+import { requireSelfService } from './require-self-service.ts'
+import type { acceptedView, foundInput } from './schema.ts'
 
 /**
  * Makes an organization that the person owns, with the quotas of self-service; the session works in it from now on. Throws

@@ -5,7 +5,7 @@ import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { readSigningKeys } from '../uplink/enrol/signing-keys.ts'
+import { readSigningKeys } from './signing-keys.ts'
 
 const seedSizeBytes = 32
 

@@ -1,10 +1,10 @@
 import { personProcedure, procedure, router } from '../http/trpc/trpc.ts'
-import { acceptedView } from '../member/schema.ts'
 import { askDeletion, cancelDeletion, type DeletionAnswer } from './ask-deletion.ts'
 import { foundOrganization } from './found-organization.ts'
 import { getUsage, listSigningKeys, renameOrganization } from './organization-settings.ts'
 import { getOrganization } from './rows.ts'
 import {
+  acceptedView,
   askDeletionInput,
   emptyInput,
   foundInput,

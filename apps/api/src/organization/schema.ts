@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { seenRevision } from '../rules/object-fields.ts'
-import { nameInput, passwordInput } from '../rules/person.ts'
+import { nameInput } from '../rules/person.ts'
 import { quotaView } from '../rules/quotas.ts'
 
 export const emptyInput = z.object({})
@@ -48,29 +48,6 @@ export const signingKeysView = z.object({
 /** The name, typed once more: a click is not enough. */
 export const askDeletionInput = z.object({ name: z.string().max(200) })
 
-export const signUpInput = z.object({ email: z.string().max(254) })
-export const signUpAsked = z.object({ asked: z.literal(true) })
-export const signUpOfferView = z.object({ email: z.string() })
-export const completeSignUpInput = z.object({
-  token: z.string().min(1).max(100),
-  name: nameInput,
-  password: passwordInput,
-})
 export const foundInput = z.object({ name: nameInput })
-export const confirmInput = z.object({
-  password: z.string().min(1).max(200),
-  /** Of the authenticator, where the account has one. */
-  code: z
-    .string()
-    .transform((text) => text.replaceAll(/\s/g, ''))
-    .pipe(z.string().max(20))
-    .optional(),
-})
-/** What somebody who is signed in can do outside of any organization. */
-export const accessView = z.object({
-  name: z.string(),
-  email: z.string(),
-  isPlatformOperator: z.boolean(),
-  isSelfService: z.boolean(),
-  contact: z.string().nullable(),
-})
+
+export const acceptedView = z.object({ organizationId: z.uuid(), organizationName: z.string() })

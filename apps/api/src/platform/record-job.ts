@@ -1,5 +1,5 @@
+import { OrganizationsFailed } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { OrganizationsFailed } from '../organization/for-each-organization.ts'
 
 const codeLengthMax = 60
 

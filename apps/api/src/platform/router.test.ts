@@ -9,9 +9,9 @@ import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
 import { makeJoinToken, signInAs, signInAsPlatformOperator } from '../../test/test-tenant.ts'
+import { forEachOrganization, OrganizationsFailed } from '../context/for-each-organization.ts'
 import { procedurePolicies } from '../http/trpc/policies.ts'
 import { isMemberPolicy } from '../http/trpc/policy.ts'
-import { forEachOrganization, OrganizationsFailed } from '../organization/for-each-organization.ts'
 import { recordJob } from './record-job.ts'
 
 // Who runs the installation sees how it does, sets quotas and suspends; and sees nothing that a tenant has.

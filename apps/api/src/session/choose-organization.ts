@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { done, type doneView } from '../member/schema.ts'
 import type { Grant } from '../rules/actor.ts'
+import { done, type doneView } from '../rules/done.ts'
 import type { chooseOrganizationInput, ownOrganizationsView } from './schema.ts'
 
 interface OwnOrganization {

@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import { recordPersonEvent } from '../audit/record-person-event.ts'
 import type { PersonContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { done, type doneView } from '../member/schema.ts'
-import type { confirmInput } from '../organization/schema.ts'
+import { done, type doneView } from '../rules/done.ts'
+import type { confirmInput } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
 
 /**

@@ -1,16 +1,17 @@
 import { verifyPassword } from 'better-auth/crypto'
 import { openProcedure, personProcedure, procedure, router } from '../http/trpc/trpc.ts'
-import { doneView } from '../member/schema.ts'
-import { accessView, confirmInput } from '../organization/schema.ts'
 import { isPlatformOperator } from '../platform/is-platform-operator.ts'
+import { doneView } from '../rules/done.ts'
 import { passwordRule } from '../rules/person.ts'
 import { chooseOrganization, listOwnOrganizations } from './choose-organization.ts'
 import { confirmSession } from './confirm-session.ts'
 import { getAccount } from './get-account.ts'
 import { endOtherSessions, endSession, listOwnSessions } from './own-sessions.ts'
 import {
+  accessView,
   accountView,
   chooseOrganizationInput,
+  confirmInput,
   ownOrganizationsView,
   ownSessionsView,
   sessionInput,

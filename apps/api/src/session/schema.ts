@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Actor } from '../rules/actor.ts'
 import { permissionsOf, permissionView, roleView } from '../rules/permissions.ts'
+import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
 
 const grantView = z.object({
   role: roleView,
@@ -64,4 +65,48 @@ export const signInView = z.object({
   /** Who runs the installation; null where nobody is named. */
   contact: z.string().nullable(),
   passwordRule: z.string(),
+})
+
+const tokenLengthMax = 100
+
+export const tokenInput = z.object({ token: z.string().min(1).max(tokenLengthMax) })
+
+export const setupInput = tokenInput.extend({
+  organizationName: nameInput,
+  name: nameInput,
+  email: emailInput,
+  password: passwordInput,
+})
+
+export const setupView = z.object({ expiresAt: z.iso.datetime() })
+
+export const signUpInput = z.object({ email: z.string().max(254) })
+
+export const signUpAsked = z.object({ asked: z.literal(true) })
+
+export const signUpOfferView = z.object({ email: z.string() })
+
+export const completeSignUpInput = z.object({
+  token: z.string().min(1).max(100),
+  name: nameInput,
+  password: passwordInput,
+})
+
+export const confirmInput = z.object({
+  password: z.string().min(1).max(200),
+  /** Of the authenticator, where the account has one. */
+  code: z
+    .string()
+    .transform((text) => text.replaceAll(/\s/g, ''))
+    .pipe(z.string().max(20))
+    .optional(),
+})
+
+/** What somebody who is signed in can do outside of any organization. */
+export const accessView = z.object({
+  name: z.string(),
+  email: z.string(),
+  isPlatformOperator: z.boolean(),
+  isSelfService: z.boolean(),
+  contact: z.string().nullable(),
 })

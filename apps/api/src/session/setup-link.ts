@@ -4,13 +4,14 @@ import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import type { DbOrTransaction, OutsideContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import type { acceptedView, setupInput, setupView, tokenInput } from '../member/schema.ts'
 import { insertOrganization } from '../organization/create-organization.ts'
 import { freeSlug } from '../organization/free-slug.ts'
+import type { acceptedView } from '../organization/schema.ts'
 import { newMemberActor } from '../rules/actor.ts'
 import { hashToken, makeToken } from '../rules/one-time-token.ts'
 import { passwordProblem } from '../rules/person.ts'
 import { createAccount } from './create-account.ts'
+import type { setupInput, setupView, tokenInput } from './schema.ts'
 
 const validMs = 24 * 3_600_000
 

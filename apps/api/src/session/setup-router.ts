@@ -1,6 +1,7 @@
 import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, router } from '../http/trpc/trpc.ts'
-import { acceptedView, setupInput, setupView, tokenInput } from '../member/schema.ts'
+import { acceptedView } from '../organization/schema.ts'
+import { setupInput, setupView, tokenInput } from './schema.ts'
 import { completeSetup, getSetup } from './setup-link.ts'
 
 const ofLinks = { excluded: 'it belongs to the page that the one-time link opens' }

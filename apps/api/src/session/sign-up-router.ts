@@ -1,7 +1,7 @@
 import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, router } from '../http/trpc/trpc.ts'
-import { doneView, tokenInput } from '../member/schema.ts'
-import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView } from '../organization/schema.ts'
+import { doneView } from '../rules/done.ts'
+import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView, tokenInput } from './schema.ts'
 import { askToSignUp, completeSignUp, getSignUp } from './sign-up.ts'
 
 const ofPages = { excluded: 'it belongs to the sign-up page and its mailed link' }

@@ -1,13 +1,14 @@
 import type { z } from 'zod'
 import type { OutsideContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { done, type doneView } from '../member/schema.ts'
-import type { completeSignUpInput, signUpAsked, signUpOfferView } from '../organization/schema.ts'
+import { requireSelfService } from '../organization/require-self-service.ts'
+import { done, type doneView } from '../rules/done.ts'
 import { alreadyKnownMail, type Mail, type SendMail, signUpMail } from '../rules/mail.ts'
 import { hashToken, makeToken } from '../rules/one-time-token.ts'
 import { emailInput, passwordProblem } from '../rules/person.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
 import { createAccount } from './create-account.ts'
+import type { completeSignUpInput, signUpAsked, signUpOfferView } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
 
 const hourMs = 3_600_000
@@ -22,11 +23,6 @@ export type SignUpContext = OutsideContext & {
   address: string | null
   webUrl: string
   sendMail: SendMail
-}
-
-/** Throws `sign_up_closed`. */
-export function requireSelfService({ tenancy }: { tenancy: TenancySettings }): void {
-  if (!tenancy.isSelfService) throw new AppError('sign_up_closed')
 }
 
 /**

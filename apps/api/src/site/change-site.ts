@@ -1,10 +1,10 @@
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
+import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
 import { notify } from '../context/notifications.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { AppError } from '../errors/app-error.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/personality.ts'
 import { deleteObject } from '../trash/delete-object.ts'
@@ -92,13 +92,4 @@ export async function requireFreeName({ db, actor }: ServiceContext, farmId: str
     select: { id: true },
   })
   if (taken) throw nameTaken('site', name, 'This farm')
-}
-
-/** Prisma tells a field that is absent from one that is undefined. */
-export function definedOf<Fields extends object>(
-  fields: Fields,
-): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {
-  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
-  if (entries.length === 0) throw new AppError('invalid', { public: 'Nothing is to be changed.' })
-  return Object.fromEntries(entries) as never
 }

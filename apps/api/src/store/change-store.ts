@@ -1,11 +1,11 @@
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
+import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
-import { definedOf } from '../site/change-site.ts'
 import { deleteObject } from '../trash/delete-object.ts'
 import type { createStoreInput, removeStoreInput, updateStoreInput } from './schema.ts'
 

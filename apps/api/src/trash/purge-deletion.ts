@@ -1,10 +1,10 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
 import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
+import { forEachOrganization } from '../context/for-each-organization.ts'
 import { notify } from '../context/notifications.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
-import { forEachOrganization } from '../organization/for-each-organization.ts'
 import { trashKeptDays } from './schema.ts'
 import { trashTables } from './trash-tables.ts'
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { readImagesEdge } from '../edge/edge-images.ts'
 import { AppError } from '../errors/app-error.ts'
 import { askStore, edgesHolding, type StoreOrder } from '../store/ask-store.ts'
+import { readImagesEdge } from '../store/edge-images.ts'
 import { nextVersionNumber } from './next-number.ts'
 import {
   changedVersionNow,

@@ -1,5 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
-import { requireCurrent } from '../context/require-current.ts'
+import { requireCurrent } from '../access/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'

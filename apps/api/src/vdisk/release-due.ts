@@ -1,7 +1,7 @@
 import { inOrganization } from '@bootfarm/db'
 import { jobDoer, recordDoings } from '../audit/record-change.ts'
+import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { forEachOrganization } from '../organization/for-each-organization.ts'
 import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
 
 /** Of one organization in one go; the next time goes on. */

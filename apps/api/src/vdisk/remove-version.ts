@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { requireUnused, type Users } from '../context/in-use.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'

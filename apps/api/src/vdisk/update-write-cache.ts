@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
-import { requireCurrent } from '../context/require-current.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
 import { wakeFarm } from '../webhook/tell-promoted-version.ts'

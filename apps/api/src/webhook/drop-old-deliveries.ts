@@ -1,5 +1,5 @@
+import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { inEachOrganization } from '../organization/for-each-organization.ts'
 
 export const deliveriesKeptDays = 30
 const dayMs = 86_400_000

@@ -1,5 +1,4 @@
-import type { DbOrTransaction } from '../context/service-context.ts'
-import type { AuthenticatedEdge } from '../uplink/enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 
 /** What an event of an edge's boots calls site, edge and devices by. */
 export async function eventNamesOf(

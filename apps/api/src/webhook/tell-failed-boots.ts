@@ -1,6 +1,5 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../context/service-context.ts'
-import type { AuthenticatedEdge } from '../uplink/enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import { eventNamesOf } from './event-names.ts'
 import { publishEvents } from './publish-event.ts'
 

@@ -1,7 +1,6 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../context/service-context.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/write-cache.ts'
-import type { AuthenticatedEdge } from '../uplink/enrol/authenticate-edge.ts'
 import { eventNamesOf } from './event-names.ts'
 import { publishEvents } from './publish-event.ts'
 

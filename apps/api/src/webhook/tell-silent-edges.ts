@@ -1,5 +1,5 @@
+import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { inEachOrganization } from '../organization/for-each-organization.ts'
 import { publishEvents } from './publish-event.ts'
 
 /** Longer than the pages take to call an edge offline: a restart is no outage. */

@@ -1,6 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
-import type { PlatformContext } from '../../context/service-context.ts'
+import type { AuthenticatedEdge, PlatformContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type AcceptedVersions, requireVersion } from './require-version.ts'
 
@@ -16,15 +16,6 @@ export interface SignedRequest {
   /** What it speaks: `bootfarm-uplink`. */
   uplinkVersion: number
   body: Uint8Array
-}
-
-/** An edge whose signature was found right. */
-export interface AuthenticatedEdge {
-  organizationId: string
-  edgeId: string
-  siteId: string
-  bootEpoch: number
-  counter: number
 }
 
 interface IdentityRow {

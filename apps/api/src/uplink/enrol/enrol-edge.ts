@@ -5,8 +5,8 @@ import type { PlatformContext } from '../../context/service-context.ts'
 import { hashJoinToken } from '../../edge/create-join-token.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { requireNotSuspended } from '../../organization/require-not-suspended.ts'
+import { readSigningKeys } from '../../organization/signing-keys.ts'
 import { recordOfEdge } from './record-of-edge.ts'
-import { readSigningKeys } from './signing-keys.ts'
 
 interface LockedToken {
   organization_id: string

@@ -1,7 +1,6 @@
 import { type Change, recordDoings } from '../../audit/record-change.ts'
-import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import type { Place } from '../../rules/place.ts'
-import type { AuthenticatedEdge } from './authenticate-edge.ts'
 
 type DoingEdge = Pick<AuthenticatedEdge, 'organizationId' | 'edgeId'> & { address?: string | null }
 

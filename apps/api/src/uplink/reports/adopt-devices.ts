@@ -1,11 +1,11 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptedChange } from '../../discovery/adopt-discovered.ts'
 import { adoptingDevicesMax } from '../../discovery/adoption-rule.ts'
 import { forgetDiscovered } from '../../discovery/rows.ts'
 import { roomFor } from '../../organization/room-for.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 /**

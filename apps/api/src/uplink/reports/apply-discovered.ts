@@ -1,12 +1,12 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { DiscoveredDevice } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptedChange } from '../../discovery/adopt-discovered.ts'
 import { ignoredChange } from '../../discovery/ignore-discovered.ts'
 import { lockSite, type SitePlace } from '../../discovery/rows.ts'
 import { carryOut, planRules } from '../../discovery/run-rules.ts'
 import { discoveredWaitingMax } from '../../discovery/schema.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 /**

@@ -1,9 +1,9 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ScheduleRunReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
+import { type DeviceResult, giveUp, noteResults } from '../../schedule/move-run-devices.ts'
 import { prepareRun } from '../../schedule/prepare-run.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
-import { type DeviceResult, giveUp, noteResults } from './move-run-devices.ts'
 import { tieBootsOfRun } from './tie-boots.ts'
 
 /** A run that is longer ago is not made anew for what an edge says of it. */

@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, Report } from '@bootfarm/proto/uplink'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { isStillThere } from '../../rules/device-wait.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { advanceFeed } from './write-boots.ts'
 
 export type WaitingReport = Extract<Report, { type: 'waiting' }>

@@ -1,6 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ReceivedReport } from '@bootfarm/proto/uplink'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 
 /** Of each edge; older ones are still in the count of what was lost. */
 const gapsKeptMax = 100

@@ -1,6 +1,5 @@
 import type { StoredVersion } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../../context/service-context.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 
 export interface InventoryPage {
   scan: number

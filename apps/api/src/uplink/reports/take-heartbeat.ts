@@ -1,7 +1,6 @@
 import type { Heartbeat } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
-import type { SystemContext } from '../../context/service-context.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 
 /**
  * Keeps the heartbeat unless one of a later (epoch, counter) is known, so a replayed one changes nothing.

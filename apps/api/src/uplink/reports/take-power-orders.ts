@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 
 /**
  * Marks the orders that boots say their devices have taken. Each once, only for the device that it was given to, and also

@@ -1,6 +1,6 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
+import { moveDevices } from '../../schedule/move-run-devices.ts'
 import { bootWindowMs } from '../../schedule/schedule-horizon.ts'
-import { moveDevices } from './move-run-devices.ts'
 
 /** An edge's clock may be set between a power-on and the boot that follows. */
 const bootBeforeMs = 60_000

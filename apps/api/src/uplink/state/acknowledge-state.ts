@@ -1,5 +1,4 @@
-import type { DbOrTransaction } from '../../context/service-context.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import type { StatePair } from './state-pair.ts'
 
 /**

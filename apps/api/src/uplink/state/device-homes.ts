@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type DesiredState, edgeOnlineWithinMs, homeEdgesMax } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../../context/service-context.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 
 /** A device whose writes outlive its boots, and what they may lie above. */
 export interface WritingDevice {

@@ -1,5 +1,5 @@
 import { type Notifications, topicText } from '../../context/notifications.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import type { StatePair } from './state-pair.ts'
 
 /** An edge writes its state and asks again at once. */

@@ -1,10 +1,9 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../../context/service-context.ts'
 import type { SitePlace } from '../../discovery/rows.ts'
+import { newEdgeKey } from '../../edge/edge-key.ts'
 import { heartbeatOf } from '../../edge/rows.ts'
-
-const edgeKeySizeBytes = 32
 
 /**
  * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address and port
@@ -55,8 +54,4 @@ async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: Si
   const made = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
   if (!made.edgeKey) throw new Error('a key that was just made has gone')
   return made.edgeKey
-}
-
-export function newEdgeKey(): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(randomBytes(edgeKeySizeBytes))
 }

@@ -1,7 +1,6 @@
 import type { DesiredState } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 
 export interface SiteFacts {
   incarnation: number

@@ -1,7 +1,6 @@
 import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { versionFor, writes } from '../../rules/version-access.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'

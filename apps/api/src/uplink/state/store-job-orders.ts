@@ -1,5 +1,6 @@
 import { type StoreJobOrder, storeJobsMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../../context/service-context.ts'
+import { madeVersionId } from '../../store-job/undo-job.ts'
 
 /** Work that the edge's store has yet to do or to finish, oldest first. */
 export async function readStoreJobs(
@@ -57,18 +58,4 @@ export async function readStoreJobs(
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
     }
   })
-}
-
-/** The version that comes of a job; null where none does. */
-export function madeVersionId({
-  kind,
-  versionId,
-  intoVersionId,
-}: {
-  kind: string
-  versionId: string | null
-  intoVersionId: string | null
-}): string | null {
-  if (kind === 'merge') return intoVersionId
-  return kind === 'seal' || kind === 'import' || kind === 'adopt' ? versionId : null
 }

@@ -1,12 +1,10 @@
 import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
-import type { DbOrTransaction, SystemContext } from '../../context/service-context.ts'
-import { type JobRow, undoJob } from '../../store/undo-job.ts'
+import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
+import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
 import { wakeFarm, withPromotionTold } from '../../webhook/tell-promoted-version.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
-import { madeVersionId } from '../state/store-job-orders.ts'
 
 type Job = JobRow & {
   state: string

@@ -1,8 +1,7 @@
 import type { StoreAnswer, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
-import type { DbOrTransaction, SystemContext } from '../../context/service-context.ts'
+import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { withTrash } from '../../context/with-trash.ts'
-import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
 import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-images.ts'
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 

@@ -1,5 +1,5 @@
 import { type SigningKeyStatement, signingKeyStatementsMax } from '@bootfarm/proto/uplink'
-import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { DbOrTransaction } from '../context/service-context.ts'
 
 export interface SigningKeys {
   /** Of all keys but the first, oldest first. */

@@ -1,7 +1,6 @@
 import type { storeJobKinds } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../context/service-context.ts'
-import { madeVersionId } from '../uplink/state/store-job-orders.ts'
-import { activeStates } from './ask-store.ts'
+import { activeStates } from '../store/ask-store.ts'
 
 export interface JobRow {
   id: string
@@ -39,4 +38,18 @@ export async function undoJob(
     where: { organizationId, state: activeStates, OR: [{ versionId: id }, { intoVersionId: id }] },
   })
   if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
+}
+
+/** The version that comes of a job; null where none does. */
+export function madeVersionId({
+  kind,
+  versionId,
+  intoVersionId,
+}: {
+  kind: string
+  versionId: string | null
+  intoVersionId: string | null
+}): string | null {
+  if (kind === 'merge') return intoVersionId
+  return kind === 'seal' || kind === 'import' || kind === 'adopt' ? versionId : null
 }

@@ -3,12 +3,11 @@ import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { madeVersionId } from '../uplink/state/store-job-orders.ts'
+import { askStore } from '../store/ask-store.ts'
 import { changeVdiskVersions } from '../vdisk/open-version.ts'
-import { askStore } from './ask-store.ts'
-import type { StoreJobView, startStoreJobInput } from './job-schema.ts'
 import { getStoreJob } from './list-jobs.ts'
-import { undoJob } from './undo-job.ts'
+import type { StoreJobView, startStoreJobInput } from './schema.ts'
+import { madeVersionId, undoJob } from './undo-job.ts'
 
 /** Throws `not_found` for the edge, and for a version that its store has not named. */
 export async function startStoreJob(

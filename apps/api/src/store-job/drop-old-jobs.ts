@@ -1,6 +1,6 @@
+import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { inEachOrganization } from '../organization/for-each-organization.ts'
-import { storeJobsKeptDays } from './job-schema.ts'
+import { storeJobsKeptDays } from './schema.ts'
 
 const dayMs = 86_400_000
 

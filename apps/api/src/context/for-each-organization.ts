@@ -1,6 +1,5 @@
-import { inOrganization, type TenantDb } from '@bootfarm/db'
-import type { PlatformContext } from '../context/service-context.ts'
-import { listOrganizationIds } from './list-organization-ids.ts'
+import { type Db, inOrganization, type TenantDb } from '@bootfarm/db'
+import type { PlatformContext } from './service-context.ts'
 
 /** One organization's error stopped nobody else's work: thrown when all have been done. */
 export class OrganizationsFailed extends Error {
@@ -50,4 +49,10 @@ export function inEachOrganization(
     (organizationId) => inOrganization(context.db, organizationId, (db) => work(db, organizationId)),
     organizationIds,
   )
+}
+
+/** For jobs, which do their work in one organization after the other. */
+export async function listOrganizationIds(db: Db): Promise<string[]> {
+  const rows = await db.$queryRaw<{ id: string }[]>`select id::text from organization_ids() as id`
+  return rows.map(({ id }) => id)
 }

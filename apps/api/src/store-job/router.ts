@@ -1,7 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { cancelStoreJob, startStoreJob } from './change-jobs.ts'
-import { startStoreJobInput, storeJobGetInput, storeJobListInput, storeJobPage, storeJobView } from './job-schema.ts'
 import { getStoreJob, listStoreJobs } from './list-jobs.ts'
+import { startStoreJobInput, storeJobGetInput, storeJobListInput, storeJobPage, storeJobView } from './schema.ts'
 
 export const storeJobRouter = router({
   list: procedure

@@ -4,7 +4,7 @@ import { cutPage, decodeCursor } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
-import { activeStates, whyNoWork } from '../store/ask-store.ts'
+import { activeStates, whyNoWork } from './ask-store.ts'
 import type { EdgeImageView, edgeImagePage, edgeImagesInput } from './image-schema.ts'
 
 const imageSelect = {

@@ -1,10 +1,10 @@
 import type { Prisma } from '@bootfarm/db'
-import { findPlaces } from '../access/find-place.ts'
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { may } from '../rules/actor.ts'
 import type { Place } from '../rules/place.ts'
+import { findPlaces } from './find-place.ts'
 import { objectKinds } from './object-kinds.ts'
-import type { DbOrTransaction, ServiceContext } from './service-context.ts'
 
 /** Those that are changed by the revision that was seen; a schedule's change locks more than its row. */
 export type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>
