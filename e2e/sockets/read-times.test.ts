@@ -29,7 +29,7 @@ async function bootWith(lines: string[]): Promise<BootReport> {
   writeFileSync(trace, `time_ms,offset,length\n${lines.join('\n')}\n`)
   const ports = await edgePorts()
   // With one thread it hears what a device says in the order in which it says it.
-  const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--stream-lanes', '1', '--json'])
+  const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--stream-shards', '1', '--json'])
   running.push(edge)
   const { exit, output } = await bootDevices([
     '--server',

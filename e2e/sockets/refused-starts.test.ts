@@ -96,20 +96,20 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     await edge.stop()
   })
 
-  test('the port of the stream is that of an edge whose lanes share it', async () => {
-    const lanes = ['--stream-lanes', '2']
+  test('the port of the stream is that of an edge whose shards share it', async () => {
+    const shards = ['--stream-shards', '2']
     const ports = await edgePorts()
-    const edge = await startLoopbackEdge(ports, [...serveArguments(makeBootFiles(scratch.path, 64)), ...lanes])
+    const edge = await startLoopbackEdge(ports, [...serveArguments(makeBootFiles(scratch.path, 64)), ...shards])
     const good = fileOf('good.raw', 512)
-    for (const options of [lanes, ['--stream-lanes', '1']])
+    for (const options of [shards, ['--stream-shards', '1']])
       expect(await serveWith(good, ['--stream-port', String(ports.stream), ...options])).toMatch(/\(stream\).*in use/)
     await edge.stop()
   })
 
-  test('the number of lanes is none', async () => {
+  test('the number of shards is none', async () => {
     for (const number of ['0', '17', '-1', 'many'])
-      expect(await serveWith(fileOf('good.raw', 512), ['--stream-lanes', number])).toMatch(
-        /--stream-lanes is a number from 1 to 16/,
+      expect(await serveWith(fileOf('good.raw', 512), ['--stream-shards', number])).toMatch(
+        /--stream-shards is a number from 1 to 16/,
       )
   })
 

@@ -171,30 +171,30 @@ pub const Edge = struct {
             .stream_cold_reads = loop.stream.reads.figures.cold,
             .stream_unanswered = loop.stream.reads.unanswered(),
         };
-        addLanes(&figures_, loop);
+        addShards(&figures_, loop);
         return figures_;
     }
 
-    fn addLanes(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
-        var first: host.metrics_page.Lane = .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
-        sum.lanes.appendAssumeCapacity(first);
-        const lanes = loop.stream.lanes orelse return;
-        for (lanes.lanes) |lane| {
-            const counted = lane.published.read();
+    fn addShards(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
+        var first: host.metrics_page.Shard = .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
+        sum.shards.appendAssumeCapacity(first);
+        const shards = loop.stream.shards orelse return;
+        for (shards.shards) |shard| {
+            const counted = shard.published.read();
             first.sessions -|= counted.sessions;
             sum.stream_bytes += counted.sent_bytes;
             sum.stream_reads += counted.reads;
             sum.stream_cold_reads += counted.cold;
             for (&sum.stream_unanswered, counted.unanswered) |*total, count| total.* += count;
-            sum.lanes.appendAssumeCapacity(.{
+            sum.shards.appendAssumeCapacity(.{
                 .reads = counted.reads,
                 .sessions = counted.sessions,
-                .passed = counted.passed,
-                .packets_lost = counted.passed_lost,
-                .notes_lost = counted.notes_lost,
+                .forwarded = counted.forwarded,
+                .packets_lost = counted.forwarded_lost,
+                .events_lost = counted.events_lost,
             });
         }
-        sum.lanes.slice()[0] = first;
+        sum.shards.slice()[0] = first;
     }
 
     fn tellManager(edge: *const Edge, text: []const u8) void {

@@ -57,7 +57,7 @@ pub const text =
     \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
     \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
-    \\  --stream-lanes N      threads that serve the stream, each with a socket of its own, 1 to 16; default one less than
+    \\  --stream-shards N     threads that serve the stream, each with a socket of its own, 1 to 16; default one less than
     \\                        the processor's cores
     \\  --metrics [IP:]PORT   numbers for Prometheus at /metrics; a PORT alone is of this machine only
     \\  --boot-profile on|off learn what boots read, hand it to devices and read it ahead (default on)

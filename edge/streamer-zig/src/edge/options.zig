@@ -22,7 +22,7 @@ pub const Serve = struct {
     router_advertisement: bool = false,
     ports: host.EdgeSockets.Ports = .{},
     /// Threads that serve the stream, each with a socket; null: by the cores.
-    stream_lanes: ?u16 = null,
+    stream_shards: ?u16 = null,
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
     store: ?[]const u8 = null,
@@ -121,7 +121,7 @@ const ServeOption = enum {
     @"--tftp-port",
     @"--http-port",
     @"--stream-port",
-    @"--stream-lanes",
+    @"--stream-shards",
     @"--peer-port",
     @"--boot-files",
     @"--data",
@@ -223,7 +223,7 @@ fn setServe(
         .@"--tftp-port" => serve.ports.tftp = try parsePort(name, text, complaint),
         .@"--http-port" => serve.ports.http = try parsePort(name, text, complaint),
         .@"--stream-port" => serve.ports.stream = try parsePort(name, text, complaint),
-        .@"--stream-lanes" => serve.stream_lanes = try parseLanes(text, complaint),
+        .@"--stream-shards" => serve.stream_shards = try parseShards(text, complaint),
         .@"--peer-port" => serve.ports.peer = try parsePort(name, text, complaint),
         .@"--boot-files" => serve.boot_files = text,
         .@"--data" => serve.data = text,
@@ -342,11 +342,11 @@ fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
     };
 }
 
-fn parseLanes(text: []const u8, complaint: *Complaint) Error!u16 {
-    const most = host.stream_lanes.lanes_max;
-    const lanes = std.fmt.parseInt(u16, text, 10) catch 0;
-    if (lanes < 1 or lanes > most) return complaint.set("--stream-lanes is a number from 1 to {d}, not '{s}'.", .{ most, text });
-    return lanes;
+fn parseShards(text: []const u8, complaint: *Complaint) Error!u16 {
+    const most = host.stream_shards.shards_max;
+    const shards = std.fmt.parseInt(u16, text, 10) catch 0;
+    if (shards < 1 or shards > most) return complaint.set("--stream-shards is a number from 1 to {d}, not '{s}'.", .{ most, text });
+    return shards;
 }
 
 fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {

@@ -154,7 +154,7 @@ fn openSockets(
         .{
             .ports = edge.options.ports,
             .peers = !edge.options.isAlone(),
-            .lanes = edge.options.stream_lanes orelse host.stream_lanes.lanesFor(std.Thread.getCpuCount() catch 1),
+            .shards = edge.options.stream_shards orelse host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1),
         },
         &problem,
     ) catch |err| switch (err) {

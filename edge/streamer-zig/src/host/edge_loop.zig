@@ -17,7 +17,7 @@ const DhcpPort = @import("net/dhcp_port.zig").DhcpPort;
 const LoaderTexts = @import("http/loader_texts.zig").LoaderTexts;
 const Published = @import("http/published.zig").Published;
 const TftpPort = @import("net/tftp_port.zig").TftpPort;
-const StreamLanes = @import("stream/shards.zig").StreamLanes;
+const StreamShards = @import("stream/shards.zig").StreamShards;
 const StreamPort = @import("stream/port.zig").StreamPort;
 const PeerPort = @import("net/peer_port.zig").PeerPort;
 const HttpServer = @import("http/server.zig").HttpServer;
@@ -87,7 +87,7 @@ pub const EdgeLoop = struct {
         const solicitation = 9;
         const sync = 10;
         const disk_reads = 11;
-        const lanes = 12;
+        const shards = 12;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -121,7 +121,7 @@ pub const EdgeLoop = struct {
         if (own.links.len > 1) for ([_]*UdpSocket{ &all.tftp, &all.stream }) |socket| {
             socket.own = own;
         };
-        if (own.links.len > 1) for (all.stream_lanes) |*socket| {
+        if (own.links.len > 1) for (all.stream_shards) |*socket| {
             socket.own = own;
         };
         const watch = try gpa.create(SegmentWatch);
@@ -146,9 +146,9 @@ pub const EdgeLoop = struct {
             .packet_size_max = wire.stream.packet_size_max,
         };
         var stream: StreamPort = try .init(gpa, try .init(gpa, stream_options), boots, .{});
-        if (all.stream_lanes.len > 0) {
-            stream.lanes = try gpa.create(StreamLanes);
-            stream.lanes.?.* = try .init(gpa, all.stream_lanes, stream_options, .{});
+        if (all.stream_shards.len > 0) {
+            stream.shards = try gpa.create(StreamShards);
+            stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
         }
         return .{
             .epoll = epoll,
@@ -182,7 +182,7 @@ pub const EdgeLoop = struct {
     /// Runs until TERM or INT.
     pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         try loop.addAll();
-        defer loop.stream.stopLanes(&loop.sockets.stream);
+        defer loop.stream.stopShards(&loop.sockets.stream);
         while (true) {
             var buffer: [events_max]u64 = undefined;
             const tokens = try loop.waitFor(&buffer);
@@ -195,7 +195,7 @@ pub const EdgeLoop = struct {
             // After the sockets: they begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.serveReads();
-            if (loop.stream.lanes) |lanes| if (lanes.hasFailed()) return error.SystemCallFailed;
+            if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
             if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
@@ -233,7 +233,7 @@ pub const EdgeLoop = struct {
         if (loop.dhcp) |*dhcp| total.merge(&dhcp.service.ignored);
         total.merge(&loop.tftp.server.ignored);
         total.merge(&loop.stream.server.ignored);
-        if (loop.stream.lanes) |lanes| for (lanes.lanes) |lane| total.merge(&.{ .values = lane.published.read().ignored });
+        if (loop.stream.shards) |shards| for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
         total.merge(&loop.http.ignored);
         total.merge(&loop.watch.ignored);
         if (loop.peers) |*peers| total.merge(&peers.table.ignored);
@@ -250,7 +250,7 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
         try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
-        if (loop.stream.lanes) |lanes| try loop.epoll.add(lanes.wake_fd, .read, Token.lanes);
+        if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
         if (loop.stream.layers) |layers| try loop.epoll.add(layers.endedFd(), .read, Token.sync);
         for (loop.advertisers) |*advertiser|
             try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
@@ -279,7 +279,7 @@ pub const EdgeLoop = struct {
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
             Token.disk_reads => loop.stream.reads.takeEnded(),
-            Token.lanes => loop.stream.hearLanes(&loop.sockets.stream, now_us),
+            Token.shards => loop.stream.drainShards(&loop.sockets.stream, now_us),
             Token.sync => loop.stream.endSyncs(&loop.sockets.stream),
             Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),

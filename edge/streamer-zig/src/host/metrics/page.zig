@@ -54,8 +54,8 @@ pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
 /// Of one thread that serves the stream.
-pub const Lane = struct { reads: u64, sessions: u64, passed: u64 = 0, packets_lost: u64 = 0, notes_lost: u64 = 0 };
-const lanes_max = @import("../stream/shards.zig").lanes_max;
+pub const Shard = struct { reads: u64, sessions: u64, forwarded: u64 = 0, packets_lost: u64 = 0, events_lost: u64 = 0 };
+const shards_max = @import("../stream/shards.zig").shards_max;
 
 /// What the packet loop counts.
 pub const LoopFigures = struct {
@@ -69,8 +69,8 @@ pub const LoopFigures = struct {
     stream_reads: u64 = 0,
     stream_cold_reads: u64 = 0,
     stream_unanswered: [unanswered_count]u64 = @splat(0),
-    /// From lane 0 on; `stream_reads` and the like are those of all.
-    lanes: base.BoundedArray(Lane, lanes_max) = .empty,
+    /// From shard 0 on; `stream_reads` and the like are those of all.
+    shards: base.BoundedArray(Shard, shards_max) = .empty,
     /// Of devices that are heard, those that lie at this edge.
     write_caches: FillCounts = @splat(0),
 };
@@ -155,7 +155,7 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
     }
-    try renderLanes(writer, figures.lanes.constSlice());
+    try renderShards(writer, figures.shards.constSlice());
     try head(writer, "ignored_total", "counter", "Packets and requests that got no service, by reason.");
     for (figures.ignored.values, 0..) |count, index| {
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
@@ -170,23 +170,23 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
     if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
 }
 
-fn renderLanes(writer: *Io.Writer, lanes: []const Lane) Io.Writer.Error!void {
-    try head(writer, "stream_lane_reads_total", "counter", "Reads of disks, by the thread that served them.");
-    try eachLane(writer, lanes, "stream_lane_reads_total", .reads);
-    try head(writer, "stream_lane_sessions", "gauge", "Devices whose reads a thread serves.");
-    try eachLane(writer, lanes, "stream_lane_sessions", .sessions);
-    try head(writer, "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.");
-    try eachLane(writer, lanes, "stream_lane_passed_total", .passed);
-    try head(writer, "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.");
-    for (lanes, 0..) |*lane, number| {
-        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"packet\"}} {d}\n", .{ number, lane.packets_lost });
-        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"news\"}} {d}\n", .{ number, lane.notes_lost });
+fn renderShards(writer: *Io.Writer, shards: []const Shard) Io.Writer.Error!void {
+    try head(writer, "stream_shard_reads_total", "counter", "Disk reads served, by shard.");
+    try eachShard(writer, shards, "stream_shard_reads_total", .reads);
+    try head(writer, "stream_shard_sessions", "gauge", "Devices whose reads a shard serves.");
+    try eachShard(writer, shards, "stream_shard_sessions", .sessions);
+    try head(writer, "stream_shard_forwarded_total", "counter", "Packets that a shard forwarded to shard 0.");
+    try eachShard(writer, shards, "stream_shard_forwarded_total", .forwarded);
+    try head(writer, "stream_shard_lost_total", "counter", "Packets, and read events for reports, lost because a ring to shard 0 was full.");
+    for (shards, 0..) |*shard, number| {
+        try writer.print("bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"packet\"}} {d}\n", .{ number, shard.packets_lost });
+        try writer.print("bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"event\"}} {d}\n", .{ number, shard.events_lost });
     }
 }
 
-fn eachLane(writer: *Io.Writer, lanes: []const Lane, name: []const u8, comptime field: std.meta.FieldEnum(Lane)) Io.Writer.Error!void {
-    for (lanes, 0..) |*lane, number|
-        try writer.print("bootfarm_edge_{s}{{lane=\"{d}\"}} {d}\n", .{ name, number, @field(lane, @tagName(field)) });
+fn eachShard(writer: *Io.Writer, shards: []const Shard, name: []const u8, comptime field: std.meta.FieldEnum(Shard)) Io.Writer.Error!void {
+    for (shards, 0..) |*shard, number|
+        try writer.print("bootfarm_edge_{s}{{shard=\"{d}\"}} {d}\n", .{ name, number, @field(shard, @tagName(field)) });
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {

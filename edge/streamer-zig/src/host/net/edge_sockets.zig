@@ -6,15 +6,15 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const sockets = @import("sockets.zig");
-const lane_steering = @import("../stream/steering.zig");
+const steering = @import("../stream/steering.zig");
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const EdgeSockets = struct {
     links: base.BoundedArray(LinkSockets, core.dhcp.network.links_max) = .empty,
     tftp: UdpSocket,
     stream: UdpSocket,
-    /// Of lanes 1 and on, with the same address; empty where there is one lane.
-    stream_lanes: []UdpSocket = &.{},
+    /// Of shards 1 and on, with the same address; empty where there is one shard.
+    stream_shards: []UdpSocket = &.{},
     /// To the other edges of the site; null in standalone use.
     peer: ?UdpSocket = null,
     listener: i32,
@@ -55,7 +55,7 @@ pub const EdgeSockets = struct {
     pub fn open(
         gpa: std.mem.Allocator,
         listens: []const Listen,
-        with: struct { ports: Ports, peers: bool, lanes: u16 = 1 },
+        with: struct { ports: Ports, peers: bool, shards: u16 = 1 },
         problem: *Problem,
     ) OpenError!EdgeSockets {
         const ports = with.ports;
@@ -68,7 +68,7 @@ pub const EdgeSockets = struct {
             .buffer_size = 8 << 20,
             // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
             // devices take turns, and where a READ that is repeated meanwhile is answered once.
-            .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.lanes),
+            .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.shards),
         };
         var result: EdgeSockets = .{
             .tftp = try .init(gpa, try one(.tftp, problem, .{
@@ -85,7 +85,7 @@ pub const EdgeSockets = struct {
             },
         };
         stream.is_shared = true;
-        if (with.lanes > 1) result.stream_lanes = try openLanes(gpa, &result.stream, stream, with.lanes, problem);
+        if (with.shards > 1) result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, problem);
         // The others know this edge by its first address.
         if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
             .address = .{ .ip = listens[0].ip, .port = ports.peer },
@@ -98,18 +98,18 @@ pub const EdgeSockets = struct {
         return result;
     }
 
-    /// Empty where the system cannot tell lanes apart: there is one then.
-    fn openLanes(
+    /// Empty where the system cannot tell shards apart: there is one then.
+    fn openShards(
         gpa: std.mem.Allocator,
         first: *const UdpSocket,
         options: sockets.UdpOptions,
-        lanes: u16,
+        shards: u16,
         problem: *Problem,
     ) OpenError![]UdpSocket {
         sockets.share(first.fd) catch return &.{};
-        const opened = try gpa.alloc(UdpSocket, lanes - 1);
+        const opened = try gpa.alloc(UdpSocket, shards - 1);
         for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
-        lane_steering.attach(first.fd, lanes) catch {
+        steering.attach(first.fd, shards) catch {
             for (opened) |*socket| socket.deinit(gpa);
             gpa.free(opened);
             return &.{};

@@ -7,14 +7,14 @@ const core = @import("core");
 const wire = @import("wire").stream;
 const Boots = @import("../boots/boots.zig").Boots;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
-const read_event = @import("read_event.zig");
+const shard_messages = @import("shard_messages.zig");
 const sys = @import("../sys.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
 const stream_hand_over = @import("failover.zig");
 const stream_reads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const SessionBoots = @import("../boots/session_boots.zig").SessionBoots;
-const StreamLanes = @import("shards.zig").StreamLanes;
+const StreamShards = @import("shards.zig").StreamShards;
 const udp_socket = @import("../net/udp_socket.zig");
 const write_layers = @import("write_layers.zig");
 const assert = std.debug.assert;
@@ -42,7 +42,7 @@ pub const StreamPort = struct {
     /// Null where nobody works for the store.
     hold: ?*LayerHold = null,
     /// Null where this loop serves all devices itself.
-    lanes: ?*StreamLanes = null,
+    shards: ?*StreamShards = null,
     started_us: ?u64 = null,
 
     pub const Options = StreamReads.Options;
@@ -69,26 +69,30 @@ pub const StreamPort = struct {
     /// The threads that read disks: until `deinit`, or until the process ends.
     pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
         try port.reads.workers.start();
-        if (port.lanes) |lanes| try lanes.start();
+        if (port.shards) |shards| try shards.start();
     }
 
-    /// Lanes end; all that they have counted is.
-    pub fn stopLanes(port: *StreamPort, socket: *UdpSocket) void {
-        const lanes = port.lanes orelse return;
-        lanes.stop();
-        port.hearLanes(socket, sys.monotonicUs());
+    /// Shards end; all that they have counted is.
+    pub fn stopShards(port: *StreamPort, socket: *UdpSocket) void {
+        const shards = port.shards orelse return;
+        shards.stop();
+        port.drainShards(socket, sys.monotonicUs());
     }
 
-    /// What lanes have done, and what came to them and is this loop's.
-    pub fn hearLanes(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
-        const lanes = port.lanes orelse return;
-        lanes.beginHearing();
-        for (lanes.lanes) |lane| {
-            while (lane.notes.next()) |note| : (lane.notes.done()) port.takeNote(note);
-            while (lane.passed.next()) |passed| : (lane.passed.done())
-                port.handle(socket, &.{ .from = passed.from, .bytes = passed.bytes[0..passed.size], .at_us = passed.at_us }, now_us);
+    /// What shards have done, and what came to them and is this loop's.
+    pub fn drainShards(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
+        const shards = port.shards orelse return;
+        shards.clearWake();
+        for (shards.shards) |shard| {
+            while (shard.events.next()) |event| : (shard.events.done()) port.takeReadEvent(event);
+            while (shard.forwarded.next()) |forwarded| : (shard.forwarded.done())
+                port.handle(socket, &.{
+                    .from = forwarded.from,
+                    .bytes = forwarded.bytes[0..forwarded.size],
+                    .at_us = forwarded.at_us,
+                }, now_us);
         }
-        lanes.tell(&port.server, port.boots);
+        shards.sync(&port.server, port.boots);
     }
 
     pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
@@ -102,7 +106,7 @@ pub const StreamPort = struct {
     pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
         const count = socket.receive();
         // READs came before what their devices say after them.
-        port.hearLanes(socket, now_us);
+        port.drainShards(socket, now_us);
         for (0..count) |index| {
             if (index == 0) port.expect(socket.sender(0));
             if (index + 1 < count) port.expect(socket.sender(index + 1));
@@ -139,7 +143,7 @@ pub const StreamPort = struct {
         const started_us = port.started_us orelse now_us;
         port.started_us = started_us;
         port.server.expire(now_us);
-        if (port.lanes) |lanes| lanes.tell(&port.server, port.boots);
+        if (port.shards) |shards| shards.sync(&port.server, port.boots);
         stream_hand_over.forgetUnconfirmed(port.boots, now_us);
         if (port.hold) |hold| if (hold.asked()) |subject| if (subject == .device)
             hold.tell(subject, if (port.boots.policy.isHomeOf(subject.device)) .waiting else .held);
@@ -250,8 +254,8 @@ pub const StreamPort = struct {
         const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
         const grant = if (is_moving) stream_hand_over.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
         const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
-        // Its lane has the session when the device's first READ comes.
-        if (port.lanes) |lanes| lanes.tell(&port.server, port.boots);
+        // Its shard has the session when the device's first READ comes.
+        if (port.shards) |shards| shards.sync(&port.server, port.boots);
         // Of one that comes from another edge nothing is told before it is sure that it does.
         if (known) |ref| port.noteAdmission(ref, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
         if (port.server.showSize(&admission, &port.large)) |packet| socket.send(claim.from, packet);
@@ -413,8 +417,8 @@ pub const StreamPort = struct {
         port.boots.note(ref, arrival.at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
     }
 
-    /// What a lane has done with a READ.
-    fn takeNote(port: *StreamPort, note: *const read_event.Note) void {
+    /// What a shard has done with a READ.
+    fn takeReadEvent(port: *StreamPort, note: *const shard_messages.ReadEvent) void {
         const read = &note.read;
         const ref = port.bootOf(read) orelse return port.server.forget(read.boot_id);
         switch (note.what) {

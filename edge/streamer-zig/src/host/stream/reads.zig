@@ -1,7 +1,7 @@
 //! Where the bytes of READs come from. What lies in memory and was found right before is sent at once; everything else is read by threads
 //! (`read_workers.zig`), while the packet loop goes on with other devices. Who waits, and whose turn it is, says `read_queue.zig`.
 //!
-//! `port` is the `StreamPort`, or a `StreamLane`, with reads of its own. Its `sendRead` looks the session up again: a device may be gone while
+//! `port` is the `StreamPort`, or a `StreamShard`, with reads of its own. Its `sendRead` looks the session up again: a device may be gone while
 //! a disk was waited for.
 //!
 //! What lies in a write layer is always read by the packet loop itself, when it is sent: a thread has then only brought it into memory, so

@@ -1,13 +1,13 @@
-//! One lane of the stream: a thread with a socket of the stream's port, that serves the READs of the sessions it was given, from memory by
-//! itself and from disks by threads of its own. It shares nothing with other lanes; with the packet loop, which opens the sessions and keeps
+//! One shard of the stream: a thread with a socket of the stream's port, that serves the READs of the sessions it was given, from memory by
+//! itself and from disks by threads of its own. It shares nothing with other shards; with the packet loop, which opens the sessions and keeps
 //! their boots, it shares three bounded queues and each session's packet counter. It allocates nothing after its start, and never waits for
-//! the packet loop (docs/decisions/0022-stream-lanes.md).
+//! the packet loop (docs/decisions/0022-stream-shards.md).
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const read_event = @import("read_event.zig");
+const shard_messages = @import("shard_messages.zig");
 const stream_reads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const sys = @import("../sys.zig");
@@ -25,7 +25,7 @@ const StreamReads = stream_reads.StreamReads;
 const StreamServer = core.stream.Server;
 const UdpSocket = udp_socket.UdpSocket;
 
-pub const StreamLane = struct {
+pub const StreamShard = struct {
     server: StreamServer,
     socket: *UdpSocket,
     reads: StreamReads,
@@ -33,29 +33,29 @@ pub const StreamLane = struct {
     reply: StreamServer.ReplyBuffer = undefined,
     epoll: Epoll,
     busy: Epoll.Busy,
-    /// The packet loop has written mail, or wants the lane to end.
+    /// The packet loop has written mail, or wants the shard to end.
     wake_fd: i32,
     /// Of the packet loop.
     loop_wake_fd: i32,
-    mail: SpscRing(read_event.Mail),
-    notes: SpscRing(read_event.Note),
-    passed: SpscRing(read_event.Passed),
+    commands: SpscRing(shard_messages.Command),
+    events: SpscRing(shard_messages.ReadEvent),
+    forwarded: SpscRing(shard_messages.Forwarded),
     ends: std.atomic.Value(bool) = .init(false),
     /// The system refused what it needs: the edge ends.
     has_failed: std.atomic.Value(bool) = .init(false),
-    /// A lane keeps no writes.
+    /// A shard keeps no writes.
     layers: ?*write_layers.WriteLayers = null,
     disks: []?Disk,
     cache: store.node_cache.NodeCache,
     /// Of the store that the first version lies in: an edge has one.
     files: ?Files = null,
-    figures: read_event.Figures = .{},
+    figures: shard_messages.Figures = .{},
     /// What others may read.
-    published: read_event.Figures = .{},
+    published: shard_messages.Figures = .{},
     published_at_us: u64 = 0,
     has_unpublished: bool = true,
     /// Notes were given that the packet loop was not woken for.
-    has_news: bool = false,
+    must_wake: bool = false,
     woke_at_us: u64 = 0,
     thread: ?std.Thread = null,
 
@@ -70,12 +70,12 @@ pub const StreamLane = struct {
     };
 
     /// As many letters as sessions may change at once in a hurry; what does not fit is written later.
-    const mail_max = 64;
+    const commands_max = 64;
     /// Three for a READ: a third of a second at 1 GB/s in reads of 32 KiB; 7 MB.
-    const notes_max = 1 << 15;
-    const passed_max = 128;
+    const events_max = 1 << 15;
+    const forwarded_max = 128;
     /// The packet loop is woken for notes this often at most.
-    const news_interval_us = 2000;
+    const wake_interval_us = 2000;
     const publish_interval_us = 250_000;
 
     const Token = struct {
@@ -86,8 +86,8 @@ pub const StreamLane = struct {
 
     pub const InitError = StreamReads.InitError;
 
-    /// `server` has as many places as the packet loop's; the lane owns it, and not its socket.
-    pub fn init(gpa: std.mem.Allocator, server: StreamServer, socket: *UdpSocket, loop_wake_fd: i32, options: Options) InitError!StreamLane {
+    /// `server` has as many places as the packet loop's; the shard owns it, and not its socket.
+    pub fn init(gpa: std.mem.Allocator, server: StreamServer, socket: *UdpSocket, loop_wake_fd: i32, options: Options) InitError!StreamShard {
         var reads_options = options.reads;
         reads_options.queue.flows = @intCast(server.sessions.len);
         var reads: StreamReads = try .init(gpa, reads_options);
@@ -107,26 +107,26 @@ pub const StreamLane = struct {
             .busy = .{ .fd = socket.fd, .token = Token.stream },
             .wake_fd = wake_fd,
             .loop_wake_fd = loop_wake_fd,
-            .mail = try .init(gpa, mail_max),
-            .notes = try .init(gpa, notes_max),
-            .passed = try .init(gpa, passed_max),
+            .commands = try .init(gpa, commands_max),
+            .events = try .init(gpa, events_max),
+            .forwarded = try .init(gpa, forwarded_max),
             .disks = disks,
             .cache = try .init(gpa, options.cache_nodes),
         };
     }
 
-    /// The lane stays where it is until `stop`.
-    pub fn start(lane: *StreamLane) std.Thread.SpawnError!void {
-        try lane.reads.workers.start();
-        lane.thread = try std.Thread.spawn(.{ .stack_size = 1 << 20 }, run, .{lane});
+    /// The shard stays where it is until `stop`.
+    pub fn start(shard: *StreamShard) std.Thread.SpawnError!void {
+        try shard.reads.workers.start();
+        shard.thread = try std.Thread.spawn(.{ .stack_size = 1 << 20 }, run, .{shard});
     }
 
-    /// By the packet loop: the lane's turn ends, and no other begins.
-    pub fn stop(lane: *StreamLane) void {
-        lane.ends.store(true, .release);
-        wake(lane.wake_fd);
-        if (lane.thread) |thread| thread.join();
-        lane.thread = null;
+    /// By the packet loop: the shard's turn ends, and no other begins.
+    pub fn stop(shard: *StreamShard) void {
+        shard.ends.store(true, .release);
+        wake(shard.wake_fd);
+        if (shard.thread) |thread| thread.join();
+        shard.thread = null;
     }
 
     pub fn wake(wake_fd: i32) void {
@@ -134,140 +134,140 @@ pub const StreamLane = struct {
         _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
     }
 
-    fn run(lane: *StreamLane) void {
-        lane.serve() catch {
-            lane.has_failed.store(true, .release);
-            wake(lane.loop_wake_fd);
+    fn run(shard: *StreamShard) void {
+        shard.serve() catch {
+            shard.has_failed.store(true, .release);
+            wake(shard.loop_wake_fd);
         };
-        lane.publish(sys.monotonicUs());
+        shard.publish(sys.monotonicUs());
     }
 
-    fn serve(lane: *StreamLane) sys.Error!void {
-        while (!lane.ends.load(.acquire)) {
+    fn serve(shard: *StreamShard) sys.Error!void {
+        while (!shard.ends.load(.acquire)) {
             var buffer: [4]u64 = undefined;
-            const tokens = try lane.epoll.waitBeside(&lane.busy, &buffer, lane.timeoutMs());
+            const tokens = try shard.epoll.waitBeside(&shard.busy, &buffer, shard.timeoutMs());
             for (tokens) |token| switch (token) {
                 Token.wake => {
                     var count: u64 = undefined;
-                    _ = linux.read(lane.wake_fd, @ptrCast(&count), 8);
+                    _ = linux.read(shard.wake_fd, @ptrCast(&count), 8);
                 },
-                Token.stream => lane.receive(),
-                Token.disk_reads => lane.reads.takeEnded(),
+                Token.stream => shard.receive(),
+                Token.disk_reads => shard.reads.takeEnded(),
                 else => unreachable,
             };
-            lane.takeMail();
-            lane.reads.serve(lane, lane.socket);
-            lane.busy.interest = if (lane.reads.awaits_room) .read_and_write else .read;
-            lane.tell(sys.monotonicUs());
+            shard.takeCommands();
+            shard.reads.serve(shard, shard.socket);
+            shard.busy.interest = if (shard.reads.awaits_room) .read_and_write else .read;
+            shard.notify(sys.monotonicUs());
         }
     }
 
-    fn timeoutMs(lane: *const StreamLane) i32 {
-        if (lane.reads.hasWork()) return 0;
-        if (lane.has_news) return news_interval_us / std.time.us_per_ms;
-        return if (lane.has_unpublished) publish_interval_us / std.time.us_per_ms else -1;
+    fn timeoutMs(shard: *const StreamShard) i32 {
+        if (shard.reads.hasWork()) return 0;
+        if (shard.must_wake) return wake_interval_us / std.time.us_per_ms;
+        return if (shard.has_unpublished) publish_interval_us / std.time.us_per_ms else -1;
     }
 
-    fn tell(lane: *StreamLane, now_us: u64) void {
-        if (lane.has_news and (now_us -| lane.woke_at_us >= news_interval_us or lane.notes.count() > notes_max / 2)) {
-            lane.has_news = false;
-            lane.woke_at_us = now_us;
-            wake(lane.loop_wake_fd);
+    fn notify(shard: *StreamShard, now_us: u64) void {
+        if (shard.must_wake and (now_us -| shard.woke_at_us >= wake_interval_us or shard.events.count() > events_max / 2)) {
+            shard.must_wake = false;
+            shard.woke_at_us = now_us;
+            wake(shard.loop_wake_fd);
         }
-        if (lane.has_unpublished and now_us -| lane.published_at_us >= publish_interval_us) lane.publish(now_us);
+        if (shard.has_unpublished and now_us -| shard.published_at_us >= publish_interval_us) shard.publish(now_us);
     }
 
-    fn publish(lane: *StreamLane, now_us: u64) void {
-        lane.has_unpublished = false;
-        lane.published_at_us = now_us;
-        lane.figures.cold = lane.reads.figures.cold;
-        lane.figures.unanswered = lane.reads.unanswered();
-        lane.figures.sessions = lane.server.session_count;
-        lane.figures.ignored = lane.server.ignored.values;
-        lane.figures.publish(&lane.published);
+    fn publish(shard: *StreamShard, now_us: u64) void {
+        shard.has_unpublished = false;
+        shard.published_at_us = now_us;
+        shard.figures.cold = shard.reads.figures.cold;
+        shard.figures.unanswered = shard.reads.unanswered();
+        shard.figures.sessions = shard.server.session_count;
+        shard.figures.ignored = shard.server.ignored.values;
+        shard.figures.publish(&shard.published);
     }
 
-    fn receive(lane: *StreamLane) void {
-        const count = lane.socket.receive();
+    fn receive(shard: *StreamShard) void {
+        const count = shard.socket.receive();
         // A session's letter is written before its device is welcomed, so before it asks for anything.
-        lane.takeMail();
-        lane.has_unpublished = true;
+        shard.takeCommands();
+        shard.has_unpublished = true;
         for (0..count) |index| {
-            const datagram = lane.socket.datagram(index);
-            lane.handle(&datagram, sys.monotonicUs());
+            const datagram = shard.socket.datagram(index);
+            shard.handle(&datagram, sys.monotonicUs());
         }
     }
 
-    fn handle(lane: *StreamLane, datagram: *const udp_socket.Datagram, now_us: u64) void {
-        if (!StreamServer.isPlainRead(datagram.bytes) or !lane.server.hasSessionAt(datagram.from)) return lane.pass(datagram);
-        switch (lane.server.receive(now_us, datagram.from, datagram.bytes, &lane.reply)) {
+    fn handle(shard: *StreamShard, datagram: *const udp_socket.Datagram, now_us: u64) void {
+        if (!StreamServer.isPlainRead(datagram.bytes) or !shard.server.hasSessionAt(datagram.from)) return shard.forward(datagram);
+        switch (shard.server.receive(now_us, datagram.from, datagram.bytes, &shard.reply)) {
             .ignored => {},
-            .reply => |packet| lane.socket.send(datagram.from, packet),
-            .read => |*read| lane.takeRead(read, .{ .size = datagram.bytes.len, .at_us = datagram.at_us }),
+            .reply => |packet| shard.socket.send(datagram.from, packet),
+            .read => |*read| shard.takeRead(read, .{ .size = datagram.bytes.len, .at_us = datagram.at_us }),
             // What READ can become is above.
             .taken, .admit, .probe, .used, .write, .control, .ready, .report => unreachable,
         }
     }
 
-    fn takeRead(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival) void {
-        if (lane.reads.isWaiting(read)) return lane.noteUnanswered(read, arrival);
-        lane.note(read, arrival, .came);
-        lane.reads.take(lane, lane.socket, read, arrival);
+    fn takeRead(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
+        if (shard.reads.isWaiting(read)) return shard.noteUnanswered(read, arrival);
+        shard.emit(read, arrival, .came);
+        shard.reads.take(shard, shard.socket, read, arrival);
     }
 
-    fn pass(lane: *StreamLane, datagram: *const udp_socket.Datagram) void {
-        const place = lane.passed.room() orelse {
-            lane.figures.passed_lost += 1;
+    fn forward(shard: *StreamShard, datagram: *const udp_socket.Datagram) void {
+        const place = shard.forwarded.room() orelse {
+            shard.figures.forwarded_lost += 1;
             return;
         };
         place.from = datagram.from;
         place.at_us = datagram.at_us;
         place.size = @intCast(datagram.bytes.len);
         @memcpy(place.bytes[0..datagram.bytes.len], datagram.bytes);
-        lane.passed.give();
-        lane.figures.passed += 1;
+        shard.forwarded.give();
+        shard.figures.forwarded += 1;
         // Its device waits.
-        lane.has_news = true;
-        lane.woke_at_us = 0;
+        shard.must_wake = true;
+        shard.woke_at_us = 0;
     }
 
-    fn note(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival, what: @FieldType(read_event.Note, "what")) void {
-        const place = lane.notes.room() orelse {
-            lane.figures.notes_lost += 1;
+    fn emit(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, what: @FieldType(shard_messages.ReadEvent, "what")) void {
+        const place = shard.events.room() orelse {
+            shard.figures.events_lost += 1;
             return;
         };
         place.* = .{ .read = read.*, .arrival = arrival, .what = what };
         place.read.ranges = .{};
-        lane.notes.give();
-        lane.has_news = true;
+        shard.events.give();
+        shard.must_wake = true;
     }
 
-    fn takeMail(lane: *StreamLane) void {
-        while (lane.mail.next()) |mail| : (lane.mail.done()) {
-            lane.has_unpublished = true;
-            switch (mail.*) {
+    fn takeCommands(shard: *StreamShard) void {
+        while (shard.commands.next()) |command| : (shard.commands.done()) {
+            shard.has_unpublished = true;
+            switch (command.*) {
                 .drop => |session_id| {
-                    if (lane.server.findById(session_id)) |session| lane.server.drop(session);
-                    lane.closeUnused();
+                    if (shard.server.findById(session_id)) |session| shard.server.drop(session);
+                    shard.closeUnused();
                 },
-                .adopt => |*adopted| if (lane.keep(adopted.session.version_id, &adopted.disk)) {
-                    lane.server.adopt(&adopted.session);
-                    lane.closeUnused();
+                .adopt => |*adopted| if (shard.keep(adopted.session.version_id, &adopted.disk)) {
+                    shard.server.adopt(&adopted.session);
+                    shard.closeUnused();
                 },
             }
         }
     }
 
     /// False: there is no place for the disk; what is asked of it goes to the packet loop.
-    fn keep(lane: *StreamLane, version_id: base.Uuid, disk: *VersionDisk) bool {
-        if (lane.diskOf(version_id) != null) {
+    fn keep(shard: *StreamShard, version_id: base.Uuid, disk: *VersionDisk) bool {
+        if (shard.diskOf(version_id) != null) {
             disk.close();
             return true;
         }
-        for (lane.disks) |*place| {
+        for (shard.disks) |*place| {
             if (place.* != null) continue;
             place.* = .{ .version_id = version_id, .disk = disk.* };
-            lane.readBy(&place.*.?.disk);
+            shard.readBy(&place.*.?.disk);
             return true;
         }
         disk.close();
@@ -275,20 +275,20 @@ pub const StreamLane = struct {
     }
 
     /// Its nodes and files are this thread's own.
-    fn readBy(lane: *StreamLane, disk: *VersionDisk) void {
+    fn readBy(shard: *StreamShard, disk: *VersionDisk) void {
         const version = switch (disk.*) {
             .file => return,
             .version => |*version| version,
         };
-        if (lane.files == null) lane.files = .{ .data = .init(version.store.files, .extents), .nodes = .init(version.store.files, .nodes) };
-        const files = &lane.files.?;
-        version.reader.reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &lane.cache };
+        if (shard.files == null) shard.files = .{ .data = .init(version.store.files, .extents), .nodes = .init(version.store.files, .nodes) };
+        const files = &shard.files.?;
+        version.reader.reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
     }
 
-    fn closeUnused(lane: *StreamLane) void {
-        for (lane.disks) |*place| {
+    fn closeUnused(shard: *StreamShard) void {
+        for (shard.disks) |*place| {
             const disk = if (place.*) |*disk| disk else continue;
-            for (lane.server.sessions) |*session| {
+            for (shard.server.sessions) |*session| {
                 if (session.id != 0 and session.version_id.eql(disk.version_id)) break;
             } else {
                 disk.disk.close();
@@ -299,68 +299,68 @@ pub const StreamLane = struct {
 
     // What `StreamReads` asks of its port.
 
-    pub fn diskOf(lane: *StreamLane, version_id: base.Uuid) ?*VersionDisk {
-        for (lane.disks) |*place| {
+    pub fn diskOf(shard: *StreamShard, version_id: base.Uuid) ?*VersionDisk {
+        for (shard.disks) |*place| {
             const disk = if (place.*) |*disk| disk else continue;
             if (disk.version_id.eql(version_id)) return &disk.disk;
         }
         return null;
     }
 
-    pub fn layerOf(_: *StreamLane, _: base.Uuid) ?*write_layers.Layer {
+    pub fn layerOf(_: *StreamShard, _: base.Uuid) ?*write_layers.Layer {
         return null;
     }
 
-    pub fn sendRead(lane: *StreamLane, socket: *UdpSocket, read: *const ReadRequest, bytes: []const u8, sent: u16) stream_sending.Sent {
-        return stream_sending.sendRead(&lane.server, lane.sealed, socket, read, .{ .bytes = bytes, .sent = sent });
+    pub fn sendRead(shard: *StreamShard, socket: *UdpSocket, read: *const ReadRequest, bytes: []const u8, sent: u16) stream_sending.Sent {
+        return stream_sending.sendRead(&shard.server, shard.sealed, socket, read, .{ .bytes = bytes, .sent = sent });
     }
 
-    pub fn noteSending(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival) void {
-        lane.note(read, arrival, .{ .sending = sys.monotonicUs() });
+    pub fn noteSending(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
+        shard.emit(read, arrival, .{ .sending = sys.monotonicUs() });
     }
 
-    pub fn noteAnswered(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival, _: u64, measured: core.boot.ReadTimes.Measured) void {
-        lane.figures.sent_bytes += read.bytes_out;
-        lane.figures.reads += 1;
-        lane.has_unpublished = true;
-        lane.note(read, arrival, .{ .answered = measured });
+    pub fn noteAnswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, _: u64, measured: core.boot.ReadTimes.Measured) void {
+        shard.figures.sent_bytes += read.bytes_out;
+        shard.figures.reads += 1;
+        shard.has_unpublished = true;
+        shard.emit(read, arrival, .{ .answered = measured });
     }
 
-    pub fn noteUnanswered(lane: *StreamLane, read: *const ReadRequest, arrival: Arrival) void {
-        lane.note(read, arrival, .unanswered);
+    pub fn noteUnanswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
+        shard.emit(read, arrival, .unanswered);
     }
 
-    pub fn refuseRead(lane: *StreamLane, socket: *UdpSocket, read: *const ReadRequest, why: stream_reads.Error, at_us: u64) void {
+    pub fn refuseRead(shard: *StreamShard, socket: *UdpSocket, read: *const ReadRequest, why: stream_reads.Error, at_us: u64) void {
         assert(why == error.StoreError);
-        const session = lane.server.findById(read.session_id) orelse return;
-        lane.note(read, .{ .size = 0, .at_us = at_us }, .{ .store_error = at_us });
-        const packet = lane.server.readError(read, .store_error, &lane.reply) orelse return;
+        const session = shard.server.findById(read.session_id) orelse return;
+        shard.emit(read, .{ .size = 0, .at_us = at_us }, .{ .store_error = at_us });
+        const packet = shard.server.readError(read, .store_error, &shard.reply) orelse return;
         socket.send(session.from, packet);
     }
 };
 
 test "news that the packet loop has no room for is counted, what it has keeps its order, and later news are heard again" {
     const testing = std.testing;
-    var lane: StreamLane = undefined;
-    lane.notes = try .init(testing.allocator, 2);
-    defer lane.notes.deinit(testing.allocator);
-    lane.figures = .{};
-    lane.has_news = false;
+    var shard: StreamShard = undefined;
+    shard.events = try .init(testing.allocator, 2);
+    defer shard.events.deinit(testing.allocator);
+    shard.figures = .{};
+    shard.must_wake = false;
     var read: ReadRequest = undefined;
     for (0..3) |number| {
         read.offset = number;
-        lane.note(&read, .{ .size = 0, .at_us = 0 }, .came);
+        shard.emit(&read, .{ .size = 0, .at_us = 0 }, .came);
     }
-    try testing.expectEqual(1, lane.figures.notes_lost);
-    try testing.expect(lane.has_news);
-    try testing.expectEqual(0, lane.notes.next().?.read.offset);
-    lane.notes.done();
+    try testing.expectEqual(1, shard.figures.events_lost);
+    try testing.expect(shard.must_wake);
+    try testing.expectEqual(0, shard.events.next().?.read.offset);
+    shard.events.done();
     read.offset = 3;
-    lane.note(&read, .{ .size = 0, .at_us = 0 }, .came);
-    try testing.expectEqual(1, lane.figures.notes_lost);
+    shard.emit(&read, .{ .size = 0, .at_us = 0 }, .came);
+    try testing.expectEqual(1, shard.figures.events_lost);
     for ([_]u64{ 1, 3 }) |offset| {
-        try testing.expectEqual(offset, lane.notes.next().?.read.offset);
-        lane.notes.done();
+        try testing.expectEqual(offset, shard.events.next().?.read.offset);
+        shard.events.done();
     }
-    try testing.expectEqual(null, lane.notes.next());
+    try testing.expectEqual(null, shard.events.next());
 }

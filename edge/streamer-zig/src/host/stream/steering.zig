@@ -1,5 +1,5 @@
 //! Which socket of a port a packet of the stream goes to, as a classic BPF program (socket(7), SO_ATTACH_REUSEPORT_CBPF): a READ of a disk by
-//! the mark of its session (packages/proto/STREAM.md, "Threads of an edge"), all else to the first socket. Where it is wrong nothing is: a lane passes on what is not its own.
+//! the mark of its session (packages/proto/STREAM.md, "Threads of an edge"), all else to the first socket. Where it is wrong nothing is: a shard passes on what is not its own.
 
 const std = @import("std");
 const core = @import("core");
@@ -20,13 +20,13 @@ const return_accumulator = 0x16;
 
 const so_attach_reuseport_cbpf = 51;
 
-/// The lane of a session with this mark.
-pub fn laneOf(mark: u16, lanes: u16) u16 {
-    return mark % lanes;
+/// The shard of a session with this mark.
+pub fn shardOf(mark: u16, shards: u16) u16 {
+    return mark % shards;
 }
 
 /// Offsets are from the begin of the UDP payload; a load behind its end gives 0, the first socket.
-fn program(lanes: u16) [9]Instruction {
+fn program(shards: u16) [9]Instruction {
     return .{
         of(load_byte, 1),
         .{ .code = jump_if_equal, .jump_true = 0, .jump_false = 6, .k = @backingInt(wire.Type.read) },
@@ -34,7 +34,7 @@ fn program(lanes: u16) [9]Instruction {
         of(bits_and, 0x0f),
         .{ .code = jump_if_equal, .jump_true = 3, .jump_false = 0, .k = @backingInt(wire.ReadKind.profile) },
         of(load_half, 8),
-        of(modulo, lanes),
+        of(modulo, shards),
         of(return_accumulator, 0),
         of(return_constant, 0),
     };
@@ -47,9 +47,9 @@ fn of(code: u16, k: u32) Instruction {
 /// struct sock_fprog.
 const SockProgram = extern struct { count: u16, instructions: [*]const Instruction };
 
-/// At a socket that shares its address with `lanes - 1` others, opened after it in the order of their lanes.
-pub fn attach(fd: i32, lanes: u16) error{SystemCallFailed}!void {
-    const instructions = program(lanes);
+/// At a socket that shares its address with `shards - 1` others, opened after it in the order of their shards.
+pub fn attach(fd: i32, shards: u16) error{SystemCallFailed}!void {
+    const instructions = program(shards);
     const given: SockProgram = .{ .count = instructions.len, .instructions = &instructions };
     const bytes = std.mem.asBytes(&given);
     _ = sys.check(linux.setsockopt(fd, linux.SOL.SOCKET, so_attach_reuseport_cbpf, bytes.ptr, bytes.len)) catch
@@ -58,17 +58,17 @@ pub fn attach(fd: i32, lanes: u16) error{SystemCallFailed}!void {
 
 const testing = std.testing;
 
-test "READs go to the lane of their session's mark, and whatever else there is to the first one" {
-    const lanes = 3;
+test "READs go to the shard of their session's mark, and whatever else there is to the first one" {
+    const shards = 3;
     const any: @import("base").Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
-    var fds: [lanes]i32 = undefined;
+    var fds: [shards]i32 = undefined;
     fds[0] = try sockets.openUdp(.{ .address = any });
     defer sys.close(fds[0]);
     const at = try sockets.addressOf(fds[0]);
     try sockets.share(fds[0]);
     for (fds[1..]) |*fd| fd.* = try sockets.openUdp(.{ .address = at, .is_shared = true });
     defer for (fds[1..]) |fd| sys.close(fd);
-    try attach(fds[0], lanes);
+    try attach(fds[0], shards);
     // Another program that begins alone, as this one did, finds the port taken.
     try testing.expectError(error.PortInUse, sockets.openUdp(.{ .address = at }));
     const sender = try sockets.openUdp(.{ .address = any });
@@ -90,14 +90,14 @@ test "READs go to the lane of their session's mark, and whatever else there is t
         _ = try sys.check(linux.sendto(sender, packet, size, 0, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
     }
     // On loopback they have arrived when the sender's call is over.
-    var counts: [lanes]usize = @splat(0);
-    for (fds, &counts, 0..) |fd, *count, lane| {
+    var counts: [shards]usize = @splat(0);
+    for (fds, &counts, 0..) |fd, *count, shard| {
         var packet: [64]u8 = undefined;
         while (sys.check(linux.recvfrom(fd, &packet, packet.len, linux.MSG.DONTWAIT, null, null)) catch null) |size| {
             count.* += 1;
-            if (!core.stream.Server.isPlainRead(packet[0..size])) try testing.expectEqual(0, lane) else try testing.expectEqual(
-                laneOf(std.mem.readInt(u16, packet[8..10], .big), lanes),
-                lane,
+            if (!core.stream.Server.isPlainRead(packet[0..size])) try testing.expectEqual(0, shard) else try testing.expectEqual(
+                shardOf(std.mem.readInt(u16, packet[8..10], .big), shards),
+                shard,
             );
         }
     }

@@ -36,7 +36,7 @@ const hello_steps = @import("hello.zig");
 const secrets = @import("../secrets.zig");
 const stream_seal = @import("../seal.zig");
 const step = @import("step.zig");
-const lane_sessions = @import("shards.zig");
+const shard_sessions = @import("shards.zig");
 const server_writes = @import("writes.zig");
 const write_steps = @import("write_steps.zig");
 const DuplicateFilter = @import("duplicate_filter.zig");
@@ -88,7 +88,7 @@ pub const Keys = struct {
 };
 
 /// Goes on from session to session of a place, so that nobody who still has the keys of an earlier one makes two packets under one
-/// number. A line of the processor's cache for each: lanes do not wait for each other.
+/// number. A line of the processor's cache for each: shards do not wait for each other.
 pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
 
 pub const Options = struct {
@@ -336,10 +336,10 @@ pub const admit = hello_steps.admit;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
 pub const resumeSecretOf = hello_steps.resumeSecretOf;
-pub const adopt = lane_sessions.adopt;
-pub const hasSessionAt = lane_sessions.hasSessionAt;
-pub const noteHeard = lane_sessions.noteHeard;
-pub const isPlainRead = lane_sessions.isPlainRead;
+pub const adopt = shard_sessions.adopt;
+pub const hasSessionAt = shard_sessions.hasSessionAt;
+pub const noteHeard = shard_sessions.noteHeard;
+pub const isPlainRead = shard_sessions.isPlainRead;
 
 /// What makes the packets of a session that is still there.
 pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
@@ -586,6 +586,6 @@ pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
 
 test {
     _ = @import("server_test.zig");
-    _ = lane_sessions;
+    _ = shard_sessions;
     _ = server_writes;
 }

@@ -1,5 +1,5 @@
-//! What a lane needs of a stream server: a lane serves plain reads of sessions that another server has opened, with a copy of each. Hello, and
-//! all else that a device says, stays at the server that opened it (docs/decisions/0022-stream-lanes.md).
+//! What a shard needs of a stream server: a shard serves plain reads of sessions that another server has opened, with a copy of each. Hello, and
+//! all else that a device says, stays at the server that opened it (docs/decisions/0022-stream-shards.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -31,7 +31,7 @@ pub fn hasSessionAt(server: *const StreamServer, from: base.Endpoint) bool {
     return server.index.get(from) != null;
 }
 
-/// A lane has taken a READ of this session.
+/// A shard has taken a READ of this session.
 pub fn noteHeard(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) void {
     const session = server.findById(read.session_id) orelse return;
     session.last_packet_at_us = @max(session.last_packet_at_us, at_us);

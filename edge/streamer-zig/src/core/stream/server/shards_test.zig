@@ -1,4 +1,4 @@
-//! Lanes of the stream, without threads: a second server has copies of the sessions of the first one.
+//! Shards of the stream, without threads: a second server has copies of the sessions of the first one.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -20,18 +20,18 @@ fn sealedCounter(sealer: *StreamServer.Sealer) u64 {
     return stream_seal.counterOf(sealer.seal(&header, "bytes", &out));
 }
 
-test "a lane takes the READs of a session that it was given, each once, and knows its device by its address alone" {
+test "a shard takes the READs of a session that it was given, each once, and knows its device by its address alone" {
     for ([_]bool{ false, true }) |clear| {
         const ciphers: wire.Ciphers = if (clear) .{ .clear = true } else .{ .aegis_128l = true };
         var world: World = try .initWith(.{ .prng = .init(31) }, .{ .ciphers = ciphers });
         defer world.deinit();
         try world.expectEstablished();
-        var lane = try World.newServer(2, world.sides);
-        defer lane.deinit(testing.allocator);
+        var shard = try World.newServer(2, world.sides);
+        defer shard.deinit(testing.allocator);
         const session = onlySession(&world.server);
-        try testing.expect(!lane.hasSessionAt(session.from));
-        lane.adopt(session);
-        try testing.expect(lane.hasSessionAt(session.from));
+        try testing.expect(!shard.hasSessionAt(session.from));
+        shard.adopt(session);
+        try testing.expect(shard.hasSessionAt(session.from));
         var buffer: [4096]u8 = undefined;
         try world.client.submit(1, 0, &buffer);
         var out: [wire.sealed_request_size_max]u8 = undefined;
@@ -40,19 +40,19 @@ test "a lane takes the READs of a session that it was given, each once, and know
         // What steers it.
         try testing.expectEqual(session.mark, std.mem.readInt(u16, request[8..10], .big));
         var reply: StreamServer.ReplyBuffer = undefined;
-        const step = lane.receive(world.now_us, session.from, request, &reply);
+        const step = shard.receive(world.now_us, session.from, request, &reply);
         try testing.expectEqual(session.id, step.read.session_id);
-        const again = lane.receive(world.now_us, session.from, request, &reply);
+        const again = shard.receive(world.now_us, session.from, request, &reply);
         if (clear) try testing.expect(again.read.repeated) else try testing.expectEqual(.stream_replayed, again.ignored);
-        // The same session, moved: what the lane has taken it still knows.
+        // The same session, moved: what the shard has taken it still knows.
         var moved = session.*;
         moved.from.port +%= 1;
-        lane.adopt(&moved);
-        try testing.expect(!lane.hasSessionAt(session.from));
-        if (!clear) try testing.expectEqual(.stream_replayed, lane.receive(world.now_us, moved.from, request, &reply).ignored);
-        lane.drop(lane.findById(session.id).?);
-        try testing.expect(!lane.hasSessionAt(moved.from));
-        try testing.expectEqual(0, lane.session_count);
+        shard.adopt(&moved);
+        try testing.expect(!shard.hasSessionAt(session.from));
+        if (!clear) try testing.expectEqual(.stream_replayed, shard.receive(world.now_us, moved.from, request, &reply).ignored);
+        shard.drop(shard.findById(session.id).?);
+        try testing.expect(!shard.hasSessionAt(moved.from));
+        try testing.expectEqual(0, shard.session_count);
     }
 }
 
@@ -60,24 +60,24 @@ test "no two packets of a session have one number, whoever seals them, also by k
     var world: World = try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
     defer world.deinit();
     try world.expectEstablished();
-    var lane = try World.newServer(2, world.sides);
-    defer lane.deinit(testing.allocator);
-    lane.adopt(onlySession(&world.server));
-    const old = onlySession(&lane).id;
+    var shard = try World.newServer(2, world.sides);
+    defer shard.deinit(testing.allocator);
+    shard.adopt(onlySession(&world.server));
+    const old = onlySession(&shard).id;
     var numbers: [64]u64 = undefined;
     var count: usize = 0;
     for (0..2) |session_number| {
         for (0..8) |_| {
-            var of_lane = lane.sealer(old).?;
+            var of_shard = shard.sealer(old).?;
             var of_loop = world.server.sealer(onlySession(&world.server).id).?;
-            of_lane.reserve(2);
-            for ([_]*StreamServer.Sealer{ &of_lane, &of_loop, &of_lane, &of_loop }) |sealer| {
+            of_shard.reserve(2);
+            for ([_]*StreamServer.Sealer{ &of_shard, &of_loop, &of_shard, &of_loop }) |sealer| {
                 numbers[count] = sealedCounter(sealer);
                 count += 1;
             }
         }
         if (session_number == 1) break;
-        // The device starts its program anew; the lane has not heard of it.
+        // The device starts its program anew; the shard has not heard of it.
         var identity = world.client.identity;
         identity.session = world.client.session;
         identity.nonce_seed[0] +%= 1;

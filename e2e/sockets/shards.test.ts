@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 afterAll(() => scratch.remove())
 
-/** So many that one of two lanes has none of them in one of 10^9 runs: a session's lane is random. */
+/** So many that one of two shards has none of them in one of 10^9 runs: a session's shard is random. */
 const deviceCount = 32
 const sectors = 8192
 const readSize = 32768
@@ -39,8 +39,8 @@ const { dhcp: metricsPort } = await edgePorts()
 const url = `http://${edgeAddress}:${ports.http}`
 
 async function start(...options: string[]): Promise<RunningProcess> {
-  const lanes = ['--stream-lanes', '2', '--metrics', String(metricsPort), '--json']
-  const edge = await startLoopbackEdge(ports, [...serveArguments(files), ...lanes, ...options])
+  const shards = ['--stream-shards', '2', '--metrics', String(metricsPort), '--json']
+  const edge = await startLoopbackEdge(ports, [...serveArguments(files), ...shards, ...options])
   running.push(edge)
   await untilListening(edge, metricsPort)
   return edge
@@ -63,28 +63,28 @@ const deviceArguments = (count: number) => [
   files.vdisk,
 ]
 
-/** Values of one metric, by lane, and by reason where it has some. */
-async function byLane(name: string): Promise<number[]> {
+/** Values of one metric, by shard, and by reason where it has some. */
+async function byShard(name: string): Promise<number[]> {
   const text = await (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
-  return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm'))].map(
+  return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{shard="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm'))].map(
     ([, value]) => Number(value),
   )
 }
 
-/** The metric once it fits; what lanes count is on the page two seconds later at most. */
-async function untilByLane(name: string, fits: (values: number[]) => boolean): Promise<number[]> {
+/** The metric once it fits; what shards count is on the page two seconds later at most. */
+async function untilByShard(name: string, fits: (values: number[]) => boolean): Promise<number[]> {
   const limit = Date.now() + 30_000
   for (;;) {
-    const values = await byLane(name)
+    const values = await byShard(name)
     if (fits(values)) return values
-    if (Date.now() > limit) throw new Error(`${name} by lane is ${values.join(', ')}`)
+    if (Date.now() > limit) throw new Error(`${name} by shard is ${values.join(', ')}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
 
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
 
-/** Boots whose sessions are open, on whatever lanes. */
+/** Boots whose sessions are open, on whatever shards. */
 async function bareBoots(count: number): Promise<StreamDevice[]> {
   const devices: StreamDevice[] = []
   for (let number = 1; number <= count; number++) {
@@ -98,7 +98,7 @@ async function bareBoots(count: number): Promise<StreamDevice[]> {
 
 const below = (sector: number) => disk.subarray(sector * 512, (sector + 1) * 512)
 
-test('devices of two lanes get their bytes, each lane serves some, and the reports are as with one', async () => {
+test('devices of two shards get their bytes, each shard serves some, and the reports are as with one', async () => {
   const edge = await start()
   const { exit, devices, output } = await bootDevices(deviceArguments(deviceCount))
   expect(exit, output).toBe(0)
@@ -113,20 +113,20 @@ test('devices of two lanes get their bytes, each lane serves some, and the repor
     expect(stage2?.reads).toBeLessThan(2 * reads.length)
     expect(stage2?.bytesOut).toBeGreaterThan(reads.length * readSize)
   }
-  const served = await untilByLane('stream_lane_reads_total', (lanes) => sum(lanes) >= deviceCount * reads.length)
+  const served = await untilByShard('stream_shard_reads_total', (shards) => sum(shards) >= deviceCount * reads.length)
   expect(served).toHaveLength(2)
   for (const count of served) expect(count).toBeGreaterThanOrEqual(reads.length)
-  const sessions = await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
-  // Whose reads a lane has served has its session there.
-  for (const [lane, count] of sessions.entries()) expect(served[lane]).toBeGreaterThanOrEqual(count * reads.length)
-  expect(await byLane('stream_lane_lost_total')).toEqual([0, 0, 0, 0])
+  const sessions = await untilByShard('stream_shard_sessions', (shards) => sum(shards) === deviceCount)
+  // Whose reads a shard has served has its session there.
+  for (const [shard, count] of sessions.entries()) expect(served[shard]).toBeGreaterThanOrEqual(count * reads.length)
+  expect(await byShard('stream_shard_lost_total')).toEqual([0, 0, 0, 0])
 })
 
-test('a device whose packets come from another port in mid-boot goes on, whatever its lane', async () => {
+test('a device whose packets come from another port in mid-boot goes on, whatever its shard', async () => {
   await start()
   const devices = await bareBoots(deviceCount)
   for (const [index, device] of devices.entries()) expect(await device.read(index)).toEqual(below(index))
-  const before = await untilByLane('stream_lane_reads_total', (lanes) => sum(lanes) >= devices.length)
+  const before = await untilByShard('stream_shard_reads_total', (shards) => sum(shards) >= devices.length)
   expect(Math.min(...before), before.join(', ')).toBeGreaterThan(0)
   for (const [index, device] of devices.entries()) {
     device.changePort()
@@ -136,11 +136,11 @@ test('a device whose packets come from another port in mid-boot goes on, whateve
     await device.report()
     expect(await device.read(200 + index)).toEqual(below(200 + index))
   }
-  const sessions = await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === devices.length)
+  const sessions = await untilByShard('stream_shard_sessions', (shards) => sum(shards) === devices.length)
   expect(Math.min(...sessions), sessions.join(', ')).toBeGreaterThan(0)
 })
 
-test('what a device writes it reads, though its packets come to any lane: all its reads are the first one’s', async () => {
+test('what a device writes it reads, though its packets come to any shard: all its reads are the first one’s', async () => {
   await start('--write-cache', 'edge', '--data', path.join(scratch.path, 'writes'))
   const devices = await bareBoots(deviceCount)
   for (const [index, device] of devices.entries()) {
@@ -149,17 +149,17 @@ test('what a device writes it reads, though its packets come to any lane: all it
     expect(await device.read(7)).toEqual(Buffer.alloc(512, index + 1))
     expect(await device.read(8)).toEqual(below(8))
   }
-  await untilByLane('stream_lane_passed_total', ([, second = 0]) => second > 0)
-  expect((await byLane('stream_lane_sessions'))[1]).toBe(0)
+  await untilByShard('stream_shard_forwarded_total', ([, second = 0]) => second > 0)
+  expect((await byShard('stream_shard_sessions'))[1]).toBe(0)
 })
 
-test('boots of two lanes go on over kill -9 of the edge and stay one boot each', async () => {
+test('boots of two shards go on over kill -9 of the edge and stay one boot each', async () => {
   const data = ['--data', path.join(scratch.path, 'killed')]
   const killed = await start(...data)
   const devices = new RunningProcess(simProgram, ['boot', '--json', ...deviceArguments(deviceCount), '--speed', '0.03'])
   running.push(devices)
-  await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
-  await untilByLane('stream_lane_reads_total', (lanes) => Math.min(...lanes) > 8)
+  await untilByShard('stream_shard_sessions', (shards) => sum(shards) === deviceCount)
+  await untilByShard('stream_shard_reads_total', (shards) => Math.min(...shards) > 8)
   killed.kill('SIGKILL')
   await killed.ended
   const edge = await start(...data)
@@ -170,5 +170,5 @@ test('boots of two lanes go on over kill -9 of the edge and stay one boot each',
     expect(boot.reconnects).toBe(1)
     expect(boot.phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
   }
-  expect(Math.min(...(await byLane('stream_lane_reads_total')))).toBeGreaterThan(0)
+  expect(Math.min(...(await byShard('stream_shard_reads_total')))).toBeGreaterThan(0)
 })
