@@ -4,7 +4,7 @@ import { bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
-import { EdgeUplink } from '../lib/edge/report-sender.ts'
+import { ReportSender } from '../lib/edge/report-sender.ts'
 
 /** No edge starts so often. */
 const unusedEpoch = 900_000_000
@@ -36,7 +36,7 @@ test('the page of a boot that failed says why, what to do, and what was said, fo
       outcome: { kind: 'failed', phase: 'loader', cause, text: textOf(cause) },
     }),
   )
-  const uplink = new EdgeUplink(required('BOOTFARM_API_URL'), path.join(required('BOOTFARM_DATA'), 'edge'))
+  const uplink = new ReportSender(required('BOOTFARM_API_URL'), path.join(required('BOOTFARM_DATA'), 'edge'))
   await uplink.report(unusedEpoch, boots)
 
   for (const [index, cause] of bootCauses.entries()) {

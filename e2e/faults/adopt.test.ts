@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/control-plane/api-client.ts'
+import type { SimulatedBoot } from '../lib/edge/controlled-edge.ts'
 import { StoreEdge } from '../lib/edge/store-edge.ts'
-import type { SimulatedBoot } from '../lib/edge/tenant-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
@@ -106,7 +106,7 @@ test('an image that was imported by hand is adopted, nothing of it is written, a
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
   expect(extentFiles()).toEqual(before)
   expect((await images()).map(({ versionId }) => versionId)).not.toContain(id)
-  while (site.toldFor(0) !== made.number) await pause()
+  while (site.versionFor(0) !== made.number) await pause()
   const device = site.bootWhole(0)
   expect(await device.ended, device.output).toBe(0)
   const [booted] = device.jsonLines<SimulatedBoot>().filter(({ mac }) => mac !== undefined)

@@ -3,14 +3,14 @@ import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/control-plane/api-client.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 /** More than an edge takes (`vdisks_max` of its desired_state.zig). */
 const tooManyVdisks = 257
 let databaseUrl: string
-let edge: TenantEdge | undefined
+let edge: ControlledEdge | undefined
 
 beforeAll(async () => {
   databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
@@ -19,7 +19,7 @@ beforeAll(async () => {
     apiUrl: required('BOOTFARM_API_URL'),
     webUrl: required('BOOTFARM_WEB_URL'),
   }
-  edge = await TenantEdge.start(plane, scratch.path)
+  edge = await ControlledEdge.start(plane, scratch.path)
 })
 afterAll(async () => {
   await edge?.stop()
@@ -27,7 +27,7 @@ afterAll(async () => {
 })
 
 /** What iPXE of the device would run; empty where the edge has nothing for it. */
-async function scriptOf({ httpUrl, process }: TenantEdge, mac: string): Promise<string> {
+async function scriptOf({ httpUrl, process }: ControlledEdge, mac: string): Promise<string> {
   if (!process.isRunning) throw new Error(process.output)
   const answer = await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)
   return answer.ok ? answer.text() : ''

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '../lib/control-plane/api-client.ts'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import type { DeviceResult } from '../lib/device/simulated-devices.ts'
+import type { PrintedBoot } from '../lib/edge/controlled-edge.ts'
+import { bootsOf, readReportLog } from '../lib/edge/edge-data.ts'
 import { EdgePair } from '../lib/edge/edge-pair.ts'
-import { bootsOf, readReportLog } from '../lib/edge/report-log.ts'
-import type { PrintedBoot } from '../lib/edge/tenant-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
@@ -45,7 +45,7 @@ async function advanceApiClock(days: number): Promise<void> {
 async function keysOf(edge = pair.other): Promise<string[]> {
   let keys: string[] | undefined
   await pair.until(async () => {
-    keys = (await edge.told())?.siteEdges?.ticketKeys
+    keys = (await edge.stateInForce())?.siteEdges?.ticketKeys
     return keys !== undefined
   })
   return keys ?? []

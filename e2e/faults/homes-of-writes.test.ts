@@ -4,14 +4,14 @@ import { createDb } from '@bootfarm/db'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/control-plane/api-client.ts'
 import { StreamDevice } from '../lib/device/stream-device.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const devices: StreamDevice[] = []
-let edges: [TenantEdge, TenantEdge]
-let home: TenantEdge
-let other: TenantEdge
+let edges: [ControlledEdge, ControlledEdge]
+let home: ControlledEdge
+let other: ControlledEdge
 let databaseUrl: string
 
 /** Two edges of one site, and a control plane that wants what their devices write kept. */
@@ -19,14 +19,14 @@ beforeAll(async () => {
   databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
   const [apiUrl, webUrl] = [required('BOOTFARM_API_URL'), required('BOOTFARM_WEB_URL')]
   const plane = { databaseUrl, apiUrl, webUrl }
-  const first = await TenantEdge.start(plane, path.join(scratch.path, 'first'))
-  const second = await TenantEdge.start(plane, path.join(scratch.path, 'second'), [], first)
+  const first = await ControlledEdge.start(plane, path.join(scratch.path, 'first'))
+  const second = await ControlledEdge.start(plane, path.join(scratch.path, 'second'), [], first)
   edges = [first, second]
   const { vdiskId } = first.tenant
   const { revision } = await first.api.query<{ revision: number }>('vdisk.get', { vdiskId })
   const writeCache = { class: 'private', limitBytes: null, full: 'stop' }
   await first.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...writeCache })
-  const [homeId] = await Promise.all(edges.map((edge) => toldHome(edge)))
+  const [homeId] = await Promise.all(edges.map((edge) => untilWriteOwner(edge)))
   ;[home, other] = homeId === first.edgeId ? [first, second] : [second, first]
 })
 afterEach(() => {
@@ -38,14 +38,14 @@ afterAll(async () => {
 })
 
 /** Which edge keeps what a device writes, by what this one acts by; resolves once `is`. */
-async function toldHome(
-  edge: TenantEdge,
+async function untilWriteOwner(
+  edge: ControlledEdge,
   is: (id: string | undefined) => boolean = (id) => id !== undefined,
   mac = edge.tenant.macs[0],
 ) {
   for (;;) {
-    const { devices: told = [], homeEdges = [] } = (await edge.told()) ?? {}
-    const index = told.find((device) => device.mac === mac)?.home
+    const { devices: known = [], homeEdges = [] } = (await edge.stateInForce()) ?? {}
+    const index = known.find((device) => device.mac === mac)?.home
     const id = index === undefined ? undefined : homeEdges[index]?.id
     if (is(id)) return id
     if (!edge.process.isRunning) throw new Error(edge.process.output)
@@ -53,13 +53,13 @@ async function toldHome(
   }
 }
 
-async function boot(edge: TenantEdge, mac = edge.tenant.macs[0]): Promise<StreamDevice> {
+async function boot(edge: ControlledEdge, mac = edge.tenant.macs[0]): Promise<StreamDevice> {
   const device = await StreamDevice.boot(edge.httpUrl, mac ?? '')
   devices.push(device)
   return device
 }
 
-async function expectRefused(edge: TenantEdge, mac = edge.tenant.macs[0]) {
+async function expectRefused(edge: ControlledEdge, mac = edge.tenant.macs[0]) {
   const script = await (await fetch(`${edge.httpUrl}/m/${mac}/boot.ipxe`)).text()
   expect(script).toContain('its writes are kept at the edge')
 }
@@ -114,7 +114,7 @@ test('the home lets go of a device that has written nothing, and of no other', a
   expect(await homeOf(wrote)).toBe(home.edgeId)
   expect(await ended((await jobOf(idle)).jobId)).toMatchObject({ state: 'done' })
   expect(await homeOf(idle)).toBe(other.edgeId)
-  await toldHome(other, (id) => id === other.edgeId, home.tenant.macs[1])
+  await untilWriteOwner(other, (id) => id === other.edgeId, home.tenant.macs[1])
   const device = await boot(other, other.tenant.macs[1])
   expect(await device.hello()).toMatchObject({ type: 'welcome' })
   expect(await device.write(3, 0x78)).toBe('done')

@@ -4,15 +4,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { StreamDevice } from '../lib/device/stream-device.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { EdgePair } from '../lib/edge/edge-pair.ts'
 import { edgeAddress } from '../lib/edge/loopback-edge.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 let plane: ControlPlane
 let pair: EdgePair
-let third: TenantEdge | undefined
+let third: ControlledEdge | undefined
 let device: StreamDevice | undefined
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-const streamOf = ({ ports }: TenantEdge) => `${edgeAddress}:${ports.stream}`
+const streamOf = ({ ports }: ControlledEdge) => `${edgeAddress}:${ports.stream}`
 const welcomeOf = (answer: Awaited<ReturnType<StreamDevice['hello']>>) => {
   if (typeof answer === 'string') throw new Error(`the edge refuses: ${answer}`)
   return answer
@@ -40,14 +40,14 @@ test('a device hears of an edge that the site got while it ran, and goes on ther
   // It knows all that there is to know.
   expect(await device.report()).toBe('report_ack')
 
-  third = await TenantEdge.start(plane, path.join(scratch.path, 'third'), [], own)
+  third = await ControlledEdge.start(plane, path.join(scratch.path, 'third'), [], own)
   const late = streamOf(third)
   await own.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
   await other.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
 
   // Heard, and known by its stream as well, which its heartbeat says.
   await pair.until(async () => {
-    const { siteEdges } = (await own.told()) ?? {}
+    const { siteEdges } = (await own.stateInForce()) ?? {}
     return siteEdges?.edges.some(({ id, streamPort }) => id === third?.edgeId && streamPort !== null) ?? false
   })
   expect(await device.report()).toBe('no_session')

@@ -2,8 +2,8 @@ import { closeSync, openSync, readdirSync, readFileSync, symlinkSync, writeSync 
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/control-plane/api-client.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
@@ -30,13 +30,13 @@ interface Made {
 
 const mib = 1 << 20
 const scratch = scratchDirectory()
-let edge: TenantEdge
+let edge: ControlledEdge
 let store: string
 
 beforeAll(async () => {
   const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
   const [apiUrl, webUrl] = [required('BOOTFARM_API_URL'), required('BOOTFARM_WEB_URL')]
-  edge = await TenantEdge.start({ databaseUrl, apiUrl, webUrl }, scratch.path)
+  edge = await ControlledEdge.start({ databaseUrl, apiUrl, webUrl }, scratch.path)
   store = path.join(edge.data, 'store')
   await vdisk(['init', '--beside-files'])
   symlinkSync(scratch.path, path.join(store, 'imports/out'))

@@ -51,7 +51,7 @@ async function deviceWhen(is: (device: Device) => boolean): Promise<Device> {
 const isAsked = ({ waitsFor }: Device) => waitsFor?.reason === 'asked_another_edge'
 
 /** What the device’s page, its boot’s and the lists say while its own edge stands still, and that they say it no more afterwards. */
-async function expectTold(): Promise<void> {
+async function expectReported(): Promise<void> {
   const { own, other } = pair
   own.process.kill('SIGSTOP')
   const { waitsFor, lastBoot } = await deviceWhen(isAsked)
@@ -78,7 +78,7 @@ test('of a device in mid-boot whose edge stands still the other edge tells that 
     })
     return phases.some(({ name }) => name === 'stage2')
   })
-  await expectTold()
+  await expectReported()
   expect(await devices.ended).toBe(0)
   const [result] = devices.jsonLines<{ outcome: string; handOvers: number }>()
   expect(result).toMatchObject({ outcome: 'ready', handOvers: 0 })
@@ -89,6 +89,6 @@ test('of a device that runs, whose boot is over, too', async () => {
   const before = (await device()).lastBoot?.id
   devices = pair.boot('--waves', '--wave-size', '1', '--wave-interval-s', '3600')
   await deviceWhen(({ lastBoot }) => lastBoot?.id !== before && lastBoot?.outcome === 'ready')
-  await expectTold()
+  await expectReported()
   expect((await device()).lastBoot?.outcome).toBe('ready')
 })

@@ -16,7 +16,7 @@ let edge: RunningProcess
 describe.skipIf(missing)(`an arm64 machine${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     const options = { platform: arm64Platform(), dhcpServer: false }
-    site = new MachineSite('arm', script, 4 << 20, options)
+    site = new MachineSite('arm', { script, blobSize: 4 << 20 }, options)
     edge = await site.startEdge('server')
   })
 

@@ -25,7 +25,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
   let edge: RunningProcess
 
   beforeAll(async () => {
-    site = new MachineSite('media', script, 1 << 20)
+    site = new MachineSite('media', { script, blobSize: 1 << 20 })
     edge = await site.startEdge('off')
   })
 
@@ -74,7 +74,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
 
 describe.skipIf(missing)(`boot media of devices nobody knows${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('media', script, 1 << 20, { machines: 2 })
+    site = new MachineSite('media', { script, blobSize: 1 << 20 }, { machines: 2 })
     await site.startEnrolledEdge([{}])
   })
 

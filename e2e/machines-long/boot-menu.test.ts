@@ -32,7 +32,7 @@ let ownDisk: string
 
 describe.skipIf(missing)(`a machine with a boot menu${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('menu', script, 4096)
+    site = new MachineSite('menu', { script, blobSize: 4096 })
     ownDisk = site.wholeDisk(ownDiskScript)
     edge = await site.startEnrolledEdge([{}, { commandLine: 'chosen=second' }], [], menu)
   })

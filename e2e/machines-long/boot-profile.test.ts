@@ -41,7 +41,7 @@ describe.skipIf(missing)(`machines that read ahead${missing ? ` (${missing})` : 
   }
 
   beforeAll(async () => {
-    site = new MachineSite('profile', script, blobSize)
+    site = new MachineSite('profile', { script, blobSize })
     edge = await site.startEnrolledEdge([{}])
     site.segment.loseEach(1)
   })

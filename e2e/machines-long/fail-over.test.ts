@@ -1,10 +1,13 @@
+import { copyFileSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { macOf } from '../lib/device/machine.ts'
 import { listeningScript, MachineConsole } from '../lib/device/machine-console.ts'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import type { TestVersion } from '../lib/edge/enrolled-edge.ts'
+import { EnrolledSite, edgeIdOf, siteKeys } from '../lib/edge/enrolled-site.ts'
 import { flipBits, makeLocalDisk } from '../lib/images/local-disk.ts'
-import { EdgesOfSite, type EdgesOptions, edgeIdOf } from '../lib/lab/edges-of-site.ts'
 import { MachineSite } from '../lib/lab/machine-site.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
@@ -15,16 +18,25 @@ const goalUs = 3_000_000
 const mebibyte = 1 << 20
 const isOver = (boot: BootReport) => boot.outcome !== undefined
 const missing = machinesMissing()
+let siteCount = 0
+
+interface EdgesOptions {
+  /** Goes before what the machine's console needs. */
+  commandLine?: string
+  writeCache?: TestVersion['writeCache']
+  /** The second edge has no version and no device. */
+  otherIsEmpty?: boolean
+}
 
 describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` : ''}`, () => {
   const scratch = scratchDirectory()
   let site: MachineSite
-  let edges: EdgesOfSite
+  let edges: EnrolledSite
   let machine: RunningProcess
   let console: MachineConsole
 
   beforeAll(() => {
-    site = new MachineSite('failover', listeningScript, 8 * mebibyte, { edges: 2 })
+    site = new MachineSite('failover', { script: listeningScript, blobSize: 8 * mebibyte }, { edges: 2 })
   })
   beforeEach(() => {
     site.ownDisks = []
@@ -33,7 +45,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     machine?.kill('SIGKILL')
     await machine?.stop()
     site.segment.setEdgeCable(0, true)
-    await edges.remove()
+    await edges.stop()
   })
   afterAll(async () => {
     await site.remove()
@@ -41,11 +53,38 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
   })
 
   async function powerOn(options: EdgesOptions = {}, withOther = true): Promise<void> {
-    edges = new EdgesOfSite(site, options)
-    await (withOther ? edges.startBoth() : edges.start(0))
+    edges = twoEdges(options)
+    await (withOther ? edges.startAll() : edges.start(0))
     machine = await site.powerOn('bios')
     console = new MachineConsole(machine)
     await machine.waitFor(/^SUM /m)
+  }
+
+  /** Two edges with the same version. The first one answers machines that start: the other one takes no new boots while it is there. */
+  function twoEdges({ commandLine = '', writeCache, otherIsEmpty }: EdgesOptions): EnrolledSite {
+    const version = {
+      sizeBytes: statSync(site.disk.image).size,
+      diskPath: 'disk',
+      kernelPath: 'kernel',
+      initrdPath: 'initrd',
+      commandLine: `${commandLine} ${site.commandLine}`.trim(),
+      ...(writeCache ? { writeCache } : {}),
+    }
+    return new EnrolledSite({
+      segment: site.segment,
+      folder: path.join(scratch.path, `edges${siteCount++}`),
+      edges: [{ draining: false }, { draining: true }],
+      ticketKeys: [siteKeys(6, 7), siteKeys(6, 7)],
+      desired: (index) =>
+        otherIsEmpty && index === 1 ? { macs: [], versions: [] } : { macs: [macOf(0)], versions: [version] },
+      stock: (store) => {
+        mkdirSync(store, { recursive: true })
+        copyFileSync(site.disk.image, path.join(store, 'disk'))
+        copyFileSync(site.kernel, path.join(store, 'kernel'))
+        copyFileSync(site.initrd, path.join(store, 'initrd'))
+      },
+      start: (index, data) => site.startEdgeOfSite(index, data),
+    })
   }
 
   const served = (index: number, how: 'now' | 'again') =>
@@ -72,7 +111,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     timeout: bootLimitMs,
   }, async () => {
     await powerOn()
-    edges.get(0).kill('SIGKILL')
+    edges.edge(0).kill('SIGKILL')
     await served(1, 'now')
     await expectWell()
     expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 1 })
@@ -93,7 +132,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     })
     expect(bootAt(1).revision).toBeGreaterThan(bootAt(0).revision)
 
-    edges.get(1).kill('SIGKILL')
+    edges.edge(1).kill('SIGKILL')
     await served(0, 'now')
     await expectWell()
     const isBack = (boot: BootReport) => isOver(boot) && boot.handOver !== undefined
@@ -118,14 +157,14 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.run('cat /blob >/written; sync; echo "WRITTEN $(ls /)"')
     await machine.waitFor(/^WRITTEN /m)
 
-    edges.get(0).kill('SIGSTOP')
+    edges.edge(0).kill('SIGSTOP')
     await served(1, 'now')
     await console.run('echo "AGAIN $(md5sum </written)"')
     await machine.waitFor(new RegExp(`^AGAIN ${site.disk.blobSum}`, 'm'))
     await console.ready()
     await expectWell()
     const heard = edges.untilHeardAgain(1)
-    edges.get(0).kill('SIGCONT')
+    edges.edge(0).kill('SIGCONT')
     await heard
     await expectWell()
     expect(bootAt(0).outcome).toBeUndefined()
@@ -162,10 +201,10 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     timeout: bootLimitMs,
   }, async () => {
     await powerOn({ otherIsEmpty: true })
-    edges.get(0).kill('SIGSTOP')
+    edges.edge(0).kill('SIGSTOP')
     // By then the other one was asked several times.
     await machine.waitFor(/no edge has served the disk for \d+ s; /)
-    edges.get(0).kill('SIGCONT')
+    edges.edge(0).kill('SIGCONT')
     await served(0, 'again')
     await console.untilRead(1)
     expect(new Set(console.sums)).toEqual(new Set([site.disk.blobSum]))
@@ -185,18 +224,18 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.untilRead(1)
     expect(console.sums.at(-1)).toBe(written)
 
-    edges.get(0).kill('SIGSTOP')
+    edges.edge(0).kill('SIGSTOP')
     await machine.waitFor(
       new RegExp(`what this machine has written is at the edge ${edges.nameOf(0)}; it waits for it`),
     )
     const before = console.sums.length
-    edges.get(0).kill('SIGCONT')
+    edges.edge(0).kill('SIGCONT')
     await served(0, 'again')
     await console.untilRead(1)
     expect(new Set(console.sums.slice(before))).toEqual(new Set([written]))
 
-    edges.get(0).kill('SIGKILL')
-    await edges.get(0).ended
+    edges.edge(0).kill('SIGKILL')
+    await edges.edge(0).ended
     await edges.start(0)
     await machine.waitFor(/the edge refused to go on with this boot \(cache_lost\); the disk stands still/)
     const { outcome } = await edges.untilReported(0, isOver)

@@ -27,7 +27,7 @@ describe.skipIf(missing)(`GRUB beside another DHCP server${missing ? ` (${missin
     copyFileSync(grub, path.join(folder, 'grubx64.efi'))
     const makeSets = (directory: string) => importSets(directory, ['--set', 'grub', '--from', folder])
     const platform: MachinePlatform = { ...x64, bootPrograms: [], makeSets }
-    site = new MachineSite('grub', script, 1 << 20, { platform, dhcpServer: false })
+    site = new MachineSite('grub', { script, blobSize: 1 << 20 }, { platform, dhcpServer: false })
     site.startDhcpServer([`--dhcp-boot=,,${site.segment.edgeIp}`])
     edge = await site.startEdge('proxy')
   })

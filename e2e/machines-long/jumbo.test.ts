@@ -65,7 +65,7 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
   test('is served by them from its first read on, with nothing configured', {
     timeout: bootLimitMs,
   }, async () => {
-    site = new MachineSite('jumbo', script, blobSize)
+    site = new MachineSite('jumbo', { script, blobSize })
     site.segment.takeLargePackets(jumboMtu)
     const { report, status, reads } = await boot()
     expect(sizesOf(reads)).toEqual([jumboFragment])
@@ -80,7 +80,7 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
   test('reads in clear text where its edge was told so, which its boot says', {
     timeout: bootLimitMs,
   }, async () => {
-    site = new MachineSite('jumboclear', script, blobSize)
+    site = new MachineSite('jumboclear', { script, blobSize })
     site.segment.takeLargePackets(jumboMtu)
     const { report, status, reads } = await boot(['--clear'])
     expect(sizesOf(reads)).toEqual([jumboFragment])
@@ -91,7 +91,7 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
   })
 
   test('boots where the switch before it drops them without a word', { timeout: bootLimitMs }, async () => {
-    site = new MachineSite('jumbohole', script, blobSize)
+    site = new MachineSite('jumbohole', { script, blobSize })
     site.segment.takeLargePackets(jumboMtu)
     site.segment.dropLargerThan(1500)
     const { report, status, reads } = await boot()

@@ -62,7 +62,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_local_disk', ...options])
 
   beforeAll(() => {
-    site = new MachineSite('localdisk', script, 4 * mebibyte)
+    site = new MachineSite('localdisk', { script, blobSize: 4 * mebibyte })
     blob = execFileSync('debugfs', ['-R', 'cat /blob', site.disk.image], {
       maxBuffer: 8 * mebibyte,
       stdio: ['ignore', 'pipe', 'ignore'],

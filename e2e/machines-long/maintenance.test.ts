@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
-import { ControlledSite } from '../lib/lab/controlled-site.ts'
+import { ControlledMachines } from '../lib/lab/controlled-machines.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Version {
@@ -32,7 +32,7 @@ read word
 const minute = 60_000
 const [writer, tester, production] = [0, 1, 2]
 const missing = machinesMissing()
-let site: ControlledSite
+let site: ControlledMachines
 
 const vdisk = () =>
   site.api.query<{ revision: number; versions: Version[] }>('vdisk.get', { vdiskId: site.tenant.vdiskId })
@@ -69,7 +69,7 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
   let maintained: Version
 
   beforeAll(async () => {
-    site = await ControlledSite.start('maint', script, ['maintenance', 'test', 'production'])
+    site = await ControlledMachines.start('maint', script, ['maintenance', 'test', 'production'])
     const { jobIds } = await site.api.mutate<{ jobIds: string[] }>('version.import', {
       vdiskId: site.tenant.vdiskId,
       edgeId: site.edgeId,
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     const { revision } = await vdisk()
     const writeCache = { class: 'edge_persistent', limitBytes: 64 << 20, full: 'stop' }
     await site.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...writeCache })
-    await site.untilTold(({ vdisks }) =>
+    await site.untilState(({ vdisks }) =>
       vdisks.some((one) => one.id === vdiskId && one.writeCache?.class === 'edge_persistent'),
     )
     await shutDown(await boots(production, 'nothing'))

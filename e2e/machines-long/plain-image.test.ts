@@ -4,9 +4,8 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
-import { finishedBoot } from '../lib/lab/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
-import { SystemSite } from '../lib/lab/system-site.ts'
 
 const found = machinesMissing() ? undefined : await ensureSystemTree()
 const missing = machinesMissing() ?? (found && 'missing' in found ? found.missing : undefined)
@@ -15,7 +14,7 @@ const sizes = { diskMib: 840, rootMib: 800, rootAtMib: 32 }
 describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing})` : ''}`, () => {
   const scratch = scratchDirectory()
   const inScratch = (name: string) => path.join(scratch.path, name)
-  let site: SystemSite | undefined
+  let site: MachineSite | undefined
   let commandLine = ''
 
   beforeAll(() => {
@@ -31,7 +30,7 @@ describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing}
     expect(said).toContain("initramfs: made from the image's modules")
     commandLine = /^command line: (.*)$/m.exec(said)?.[1] ?? ''
     const root = { image, release, tree, vmlinuz: inScratch('vmlinuz'), initrd: inScratch('initrd.img') }
-    site = new SystemSite('plain', root, 1, sizes.rootAtMib << 20)
+    site = new MachineSite('plain', { system: root, rootOffset: sizes.rootAtMib << 20 })
   }, 300_000)
 
   afterAll(async () => {
@@ -63,8 +62,8 @@ describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing}
   test('boots by what image extract took out of its disk', { timeout: 600_000 }, async () => {
     if (!site) throw new Error('there is no site')
     expect(commandLine).toBe('loglevel=4 bootfarm.root=nbd0p2')
-    const edge = await site.startEdge(commandLine)
-    for (const machine of await site.powerOn('bios', 1)) {
+    const edge = await site.startEdge('proxy', commandLine)
+    for (const machine of await site.powerOnAll('bios', 1)) {
       await machine.waitFor(/WITNESSED/)
       expect(machine.output).toMatch(/FAILED *\r?\n/)
       expect(machine.output).toMatch(/WRITTEN yes/)

@@ -17,7 +17,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a machine whose system does not end${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('order', script, 1 << 20)
+    site = new MachineSite('order', { script, blobSize: 1 << 20 })
     edge = await site.startEnrolledEdge([{}])
   })
 

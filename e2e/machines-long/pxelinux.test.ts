@@ -21,7 +21,7 @@ describe.skipIf(missing)(`PXELINUX${missing ? ` (${missing})` : ''}`, () => {
     if (!x64) throw new Error('no kernel for virtual machines')
     const makeSets = (directory: string) => importSets(directory, ['--set', 'pxelinux', '--from', unpackedPackages()])
     const platform: MachinePlatform = { ...x64, makeSets }
-    site = new MachineSite('pxelinux', script, 1 << 20, { machines: 2, platform })
+    site = new MachineSite('pxelinux', { script, blobSize: 1 << 20 }, { machines: 2, platform })
     edge = await site.startEnrolledEdge([{ bootProgramSet: 'pxelinux' }, { bootProgramSet: 'nowhere' }])
   })
 

@@ -27,7 +27,7 @@ function siteWith(
   if (!x64) throw new Error('no kernel for virtual machines')
   const kernel = vmlinuz ? { ...x64.kernel, vmlinuz } : x64.kernel
   const platform: MachinePlatform = { ...x64, kernel, bootPrograms: [], makeSets }
-  const site = new MachineSite(`secure${'abc'[sites.length]}`, script, 1 << 20, { platform, ...options })
+  const site = new MachineSite(`secure${'abc'[sites.length]}`, { script, blobSize: 1 << 20 }, { platform, ...options })
   sites.push(site)
   return site
 }

@@ -20,7 +20,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a disk with its own boot loader${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('disk', '', 1 << 20)
+    site = new MachineSite('disk', { script: '', blobSize: 1 << 20 })
     edge = await site.startWholeDiskEdge(script(site.segment.edgeIp))
   })
 

@@ -39,7 +39,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
   const vdisk = (...words: string[]) => ['vdisk', ...words, '--store', path.join(site.edgeData, 'store'), '--json']
 
   beforeAll(() => {
-    site = new MachineSite('full', script, 4 << 20)
+    site = new MachineSite('full', { script, blobSize: 4 << 20 })
     // The blob is not in the disk's first place: what is written is compared with the file that it was made of.
     const blob = execFileSync('debugfs', ['-R', 'cat /blob', site.disk.image], {
       maxBuffer: 8 << 20,

@@ -36,7 +36,7 @@ describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${mi
   let sum: string | undefined
 
   beforeAll(async () => {
-    site = new MachineSite('writes', script, 4 << 20)
+    site = new MachineSite('writes', { script, blobSize: 4 << 20 })
     edge = await start()
     site.segment.loseEach(1)
   })

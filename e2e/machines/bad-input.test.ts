@@ -136,7 +136,7 @@ const machinesAtOnce = 3
 
 describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('badinput', script, 8 * mib, { machines: inputs.length })
+    site = new MachineSite('badinput', { script, blobSize: 8 * mib }, { machines: inputs.length })
     edge = await site.startEnrolledEdge(inputs.map(({ version }) => version()))
     site.segment.addSwitchAddress()
     site.segment.closeStream(macOf(closedStream))

@@ -24,7 +24,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('bios', script, 8 << 20)
+    site = new MachineSite('bios', { script, blobSize: 8 << 20 })
     edge = await site.startEdge('proxy', 'bootfarm.overlay=24m')
   })
 

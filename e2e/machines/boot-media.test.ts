@@ -18,7 +18,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`boot media where DHCP cannot be touched${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('media', script, 1 << 20)
+    site = new MachineSite('media', { script, blobSize: 1 << 20 })
     edge = await site.startEdge('off')
     buildBootMedium(disc, [site.segment.edgeIp])
   })

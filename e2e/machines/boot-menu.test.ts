@@ -19,7 +19,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a BIOS machine with a boot menu${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('menu', '', 4096)
+    site = new MachineSite('menu', { script: '', blobSize: 4096 })
     edge = await site.startEnrolledEdge([{}], [], menu)
   })
 

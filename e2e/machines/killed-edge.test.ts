@@ -41,7 +41,7 @@ const sums = (output: string) => [...output.matchAll(/^SUM \d+ (\w{32})/gm)].map
 
 describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('killed', script, 8 << 20)
+    site = new MachineSite('killed', { script, blobSize: 8 << 20 })
     edge = await site.startEnrolledEdge([{}])
     site.segment.loseEach(1)
   })

@@ -14,7 +14,7 @@ let edge: RunningProcess
 
 describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('uefi', script, 4 << 20)
+    site = new MachineSite('uefi', { script, blobSize: 4 << 20 })
     edge = await site.startEdge()
   })
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 interface EdgeDetail {
@@ -13,11 +13,11 @@ interface EdgeDetail {
 
 const scratch = scratchDirectory()
 let plane: ControlPlane
-let edge: TenantEdge
+let edge: ControlledEdge
 
 beforeAll(async () => {
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
-  edge = await TenantEdge.start(plane, path.join(scratch.path, 'site'), ['--report-log', '256K'])
+  edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), ['--report-log', '256K'])
 }, 120_000)
 afterAll(async () => {
   await edge?.stop()

@@ -4,8 +4,8 @@ import path from 'node:path'
 import { hostileTexts } from '@bootfarm/api/testing/hostile-strings'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { edgeAddress } from '../lib/edge/loopback-edge.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 // What hostile devices say by real packets, and whatever becomes of it: the edge's log and scripts, the API's answers, files and log.
@@ -105,7 +105,7 @@ const request = (start: Buffer, agent: Buffer, body = Buffer.alloc(0)) =>
 const printable = (text: Buffer) => Buffer.from(text.toString('latin1').replace(/[^\x20-\x7e]/g, '?'), 'latin1')
 
 /** Every device of the site boots, says who it is, asks for what there is not, and fails with words of its own. */
-async function behaveBadly({ ports, tenant }: TenantEdge): Promise<string[]> {
+async function behaveBadly({ ports, tenant }: ControlledEdge): Promise<string[]> {
   const scripts: string[] = []
   for (const [index, mac] of tenant.macs.entries()) {
     const [text = Buffer.alloc(0), other = text] = [texts[index * 4], texts[index * 4 + 1]]
@@ -156,7 +156,7 @@ interface Page {
 }
 
 /** Once everything is reported: all that the API says of it. */
-async function readEverything({ api, tenant, edgeId }: TenantEdge): Promise<unknown[]> {
+async function readEverything({ api, tenant, edgeId }: ControlledEdge): Promise<unknown[]> {
   const found = await eventually(async () => {
     const page = await api.query<Page>('discovered.list', { limit: 100 })
     return page.items.length >= strangers.length ? page : undefined
@@ -204,12 +204,12 @@ describe.each([
   ['in text', []],
   ['in JSON', ['--json']],
 ])('an edge that logs %s', (name, options) => {
-  let edge: TenantEdge
+  let edge: ControlledEdge
   let told: unknown[]
   let scripts: string[]
 
   beforeAll(async () => {
-    edge = await TenantEdge.start(plane, path.join(scratch.path, name.replace(' ', '-')), options)
+    edge = await ControlledEdge.start(plane, path.join(scratch.path, name.replace(' ', '-')), options)
     scripts = await behaveBadly(edge)
     told = await readEverything(edge)
   }, 120_000)

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { KillDrill, type Victim } from '../lib/control-plane/kill-drill.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 /** Each behind each, and twice the same. */
@@ -12,12 +12,12 @@ const order: Victim[] = [
 ]
 const scratch = scratchDirectory()
 let plane: ControlPlane
-let edge: TenantEdge
+let edge: ControlledEdge
 let drill: KillDrill
 
 beforeAll(async () => {
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
-  edge = await TenantEdge.start(plane, path.join(scratch.path, 'site'), ['--json'])
+  edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), ['--json'])
   edge.uplink.lostShare = 0.5
   drill = new KillDrill(plane, [edge])
 }, 120_000)

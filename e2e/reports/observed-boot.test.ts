@@ -10,14 +10,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
 import { Exposition } from '../lib/assert/exposition.ts'
 import { ControlPlane, migrate } from '../lib/control-plane/control-plane.ts'
-import { type PrintedBoot, TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge, type PrintedBoot } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const token = 'a token of scrapers'
 let collector: TraceCollector
 let plane: ControlPlane
-let edge: TenantEdge
+let edge: ControlledEdge
 let apiMetrics: string
 let edgeMetrics: string
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   })
   const options = ['--json', '--metrics', String(edgePort)]
-  edge = await TenantEdge.start(plane, path.join(scratch.path, 'site'), options)
+  edge = await ControlledEdge.start(plane, path.join(scratch.path, 'site'), options)
 }, 120_000)
 afterAll(async () => {
   await edge?.stop()

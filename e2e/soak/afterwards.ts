@@ -3,7 +3,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { createDb } from '@bootfarm/db'
 import { desiredState } from '@bootfarm/proto/uplink'
-import type { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import type { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import type { Editor } from './editor.ts'
 
 type Db = ReturnType<typeof createDb>
@@ -27,14 +27,14 @@ export async function lostChanges(db: Db, { edge, ledger }: Editor): Promise<str
 }
 
 /** Resolves when the edge keeps the desired state that names its devices as the database does. */
-export async function stateDiffers(db: Db, edge: TenantEdge, ending: AbortSignal): Promise<void> {
+export async function stateDiffers(db: Db, edge: ControlledEdge, ending: AbortSignal): Promise<void> {
   const { organizationId } = edge.tenant
   const rows = await db.device.findMany({ where: { organizationId }, select: { id: true, name: true } })
   const wanted = lines(rows)
   while (lines(kept(edge)) !== wanted) await delay(100, undefined, { signal: ending })
 }
 
-function kept(edge: TenantEdge): { id: string; name: string }[] {
+function kept(edge: ControlledEdge): { id: string; name: string }[] {
   const { payload } = JSON.parse(readFileSync(path.join(edge.data, 'state.json'), 'utf8')) as {
     payload: string
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../lib/control-plane/api-client.ts'
-import type { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import type { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { type Answer, Ledger } from './ledger.ts'
 
 const pauseMs = 500
@@ -10,7 +10,7 @@ const refusalsKept = 5
 
 /** Somebody who changes an organization's devices all the time, through whichever API process, and keeps what was promised. */
 export class Editor {
-  readonly edge: TenantEdge
+  readonly edge: ControlledEdge
   readonly ledger = new Ledger()
   /** Sentences for changes that were refused though nothing was wrong with them. */
   readonly refusals: string[] = []
@@ -18,7 +18,7 @@ export class Editor {
   readonly #random: () => number
   #count = 0
 
-  constructor(edge: TenantEdge, apiUrls: string[], random: () => number) {
+  constructor(edge: ControlledEdge, apiUrls: string[], random: () => number) {
     this.edge = edge
     this.#apiUrls = apiUrls
     this.#random = random

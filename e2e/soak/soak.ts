@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createDb } from '@bootfarm/db'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
 import { type DrillResult, KillDrill } from '../lib/control-plane/kill-drill.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { lostChanges, stateDiffers } from './afterwards.ts'
 import { Editor } from './editor.ts'
 import { type MemorySeries, type MemoryUse, memoryUse, residentBytes } from './memory.ts'
@@ -50,7 +50,7 @@ export class Soak {
   readonly #memory: MemorySeries = new Map(Object.keys(memoryLimits).map((who) => [who, []]))
   readonly #struck: Record<string, number> = { api: 0, postgres: 0, edge: 0 }
   #plane: ControlPlane | undefined
-  #edges: TenantEdge[] = []
+  #edges: ControlledEdge[] = []
   #editors: Editor[] = []
   #drill: KillDrill | undefined
   #beganAt = 0
@@ -74,7 +74,7 @@ export class Soak {
     this.#plane = plane
     await plane.addApi()
     for (let index = 0; index < edgeCount && !this.#ending.aborted; index += 1) {
-      const edge = await TenantEdge.start(plane, path.join(folder, `site-${index + 1}`), ['--json'])
+      const edge = await ControlledEdge.start(plane, path.join(folder, `site-${index + 1}`), ['--json'])
       edge.uplink.lostShare = 0.5
       this.#edges.push(edge)
       this.#editors.push(new Editor(edge, plane.apiUrls, this.#random))
@@ -171,7 +171,7 @@ export class Soak {
     }
   }
 
-  async #cutOff(edge: TenantEdge, outages: { fromMs: number; untilMs: number }[], over: AbortSignal) {
+  async #cutOff(edge: ControlledEdge, outages: { fromMs: number; untilMs: number }[], over: AbortSignal) {
     for (const { fromMs, untilMs } of outages) {
       await this.#until(fromMs, over)
       if (over.aborted) return
@@ -204,7 +204,7 @@ export class Soak {
   }
 
   #acknowledgements(): { lost: number; passed: number } {
-    const sum = (of: (edge: TenantEdge) => number) => this.#edges.reduce((total, edge) => total + of(edge), 0)
+    const sum = (of: (edge: ControlledEdge) => number) => this.#edges.reduce((total, edge) => total + of(edge), 0)
     return {
       lost: sum(({ uplink }) => uplink.acknowledgementsLost),
       passed: sum(({ uplink }) => uplink.acknowledgementsPassed),

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
@@ -15,11 +15,11 @@ interface Version {
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 let plane: ControlPlane | undefined
-let edge: TenantEdge
+let edge: ControlledEdge
 
 beforeAll(async () => {
   plane = await ControlPlane.start(inScratch('plane'))
-  edge = await TenantEdge.start(plane, inScratch('site'))
+  edge = await ControlledEdge.start(plane, inScratch('site'))
   await vdisk(['init', '--beside-files'])
   // What an edge without a store looks for from time to time, one that starts sees at once.
   await edge.restart()

@@ -4,7 +4,7 @@ import { createDb } from '@bootfarm/db'
 import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ControlPlane } from '../lib/control-plane/control-plane.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
@@ -12,11 +12,11 @@ const inScratch = (name: string) => path.join(scratch.path, name)
 /** Long enough for the state to reach the edge before the instant, also on a machine that is busy. */
 const untilReleaseMs = 30_000
 let plane: ControlPlane | undefined
-let edge: TenantEdge
+let edge: ControlledEdge
 
 beforeAll(async () => {
   plane = await ControlPlane.start(inScratch('plane'))
-  edge = await TenantEdge.start(plane, inScratch('site'))
+  edge = await ControlledEdge.start(plane, inScratch('site'))
 }, 120_000)
 afterAll(async () => {
   await edge?.stop()

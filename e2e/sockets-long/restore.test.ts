@@ -5,20 +5,20 @@ import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '../lib/control-plane/api-client.ts'
 import { ControlPlane, runDatabase } from '../lib/control-plane/control-plane.ts'
-import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 const planes: ControlPlane[] = []
-let edge: TenantEdge
+let edge: ControlledEdge
 let api: ApiClient
 
 beforeAll(async () => {
   const plane = await ControlPlane.start(inScratch('first'))
   planes.push(plane)
-  edge = await TenantEdge.start(plane, inScratch('site'), ['--json'])
+  edge = await ControlledEdge.start(plane, inScratch('site'), ['--json'])
   api = edge.api
 }, 120_000)
 afterAll(async () => {

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
-import { DhcpNetworks, toldIn } from '../lib/lab/dhcp-networks.ts'
+import { DhcpNetworks, leasesIn } from '../lib/lab/dhcp-networks.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 import { namespacesMissing } from '../lib/lab/segment.ts'
@@ -98,8 +98,8 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
   })
 
   test('busybox gets an address and every parameter that it asks for, and none that it does not', async () => {
-    const told = await networks.udhcpc('client', ['-O', 'ntpsrv', '-O', 'mtu', '-O', 'lease'])
-    expect(told).toMatchObject({
+    const lease = await networks.udhcpc('client', ['-O', 'ntpsrv', '-O', 'mtu', '-O', 'lease'])
+    expect(lease).toMatchObject({
       ip: expect.stringMatching(/^10\.91\.1\.10\d$/),
       mask: '24',
       router: '10.91.1.254',
@@ -110,9 +110,9 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
       lease: '600',
       serverid: '10.91.1.1',
     })
-    expect(leaseOf(told?.ip)).toMatchObject({ state: 'bound', clientId: null })
+    expect(leaseOf(lease?.ip)).toMatchObject({ state: 'bound', clientId: null })
     const modest = await networks.udhcpc('client', ['-o', '-O', 'router'])
-    expect(modest?.ip).toBe(told?.ip)
+    expect(modest?.ip).toBe(lease?.ip)
     expect(modest).toMatchObject({ mask: '24', router: '10.91.1.254' })
     expect(modest).not.toHaveProperty('dns')
     expect(modest).not.toHaveProperty('mtu')
@@ -122,22 +122,22 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     networks.flush('client')
     const client = networks.dhclient('client', 'first')
     running.push(client)
-    await client.waitFor(/^told BOUND/m)
-    const [bound] = toldIn(client.output, 'BOUND')
+    await client.waitFor(/^lease BOUND/m)
+    const [bound] = leasesIn(client.output, 'BOUND')
     expect(bound).toMatchObject({ new_subnet_mask: '255.255.255.0', new_dhcp_lease_time: '600' })
     expect(bound).toMatchObject({ new_dhcp_renewal_time: '2', new_dhcp_rebinding_time: '300' })
-    await client.waitFor(/^told RENEW/m)
+    await client.waitFor(/^lease RENEW/m)
     expect(client.output).toMatch(/DHCPREQUEST for \S+ on net0 to 10\.91\.1\.1 port 67/)
-    expect(toldIn(client.output, 'RENEW')[0]?.new_ip_address).toBe(bound?.new_ip_address)
+    expect(leasesIn(client.output, 'RENEW')[0]?.new_ip_address).toBe(bound?.new_ip_address)
     await client.stop()
     await networks.dhclient('client', 'first', ['-r']).ended
     expect(leaseOf(bound?.new_ip_address)?.state).toBe('remembered')
     // Started again it asks for the address that it had (INIT-REBOOT), or begins anew; it gets the same.
     const again = networks.dhclient('client', 'first', ['-1'])
     running.push(again)
-    await again.waitFor(/^told (BOUND|REBOOT)/m)
-    const told = [...toldIn(again.output, 'BOUND'), ...toldIn(again.output, 'REBOOT')]
-    expect(told[0]?.new_ip_address).toBe(bound?.new_ip_address)
+    await again.waitFor(/^lease (BOUND|REBOOT)/m)
+    const lease = [...leasesIn(again.output, 'BOUND'), ...leasesIn(again.output, 'REBOOT')]
+    expect(lease[0]?.new_ip_address).toBe(bound?.new_ip_address)
     await again.stop()
   })
 
@@ -146,10 +146,10 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     // Somebody has set it by hand meanwhile.
     networks.addAddress('edge', 'net1', `${first?.ip}/32`)
     networks.flush('client')
-    const { told, output } = await networks.udhcpcSaying('client', [...named('finder'), '-a1000'])
+    const { lease, output } = await networks.udhcpcWithOutput('client', [...named('finder'), '-a1000'])
     expect(output).toMatch(/declin/)
-    expect(told?.ip).toMatch(/^10\.91\.1\.10\d$/)
-    expect(told?.ip).not.toBe(first?.ip)
+    expect(lease?.ip).toMatch(/^10\.91\.1\.10\d$/)
+    expect(lease?.ip).not.toBe(first?.ip)
     expect(leaseOf(first?.ip)).toMatchObject({ state: 'declined', mac: null })
     networks.removeAddress('edge', 'net1', `${first?.ip}/32`)
   })
@@ -171,8 +171,8 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
   test('reserved addresses go to their MAC address or client identifier', async () => {
     expect((await networks.udhcpc('client', named('token')))?.ip).toBe('10.91.1.21')
     networks.setMac('client', reservedMac)
-    const told = await networks.udhcpc('client', ['-O', 'hostname'])
-    expect(told).toMatchObject({ ip: '10.91.1.20', hostname: 'till-1' })
+    const lease = await networks.udhcpc('client', ['-O', 'hostname'])
+    expect(lease).toMatchObject({ ip: '10.91.1.20', hostname: 'till-1' })
     networks.setMac('client', '02:bf:00:00:0e:02')
     expect((await networks.udhcpc('client'))?.ip).toMatch(/^10\.91\.1\.10\d$/)
   })
@@ -189,8 +189,8 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     ])
     running.push(relay)
     await relay.waitFor(/DHCP relay/)
-    const told = await networks.udhcpc('far', named('far-1'))
-    expect(told).toMatchObject({ ip: '10.91.3.50', router: '10.91.3.1', serverid: '10.91.2.1' })
+    const lease = await networks.udhcpc('far', named('far-1'))
+    expect(lease).toMatchObject({ ip: '10.91.3.50', router: '10.91.3.1', serverid: '10.91.2.1' })
     networks.flush('far')
     expect(await networks.udhcpc('far', named('far-2'))).toBeUndefined()
     await relay.stop()
@@ -212,8 +212,8 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     running.push(relay)
     await relay.waitFor(/Sending on\s+Socket/)
     // It drops answers whose option 82 is not its own.
-    const told = await networks.udhcpc('far', named('far-1'))
-    expect(told).toMatchObject({ ip: '10.91.3.50' })
+    const lease = await networks.udhcpc('far', named('far-1'))
+    expect(lease).toMatchObject({ ip: '10.91.3.50' })
     expect(relay.output).toMatch(/Forwarded BOOTREPLY/)
     await relay.stop()
   })

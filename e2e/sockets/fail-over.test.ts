@@ -1,27 +1,101 @@
 import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { edgeIdOf, type FailOverDevice, FailOverSite, siteKeys } from '../lib/lab/fail-over-site.ts'
-import { scratchDirectory } from '../lib/lab/programs.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { bootDevices } from '../lib/device/simulated-devices.ts'
+import { EnrolledSite, edgeIdOf, siteKeys } from '../lib/edge/enrolled-site.ts'
+import { patterned } from '../lib/edge/loopback-edge.ts'
+import { x86Kernel } from '../lib/images/loader-files.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const goalUs = 3_000_000
 const missing = namespacesMissing()
+const mac = '02:bf:00:00:00:01'
+const sectors = 8192
+const disk = patterned(sectors * 512)
+/** One after the other, so that the second stage lasts five seconds without any trouble. */
+const reads = Array.from({ length: 250 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
 const scratch = scratchDirectory()
-let site: FailOverSite
+const inScratch = (name: string) => path.join(scratch.path, name)
+let site: EnrolledSite
+let siteCount = 0
 
-/** Edges of one site, two of which were told of the change of keys already and all others not. */
-async function start(count: number): Promise<void> {
-  const keys = Array.from({ length: count }, (_, index) => (index === 1 ? siteKeys(7, 6) : siteKeys(6, 7)))
-  site = new FailOverSite(scratch.path, keys)
-  await site.untilServing()
+/** A simulated device as its program prints it at its end. */
+type Device = Awaited<ReturnType<typeof boot>>
+
+/**
+ * Starts the edges of one site; the device boots at the first of them. In the order of PEERS.md each one comes before the next, for any
+ * device: what it prefers in an edge (near, with a weight, not draining) they have less and less of.
+ */
+async function startWith(ticketKeys: string[][]): Promise<void> {
+  const segment = new Segment('failover', { edges: ticketKeys.length })
+  const version = { sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel' }
+  site = new EnrolledSite({
+    segment,
+    folder: inScratch(`site${siteCount++}`),
+    edges: ticketKeys.map((_, index) => ({
+      subnets: (index & 1) === 0 ? [segment.subnet] : [],
+      weight: (index & 2) === 0 ? 10 : 0,
+      draining: (index & 4) !== 0,
+    })),
+    ticketKeys,
+    desired: () => ({ macs: [mac], versions: [{ ...version, initrdPath: null, commandLine: '' }] }),
+    stock: (store) => {
+      mkdirSync(store, { recursive: true })
+      writeFileSync(path.join(store, 'disk'), disk)
+      writeFileSync(path.join(store, 'kernel'), x86Kernel('6.1.0-53-amd64', patterned(20_000)))
+    },
+    start: (index, data) => {
+      const pool = `10.78.0.${index + 1}0-10.78.0.${index + 1}9`
+      const options = ['--data', data, '--json', '--listen', segment.edgeIpOf(index)]
+      const dhcp = ['--dhcp', 'server', '--dhcp-pool', pool]
+      const files = ['--boot-files', inScratch('boot-files')]
+      return segment.startOnEdge(edgeProgram, ['serve', ...options, ...dhcp, ...files], index)
+    },
+  })
+  await site.startAll()
+}
+
+/** Starts edges, one of which knows of the change of keys already, and no other one does. */
+const start = (count: number) =>
+  startWith(Array.from({ length: count }, (_, index) => (index === 1 ? siteKeys(7, 6) : siteKeys(6, 7))))
+
+/** Boots the device to its end, every byte compared with the disk, and does something once it reads that. */
+async function boot(meanwhile: () => void | Promise<void>) {
+  const { segment } = site
+  const options = ['--server', segment.edgeIp, '--interface', segment.deviceInterface]
+  const verify = ['--verify', path.join(site.data(0), 'store', 'disk')]
+  const booting = bootDevices(
+    [...options, '--devices', '1', '--trace', inScratch('trace.csv'), '--breather-ms', '1', ...verify],
+    (program, all) => segment.startOnSwitch(program, all),
+  )
+  await untilReading(booting)
+  await meanwhile()
+  const result = await booting
+  const [device] = result.devices
+  if (!device) throw new Error(result.output)
+  return { ...device, output: result.output }
+}
+
+/** Resolves when the first edge has reported that the second stage has begun. */
+async function untilReading(booting: Promise<unknown>): Promise<void> {
+  let isOver = false
+  void booting.finally(() => {
+    isOver = true
+  })
+  while (!site.boots(0).some(({ phases }) => phases.some(({ name }) => name === 'stage2'))) {
+    if (isOver) throw new Error('the boot ended before its second stage was reported')
+    await pause(20)
+  }
 }
 
 /** What can become of an edge, all of a sudden. */
 const fates = {
-  killed: (index: number) => site.edges[index]?.kill('SIGKILL'),
-  stopped: (index: number) => site.edges[index]?.kill('SIGSTOP'),
+  killed: (index: number) => site.edge(index).kill('SIGKILL'),
+  stopped: (index: number) => site.edge(index).kill('SIGSTOP'),
   'cut off': (index: number) => {
     const { command, args } = site.segment.onEdge('ip', ['link', 'set', 'edge0', 'down'], index)
     execFileSync(command, args)
@@ -29,12 +103,12 @@ const fates = {
 }
 
 /** It went on at this edge, all bytes right, as one boot with the times that it had. */
-function expectHandOver(device: FailOverDevice, at: number): void {
+function expectHandOver(device: Device, at: number): void {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
   expect(device.longestReadUs).toBeLessThan(goalUs)
   const [begun] = site.boots(0)
-  const boots = site.edges.map((_, index) => site.boots(index))
+  const boots = site.indexes.map((index) => site.boots(index))
   expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))
   const [wentOn] = boots[at] ?? []
   expect(wentOn?.id).toBe(begun?.id)
@@ -49,43 +123,50 @@ function expectHandOver(device: FailOverDevice, at: number): void {
 }
 
 describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${missing})` : ''}`, () => {
-  afterEach(() => site.remove())
+  beforeAll(() => {
+    mkdirSync(inScratch('boot-files'))
+    writeFileSync(inScratch('boot-files/undionly.kpxe'), patterned(50_000))
+    writeFileSync(inScratch('trace.csv'), `time_ms,offset,length\n${reads.join('\n')}\n`)
+  })
+  afterEach(async () => {
+    await site.stop()
+    site.segment.remove()
+  })
   afterAll(() => scratch.remove())
 
   for (const [fate, strike] of Object.entries(fates)) {
     test(`goes on at the other edge when its own is ${fate}`, async () => {
       await start(2)
-      expectHandOver(await site.boot(() => void strike(0)), 1)
+      expectHandOver(await boot(() => void strike(0)), 1)
     })
 
     test(`goes on at the last of four edges when the three before it are ${fate}`, async () => {
       await start(4)
-      expectHandOver(await site.boot(() => [0, 1, 2].forEach(strike)), 3)
+      expectHandOver(await boot(() => [0, 1, 2].forEach(strike)), 3)
     })
   }
 
   test('goes on at the last of seven edges when the six before it stand still, which later changes nothing of it', async () => {
     await start(7)
     const others = [0, 1, 2, 3, 4, 5]
-    const device = await site.boot(() => others.forEach(fates.stopped))
+    const device = await boot(() => others.forEach(fates.stopped))
     expectHandOver(device, 6)
     const saidOf = (index: number, what: string) =>
       new RegExp(`${edgeIdOf(index)} of this site is not heard any more[^]*${what}`)
-    for (const index of others) await site.edges[6]?.waitFor(saidOf(index, ''))
-    for (const index of others) site.edges[index]?.kill('SIGCONT')
-    for (const index of others) await site.edges[6]?.waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
+    for (const index of others) await site.edge(6).waitFor(saidOf(index, ''))
+    for (const index of others) site.edge(index).kill('SIGCONT')
+    for (const index of others) await site.edge(6).waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
     expectHandOver(device, 6)
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 
   test('is refused where the site has other keys, and goes on when its own edge does', async () => {
-    site = new FailOverSite(scratch.path, [siteKeys(6, 7), siteKeys(8, 9)])
-    await site.untilServing()
-    const device = await site.boot(async () => {
+    await startWith([siteKeys(6, 7), siteKeys(8, 9)])
+    const device = await boot(async () => {
       fates.stopped(0)
       // Long enough for it to have asked the other edge, which would have taken it by then.
       await pause(2500)
-      site.edges[0]?.kill('SIGCONT')
+      site.edge(0).kill('SIGCONT')
     })
     expect(device.outcome, device.output).toBe('ready')
     expect(device.handOvers).toBe(0)

@@ -3,16 +3,16 @@ import path from 'node:path'
 import type { DesiredState, SiteEdges } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices } from '../lib/device/simulated-devices.ts'
-import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
+import { bootsOf } from '../lib/edge/edge-data.ts'
+import { type TestVersion, testUuid } from '../lib/edge/enrolled-edge.ts'
+import { EnrolledSite, peerPort } from '../lib/edge/enrolled-site.ts'
 import { patterned } from '../lib/edge/loopback-edge.ts'
-import { bootsOf, readReportLog } from '../lib/edge/report-log.ts'
 import { x86Kernel } from '../lib/images/loader-files.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const deviceCount = 20
-const peerPort = 6911
 const sectors = 64
 const macs = Array.from(
   { length: deviceCount },
@@ -24,69 +24,44 @@ const trace = path.join(scratch.path, 'trace.csv')
 let count = 0
 let site: Site
 
-/** Two enrolled edges of one site, which give addresses of a range each, and no control plane. */
+/** Two edges that give addresses from a range each, and twenty simulated devices. */
 class Site {
   readonly segment = new Segment('several', { edges: 2 })
-  readonly edges: RunningProcess[] = []
-  readonly #data: string[]
+  readonly edges: EnrolledSite
 
-  /** @param change what is not as usual of the two edges */
+  /** @param change the differences of the two edges from ordinary ones */
   constructor(
     change: Partial<SiteEdges['edges'][number]>[] = [{}, {}],
-    more: Partial<DesiredState> = {},
+    state: Partial<DesiredState> = {},
     given: Partial<TestVersion> = {},
   ) {
-    const edges = change.map((own, index) => ({
-      id: testUuid(index + 1),
-      weight: 10,
-      subnets: [],
-      draining: false,
-      address: this.segment.edgeIpOf(index),
-      peerPort,
-      ...own,
-    }))
-    const folder = path.join(scratch.path, `site${count++}`)
-    this.#data = edges.map(({ id }, index) => {
-      const data = path.join(folder, `edge${index}`)
-      stockStore(path.join(data, 'store'))
-      const siteEdges = { key: Buffer.alloc(32, 5).toString('base64'), edges }
-      const versions = macs.map(() => ({ ...version, ...given }))
-      writeEnrolledEdge(data, macs, versions, [], undefined, { edgeId: id, siteEdges, ...more })
-      return data
+    this.edges = new EnrolledSite({
+      segment: this.segment,
+      folder: path.join(scratch.path, `site${count++}`),
+      edges: change,
+      desired: () => ({ macs, versions: macs.map(() => ({ ...version, ...given })) }),
+      stock: stockStore,
+      state,
+      start: (index, data) =>
+        this.segment.startOnEdge(
+          edgeProgram,
+          [
+            'serve',
+            '--data',
+            data,
+            '--json',
+            '--listen',
+            this.segment.edgeIpOf(index),
+            '--dhcp',
+            'server',
+            '--dhcp-pool',
+            `10.78.0.${index + 1}00-10.78.0.${index + 1}49`,
+            '--boot-files',
+            path.join(scratch.path, 'boot-files'),
+          ],
+          index,
+        ),
     })
-    for (const index of edges.keys()) this.start(index)
-  }
-
-  start(index: number): void {
-    const range = `10.78.0.${index + 1}00-10.78.0.${index + 1}49`
-    this.edges[index] = this.segment.startOnEdge(
-      edgeProgram,
-      [
-        'serve',
-        '--data',
-        this.#data[index] ?? '',
-        '--json',
-        '--listen',
-        this.segment.edgeIpOf(index),
-        '--dhcp',
-        'server',
-        '--dhcp-pool',
-        range,
-        '--boot-files',
-        path.join(scratch.path, 'boot-files'),
-      ],
-      index,
-    )
-  }
-
-  /** Both answer, and know of each other. */
-  async untilServing(): Promise<void> {
-    for (const edge of this.edges) await edge.waitFor(/of this site is heard/)
-  }
-
-  async kill(index: number): Promise<void> {
-    this.edges[index]?.kill('SIGKILL')
-    await this.edges[index]?.ended
   }
 
   /** Boots all devices to their end. */
@@ -141,8 +116,9 @@ class Site {
 
   /** What each edge has to report, after both have ended. */
   async reports() {
-    for (const edge of this.edges) if (edge.isRunning) expect(await edge.stop(), edge.output).toBe(0)
-    return this.#data.map((data) => readReportLog(data))
+    for (const edge of [0, 1].map((index) => this.edges.edge(index)))
+      if (edge.isRunning) expect(await edge.stop(), edge.output).toBe(0)
+    return [0, 1].map((index) => this.edges.reports(index))
   }
 
   async boots() {
@@ -150,7 +126,7 @@ class Site {
   }
 
   async remove(): Promise<void> {
-    for (const edge of this.edges) await edge.stop()
+    await this.edges.stop()
     this.segment.remove()
   }
 }
@@ -182,7 +158,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
 
   test('share twenty devices: each is answered by one edge, and one boot is reported for it', async () => {
     site = new Site()
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
     const [first = [], second = []] = await site.boots()
     expect(first.length).toBeGreaterThan(0)
@@ -195,7 +171,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
   test('lose 5 % of what they say to each other, and still no device has two boots', async () => {
     site = new Site()
     site.segment.loseAtEdges(5, peerPort)
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
     await site.boot()
     const boots = (await site.boots()).flat()
@@ -206,13 +182,13 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
 
   test('one is killed: the other takes its devices at once, and the killed one comes back without a boot too many', async () => {
     site = new Site()
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
-    await site.kill(0)
+    await site.edges.kill(0)
     // Not known to the other one yet.
     await site.boot()
-    site.start(0)
-    await site.untilServing()
+    await site.edges.start(0)
+    await site.edges.untilAllHeard()
     const [first = [], second = []] = await site.boots()
     expect(macsOf([...first, ...second])).toEqual([...macs, ...macs].sort())
     expect(second.filter(({ outcome }) => outcome?.kind === 'ready').length).toBeGreaterThan(deviceCount)
@@ -224,11 +200,11 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     const run = { action: 'power_on', power: 'wake_on_lan', ratePerMinute: 300, instants: [instant] }
     const schedule = { ...run, id: testUuid(900), devices: macs.map((_, index) => index) }
     site = new Site([{}, {}], { issuedUnixMs: instant, schedules: [schedule] })
-    await site.untilServing()
+    await site.edges.startAll()
     const devices = site.asleep()
     // Not known to the other one when the first devices are due.
     while (Date.now() < instant - 500) await new Promise((wait) => setTimeout(wait, 50))
-    await site.kill(0)
+    await site.edges.kill(0)
     await devices.waitFor(new RegExp(`("outcome":"ready"[^]*){${deviceCount}}`))
     await devices.stop()
     const [first = [], second = []] = (await site.reports()).map((reports) =>
@@ -241,9 +217,9 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
 
   test('one is drained: it gets no new boot, and all of them where it is the only one left', async () => {
     site = new Site([{ draining: true }, {}])
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
-    await site.kill(1)
+    await site.edges.kill(1)
     await site.boot()
     const [draining = [], other = []] = await site.boots()
     expect(macsOf(other)).toEqual(macs)
@@ -252,7 +228,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
 
   test('one is near: subnets come before weights', async () => {
     site = new Site([{ subnets: ['10.78.0.0/24'], weight: 1 }, { weight: 100 }])
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
     const [near = [], other = []] = await site.boots()
     expect(macsOf(near)).toEqual(macs)
@@ -263,9 +239,9 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     const homeEdges = [testUuid(2), testUuid(1)].map((id, index) => ({ id, name: `edge ${2 - index}` }))
     const given = { writeCache: { class: 'edge_persistent', full: 'stop' as const }, home: 0 }
     site = new Site([{}, { draining: true, weight: 1 }], { homeEdges }, given)
-    await site.untilServing()
+    await site.edges.startAll()
     await site.boot()
-    await site.kill(1)
+    await site.edges.kill(1)
     expect((await site.tryToBoot()).devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('failed'))
     const [other = [], home = []] = await site.boots()
     expect(macsOf(home)).toEqual(macs)

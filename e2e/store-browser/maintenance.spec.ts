@@ -49,7 +49,7 @@ const access = (page: Page, number: number, word: string) => version(page, numbe
 
 /** The edge is told, the device boots what it was told, and the page says that it runs. */
 async function boots(page: Page, index: number, number: number): Promise<RunningProcess> {
-  await expect.poll(() => site.toldFor(index), patience).toBe(number)
+  await expect.poll(() => site.versionFor(index), patience).toBe(number)
   const booted = site.powerOn(index)
   device = booted
   const runs = new RegExp(`Running on [^;]*pc-0${index + 1}`)
@@ -91,7 +91,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   // While its device is there it is not sealed; other devices boot what they booted.
   const writing = await boots(page, writer, 3)
   expect(site.layers()).toHaveLength(1)
-  expect([site.toldFor(tester), site.toldFor(production)]).toEqual([2, 2])
+  expect([site.versionFor(tester), site.versionFor(production)]).toEqual([2, 2])
   await button(page, 'Seal: version 3').click()
   await expect(page.getByRole('dialog')).toContainText('pc-01 is still running this version. Shut it down first')
   await confirm(page, 'Seal version 3')
@@ -106,7 +106,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   expect(site.layers()).toEqual([])
 
   await (await boots(page, tester, 3)).stop()
-  expect(site.toldFor(production)).toBe(2)
+  expect(site.versionFor(production)).toBe(2)
   await button(page, 'Promote: version 3').click()
   await expect(page.getByRole('dialog').getByRole('region', { name: 'Preview' })).toContainText(
     'Production devices boot version 3 instead of version 2.',

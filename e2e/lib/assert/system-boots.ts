@@ -3,9 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, macOf } from '../device/machine.ts'
 import { machinesMissing } from '../device/machine-kernel.ts'
-import { finishedBoot } from '../lab/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lab/machine-site.ts'
 import type { RunningProcess } from '../lab/running-process.ts'
-import { SystemSite } from '../lab/system-site.ts'
 
 const phases = {
   bios: ['dhcp', 'loader', 'breather', 'stage2', 'ready'],
@@ -21,13 +20,13 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
   const root = machinesMissing() ? undefined : await ensureSystemRoot()
   const missing = machinesMissing() ?? (root && 'missing' in root ? root.missing : undefined)
   const title = `${count} ${firmware.toUpperCase()} machines at once`
-  let site: SystemSite
+  let site: MachineSite
   let edge: RunningProcess
 
   describe.skipIf(missing)(`${title}${missing ? ` (${missing})` : ''}`, () => {
     beforeAll(async () => {
       if (!root || 'missing' in root) throw new Error('there is no Debian')
-      site = new SystemSite(firmware, root, count)
+      site = new MachineSite(firmware, { system: root }, { machines: count })
       edge = await site.startEdge()
     })
 
@@ -36,7 +35,7 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
     test('boot a prepared Debian by the initramfs it made itself, and nothing in it fails', {
       timeout: timeoutMs,
     }, async () => {
-      for (const machine of await site.powerOn(firmware, count)) await expectHealthy(machine)
+      for (const machine of await site.powerOnAll(firmware, count)) await expectHealthy(machine)
       for (let port = 0; port < count; port++) {
         // What its units took is reported when systemd is done, after ready.
         const report = await finishedBoot(
@@ -52,7 +51,7 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
   })
 }
 
-/** What the witness says in `SystemSite`; the console may have a prompt before it. */
+/** What the witness says in `makeSystemDisk`; the console may have a prompt before it. */
 async function expectHealthy(machine: RunningProcess): Promise<void> {
   await machine.waitFor(/WITNESSED/)
   const { output } = machine

@@ -1,5 +1,5 @@
 import { createDb } from '@bootfarm/db'
-import type { TenantEdge } from '../edge/tenant-edge.ts'
+import type { ControlledEdge } from '../edge/controlled-edge.ts'
 import { simProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
 import type { ControlPlane } from './control-plane.ts'
@@ -21,11 +21,11 @@ export interface DrillResult {
 /** Edges whose devices boot in waves while one process after the other is killed, and what must be so afterwards. */
 export class KillDrill {
   readonly #plane: ControlPlane
-  readonly #edges: TenantEdge[]
+  readonly #edges: ControlledEdge[]
   readonly #db: ReturnType<typeof createDb>
   readonly #devices: RunningProcess[]
 
-  constructor(plane: ControlPlane, edges: TenantEdge[], waveSeconds = 1) {
+  constructor(plane: ControlPlane, edges: ControlledEdge[], waveSeconds = 1) {
     this.#plane = plane
     this.#edges = edges
     this.#db = createDb(plane.databaseUrl)
@@ -52,7 +52,7 @@ export class KillDrill {
     await this.#eventually(async () => answered() > before)
   }
 
-  #edgeAt(index: number): TenantEdge {
+  #edgeAt(index: number): ControlledEdge {
     const edge = this.#edges[index]
     if (!edge) throw new Error(`there is no edge ${index}`)
     return edge
@@ -71,7 +71,7 @@ export class KillDrill {
     return result
   }
 
-  async #checkEdge(edge: TenantEdge, result: DrillResult): Promise<void> {
+  async #checkEdge(edge: ControlledEdge, result: DrillResult): Promise<void> {
     const { edgeId, process } = edge
     const { organizationId } = edge.tenant
     const rows = await this.#db.boot.findMany({ where: { edgeId }, select: { id: true, outcome: true } })

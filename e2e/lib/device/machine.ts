@@ -12,7 +12,7 @@ export interface MachineOptions {
   firmware: Firmware
   /** For the files of this machine. */
   directory: string
-  memoryMib?: number
+  memoryMib?: number | undefined
   /** Without it, and with a disk of its own, it starts from the network. */
   medium?: Medium | undefined
   /** Images of disks in it, which it may write. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
-import { parseStreamPacket } from '@bootfarm/proto/stream'
-import { emitStreamPacket } from '@bootfarm/proto/stream-emit'
+import { emitStreamPacket } from '@bootfarm/proto/testing/stream-emit'
+import { parseStreamPacket } from '@bootfarm/proto/testing/stream-parse'
 import {
   agreeOnKeys,
   helloProof,
@@ -10,7 +10,7 @@ import {
   type StreamKeys,
   sealPacket,
   welcomeKnownSize,
-} from '@bootfarm/proto/stream-seal'
+} from '@bootfarm/proto/testing/stream-seal'
 
 type StreamPacket = ReturnType<typeof parseStreamPacket>
 type StreamHello = Extract<StreamPacket, { type: 'hello' }>

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
-import { parseStreamPacket } from '@bootfarm/proto/stream'
-import { emitStreamPacket } from '@bootfarm/proto/stream-emit'
-import { helloProof, publicOf } from '@bootfarm/proto/stream-seal'
+import { emitStreamPacket } from '@bootfarm/proto/testing/stream-emit'
+import { parseStreamPacket } from '@bootfarm/proto/testing/stream-parse'
+import { helloProof, publicOf } from '@bootfarm/proto/testing/stream-seal'
 
 type Hello = Extract<ReturnType<typeof parseStreamPacket>, { type: 'hello' }>
 

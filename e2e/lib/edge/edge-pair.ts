@@ -3,18 +3,18 @@ import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { simProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
-import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
+import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 
 /** One after the other, so that the second stage goes on for seconds without any trouble; all of the disk, again and again. */
 const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 8) * 4096},4096`)
 
 /** Two real edges of one site that know each other by what the control plane has told them. */
 export class EdgePair {
-  readonly own: TenantEdge
-  readonly other: TenantEdge
+  readonly own: ControlledEdge
+  readonly other: ControlledEdge
   readonly #folder: string
 
-  private constructor(own: TenantEdge, other: TenantEdge, folder: string) {
+  private constructor(own: ControlledEdge, other: ControlledEdge, folder: string) {
     this.own = own
     this.other = other
     this.#folder = folder
@@ -22,8 +22,8 @@ export class EdgePair {
 
   /** @param writeCache of the site's vDisk @param options further ones of `serve` */
   static async start(plane: ControlPlane, folder: string, writeCache = 'device_ram'): Promise<EdgePair> {
-    const own = await TenantEdge.start(plane, path.join(folder, 'own'), ['--json'])
-    const other = await TenantEdge.start(plane, path.join(folder, 'other'), ['--json'], own)
+    const own = await ControlledEdge.start(plane, path.join(folder, 'own'), ['--json'])
+    const other = await ControlledEdge.start(plane, path.join(folder, 'other'), ['--json'], own)
     const { vdiskId } = own.tenant
     const { revision } = await own.api.query<{ revision: number }>('vdisk.get', { vdiskId })
     const wanted = { class: writeCache, limitBytes: null, full: 'stop' }
@@ -33,7 +33,7 @@ export class EdgePair {
     for (const edge of [own, other]) {
       await pair.until(
         async () =>
-          (await edge.told())?.vdisks?.[0]?.writeCache?.class ===
+          (await edge.stateInForce())?.vdisks?.[0]?.writeCache?.class ===
           (writeCache === 'device_ram' ? undefined : writeCache),
       )
       await edge.process.waitFor(/of this site is heard/)

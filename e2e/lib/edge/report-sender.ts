@@ -6,7 +6,7 @@ import { signText, uplinkSignedText } from '@bootfarm/proto/uplink-signature'
 const reportsPath = '/edge/v1/reports'
 
 /** Sends reports as an edge does, signed with its key; `data` is the edge's data directory. */
-export class EdgeUplink {
+export class ReportSender {
   readonly #api: string
   readonly #edgeId: string
   readonly #key: Buffer

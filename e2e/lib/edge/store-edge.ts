@@ -1,12 +1,13 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import type { DesiredState } from '@bootfarm/proto/uplink'
 import { makeExt, preparedFiles } from '../images/image-files.ts'
 import { x86Kernel } from '../images/loader-files.ts'
 import { edgeProgram, simProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
+import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
+import { readDesiredState } from './edge-data.ts'
 import { edgeAddress, patterned } from './loopback-edge.ts'
-import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
 
 /** Of one read. */
 const wholeReadSize = 65_536
@@ -14,20 +15,20 @@ const release = '6.1.0-1-simulated'
 
 /** A real edge of an organization of its own with a real store, in which lies an image of a small system; its devices are simulated ones. */
 export class StoreEdge {
-  readonly edge: TenantEdge
+  readonly edge: ControlledEdge
   /** Of the image that can be imported. */
   readonly imagePath = 'images/linux.raw'
   readonly #store: string
   readonly #folder: string
 
-  private constructor(edge: TenantEdge, folder: string) {
+  private constructor(edge: ControlledEdge, folder: string) {
     this.edge = edge
     this.#folder = folder
     this.#store = path.join(edge.data, 'store')
   }
 
   static async start(plane: ControlPlane, folder: string): Promise<StoreEdge> {
-    const edge = await TenantEdge.start(plane, folder)
+    const edge = await ControlledEdge.start(plane, folder)
     const made = new StoreEdge(edge, folder)
     const init = new RunningProcess(edgeProgram, ['vdisk', 'init', '--beside-files', '--store', made.#store])
     if ((await init.ended) !== 0) throw new Error(init.output)
@@ -49,12 +50,11 @@ export class StoreEdge {
 
   /** What the edge was told last. */
   state(): DesiredState {
-    const { payload } = JSON.parse(readFileSync(path.join(this.edge.data, 'state.json'), 'utf8'))
-    return desiredState.parse(JSON.parse(payload))
+    return readDesiredState(this.edge.data)
   }
 
   /** Which version, by its number, the edge was told to let a device boot. */
-  toldFor(device: number): number | undefined {
+  versionFor(device: number): number | undefined {
     const { devices, vdisks } = this.state()
     const versionId = devices.find(({ mac }) => mac === this.macOf(device))?.versionId
     return vdisks.flatMap(({ versions }) => versions).find(({ id }) => id === versionId)?.number

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 
 /** A way from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
-export class Uplink {
+export class UplinkRelay {
   #to: net.NetConnectOpts[] = []
   readonly #sockets = new Set<net.Socket>()
   #server: net.Server | null = null

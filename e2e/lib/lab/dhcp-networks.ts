@@ -4,7 +4,7 @@ import { cable, Lab, type Namespace as LabNamespace } from '../../../scripts/lib
 import { RunningProcess } from './running-process.ts'
 
 /** What a DHCP client was told, by the names of its own script's variables. */
-export type Told = Record<string, string>
+export type Lease = Record<string, string>
 
 /**
  * Two networks of one edge, and a third behind a relay agent in the second one:
@@ -45,12 +45,12 @@ export class DhcpNetworks {
   }
 
   /** busybox' client until it has an address or has given up; what it was told, or undefined. */
-  async udhcpc(namespace: Namespace, args: string[] = []): Promise<Told | undefined> {
-    const { told } = await this.udhcpcSaying(namespace, args)
-    return told
+  async udhcpc(namespace: Namespace, args: string[] = []): Promise<Lease | undefined> {
+    const { lease } = await this.udhcpcWithOutput(namespace, args)
+    return lease
   }
 
-  async udhcpcSaying(namespace: Namespace, args: string[]): Promise<{ told: Told | undefined; output: string }> {
+  async udhcpcWithOutput(namespace: Namespace, args: string[]): Promise<{ lease: Lease | undefined; output: string }> {
     const client = this.start(namespace, 'busybox', [
       'udhcpc',
       '-f',
@@ -69,7 +69,7 @@ export class DhcpNetworks {
       ...args,
     ])
     await client.ended
-    return { told: toldIn(client.output, 'bound').at(-1), output: client.output }
+    return { lease: leasesIn(client.output, 'bound').at(-1), output: client.output }
   }
 
   /** ISC's client, which goes on until it is stopped. `name`: of its lease file. */
@@ -137,7 +137,7 @@ case $what in
   deconfig|EXPIRE|FAIL|RELEASE|STOP) ip -4 addr flush dev net0 ;;
 esac
 ip link set net0 up
-echo "told $what $(env | grep -E '^(new_[a-z_]+|ip|mask|router|dns|domain|ntpsrv|mtu|lease|hostname|serverid|boot_file|siaddr)=' | sort | tr '\\n' ';')"
+echo "lease $what $(env | grep -E '^(new_[a-z_]+|ip|mask|router|dns|domain|ntpsrv|mtu|lease|hostname|serverid|boot_file|siaddr)=' | sort | tr '\\n' ';')"
 `
     writeFileSync(script, text)
     chmodSync(script, 0o755)
@@ -149,8 +149,8 @@ const namespaces = ['client', 'edge', 'relay', 'far'] as const
 type Namespace = (typeof namespaces)[number]
 
 /** Each call of the script for this event. */
-export function toldIn(output: string, event: string): Told[] {
-  return [...output.matchAll(new RegExp(`^told ${event} (.*)$`, 'gm'))].map(([, text = '']) =>
+export function leasesIn(output: string, event: string): Lease[] {
+  return [...output.matchAll(new RegExp(`^lease ${event} (.*)$`, 'gm'))].map(([, text = '']) =>
     Object.fromEntries(
       text
         .split(';')

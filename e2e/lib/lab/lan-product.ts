@@ -3,7 +3,7 @@ import path from 'node:path'
 import { freePorts } from '../../../scripts/lib/free-ports.mjs'
 import { relay } from '../../../scripts/start/relay.mjs'
 import { ApiClient } from '../control-plane/api-client.ts'
-import { scratchDirectory, startScript } from './programs.ts'
+import { relayProgram, scratchDirectory, startScript } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 import { Segment } from './segment.ts'
 
@@ -16,8 +16,6 @@ export interface LanBoot {
   deviceName: string | null
   phases: { name: string }[]
 }
-
-const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/relay-main.mjs')
 
 /** `npm start -- --lan` on a server of an office's LAN, beside the office's own DHCP server. */
 export class LanProduct {

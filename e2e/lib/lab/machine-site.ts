@@ -2,12 +2,14 @@ import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
+import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, type Medium, macOf, startMachine } from '../device/machine.ts'
 import { buildInitramfs } from '../device/machine-kernel.ts'
 import { type MachinePlatform, publish, x64Platform } from '../device/machine-platform.ts'
 import { summary } from '../device/simulated-devices.ts'
 import { type TestMenu, type TestPowerOrder, writeEnrolledEdge } from '../edge/enrolled-edge.ts'
 import { type MachineDisk, makeMachineDisk } from '../images/machine-disk.ts'
+import { makeSystemDisk } from '../images/system-disk.ts'
 import { makeWholeDisk } from '../images/whole-disk.ts'
 import { keepRun, recordBoot } from './machine-record.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
@@ -17,6 +19,10 @@ import { Segment } from './segment.ts'
 
 /** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
 const steadyKernel = 'quiet panic=-1 no_timer_check'
+/** A login prompt would throw away what others have just written to the console. */
+const systemWords = 'systemd.getty_auto=no'
+/** What a system of this kind needs to start comfortably; half of it may hold what it writes. */
+const systemMemoryMib = 512
 
 /** What a machine is to boot; what is not given is the site's own. */
 export interface SiteVersion {
@@ -33,11 +39,19 @@ export interface SiteVersion {
 export type EdgeDhcp = 'proxy' | 'server' | 'off'
 
 export interface MachineSiteOptions {
+  /** How many ports the switch has for machines. */
   machines?: number
   edges?: number
   platform?: MachinePlatform | undefined
+  /** Without it the edge alone answers DHCP. */
   dhcpServer?: boolean
 }
+
+/**
+ * What the machines' disk holds. `script` is what a small system's init does, with `blobSize` bytes to read (`makeMachineDisk`);
+ * `system` is a Debian with systemd and its own initramfs, whose root begins at `rootOffset` bytes of the disk.
+ */
+export type SiteImage = { script: string; blobSize: number } | { system: SystemRoot; rootOffset?: number }
 
 /** A site with its own DHCP server and an edge beside it, made for one test file. */
 export class MachineSite {
@@ -48,28 +62,39 @@ export class MachineSite {
   /** Bytes of the largest IP packet that the cards of machines take that are switched on from now on; without it, Ethernet's. */
   mtu: number | undefined
   readonly #scratch = scratchDirectory()
-  readonly #initrd: string
-  readonly #platform: MachinePlatform
+  readonly kernel: string
+  readonly initrd: string
+  /** What a version of the machines' disk has for a command line: the kernel needs it to speak to the test. */
+  readonly commandLine: string
+  readonly #memoryMib: number | undefined
   readonly #recordedPort: string
   readonly #running: RunningProcess[] = []
   #recorder: RunningProcess | undefined
 
-  /** `script` is what the machines' init does; see `makeMachineDisk`. `machines`: how many ports the switch has for them.
-   * Without `dhcpServer` the edge alone answers DHCP. */
   constructor(
     name: string,
-    script: string,
-    blobSize: number,
+    image: SiteImage,
     { machines = 1, edges = 1, platform = x64Platform(), dhcpServer = true }: MachineSiteOptions = {},
   ) {
     if (!platform) throw new Error('no kernel for virtual machines')
     this.segment = new Segment(name, { machines, edges })
-    this.disk = makeMachineDisk(this.#scratch.path, script, blobSize, platform.busybox)
-    this.#platform = platform
     // Of several edges, what the first machine has to do with each.
     this.#recordedPort = edges > 1 ? 'tap0' : 'to-edge'
-    this.#initrd = path.join(this.#scratch.path, 'initrd.img')
-    buildInitramfs(platform, this.#initrd)
+    const console = `console=${platform.serial} ${steadyKernel}`
+    if ('system' in image) {
+      const { system, rootOffset } = image
+      this.disk = { image: makeSystemDisk(this.#scratch.path, system, rootOffset), blobSum: '' }
+      this.kernel = system.vmlinuz
+      this.initrd = system.initrd
+      this.commandLine = `${console} ${systemWords}`
+      this.#memoryMib = systemMemoryMib
+    } else {
+      this.disk = makeMachineDisk(this.#scratch.path, image.script, image.blobSize, platform.busybox)
+      this.kernel = platform.kernel.vmlinuz
+      this.initrd = this.#inScratch('initrd.img')
+      this.commandLine = console
+      buildInitramfs(platform, this.initrd)
+    }
     publish(platform.bootPrograms, this.#inScratch('boot-files'))
     platform.makeSets?.(this.#inScratch('boot-files'))
     if (dhcpServer) this.startDhcpServer()
@@ -80,24 +105,11 @@ export class MachineSite {
     this.#running.push(this.segment.startDhcpServer(more))
   }
 
-  get #vmlinuz(): string {
-    return this.#platform.kernel.vmlinuz
-  }
-
-  /** What the machines' kernel needs to speak to the test. */
-  get #kernelWords(): string {
-    return `console=${this.#platform.serial} ${steadyKernel}`
-  }
-
   /** A file of this site alone. */
   file(name: string, content: Uint8Array): string {
     const file = this.#inScratch(name)
     writeFileSync(file, content)
     return file
-  }
-
-  get initrd(): string {
-    return this.#initrd
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
@@ -108,11 +120,11 @@ export class MachineSite {
       '--vdisk',
       this.disk.image,
       '--kernel',
-      this.#vmlinuz,
+      this.kernel,
       '--initrd',
-      this.#initrd,
+      this.initrd,
       '--cmdline',
-      `${this.#kernelWords} ${kernelWords}`.trim(),
+      `${this.commandLine} ${kernelWords}`.trim(),
     ])
   }
 
@@ -120,9 +132,9 @@ export class MachineSite {
   wholeDisk(script: string): string {
     return makeWholeDisk({
       directory: this.#scratch.path,
-      vmlinuz: this.#vmlinuz,
-      initrd: this.#initrd,
-      commandLine: this.#kernelWords,
+      vmlinuz: this.kernel,
+      initrd: this.initrd,
+      commandLine: this.commandLine,
       script,
     })
   }
@@ -145,14 +157,14 @@ export class MachineSite {
       mkdirSync(folder, { recursive: true })
       const disk = version.disk ?? this.disk.image
       copyFileSync(disk, path.join(folder, 'disk'))
-      copyFileSync(version.kernel ?? this.#vmlinuz, path.join(folder, 'kernel'))
-      copyFileSync(version.initrd ?? this.#initrd, path.join(folder, 'initrd'))
+      copyFileSync(version.kernel ?? this.kernel, path.join(folder, 'kernel'))
+      copyFileSync(version.initrd ?? this.initrd, path.join(folder, 'initrd'))
       return {
         sizeBytes: statSync(disk).size,
         diskPath: `${index}/disk`,
         kernelPath: `${index}/kernel`,
         initrdPath: `${index}/initrd`,
-        commandLine: [version.commandLine, this.#kernelWords].join(' ').trim(),
+        commandLine: [version.commandLine, this.commandLine].join(' ').trim(),
         bootProgramSet: version.bootProgramSet,
       }
     })
@@ -169,15 +181,6 @@ export class MachineSite {
   /** Where `startOwnEdge` has its data. */
   get edgeData(): string {
     return this.#inScratch('edge')
-  }
-
-  get kernel(): string {
-    return this.#vmlinuz
-  }
-
-  /** What a version of the machines' disk has for a command line. */
-  get commandLine(): string {
-    return this.#kernelWords
   }
 
   /** Starts an edge that was enrolled into `edgeData`, and serves what its control plane or its own data say. */
@@ -223,6 +226,15 @@ export class MachineSite {
     return machine
   }
 
+  /** Switches on this many machines at once; what they and the network did is kept if the test fails. */
+  async powerOnAll(firmware: Firmware, count: number): Promise<RunningProcess[]> {
+    await this.#recorder?.stop()
+    const machines: RunningProcess[] = []
+    for (let port = 0; port < count; port++) machines.push(await this.startMachine(firmware, port))
+    this.keepIfFailed(...machines)
+    return machines
+  }
+
   /** Switches a machine on, outside of a test too. The network is recorded from the first of them on. */
   async startMachine(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
     if (!this.#recorder?.isRunning) {
@@ -239,15 +251,16 @@ export class MachineSite {
       directory,
       ownDisks: this.ownDisks,
       mtu: this.mtu,
+      memoryMib: this.#memoryMib,
     })
     this.#running.push(machine)
     return machine
   }
 
-  /** Within a test: what this machine and the network did is kept if the test fails. */
-  keepIfFailed(machine: RunningProcess): void {
+  /** Within a test: what these machines and the network did is kept if the test fails. */
+  keepIfFailed(...machines: RunningProcess[]): void {
     const capture = this.#inScratch('network.pcap')
-    onTestFailed(({ task }) => keepRun(task.name, [...this.#running, machine], capture))
+    onTestFailed(({ task }) => keepRun(task.name, [...this.#running, ...machines], capture))
   }
 
   /** What passed the switch since the last machine was switched on; ends the recording. */

@@ -10,6 +10,8 @@ export const targetProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/boot
 export const simProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-sim')
 export const webProgram = path.join(root, 'apps/web/.next/standalone/apps/web/server.js')
 export const startScript = path.join(root, 'scripts/start.mjs')
+/** Passes connections on between a port and a socket file, and so into a namespace. */
+export const relayProgram = path.join(root, 'scripts/start/relay-main.mjs')
 export const bootTrace = path.join(root, 'e2e/traces/boot-trace-bios.csv')
 
 /** A directory for one test file, removed by `remove`. PostgreSQL's account can go through: all of its data is in there, too. */

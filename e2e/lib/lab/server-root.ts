@@ -5,10 +5,8 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { cable, Lab } from '../../../scripts/lib/lab/namespaces.mjs'
 import { relay } from '../../../scripts/start/relay.mjs'
-import { scratchDirectory } from './programs.ts'
+import { relayProgram, scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
-
-const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/relay-main.mjs')
 
 /** What comes to a server from the control plane, to be changed on the way. */
 export type Tamper = (url: string, body: Buffer) => Buffer

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
+import { changeFileSystem } from '../images/system-disk.ts'
 import { scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 
@@ -29,14 +30,14 @@ export class SystemdMachine {
     const write = (name: string, content: string) => {
       const source = path.join(this.#scratch.path, 'added')
       writeFileSync(source, content)
-      debugfs(image, `rm /${name}`)
-      debugfs(image, `write ${source} /${name}`)
+      changeFileSystem(image, `rm /${name}`)
+      changeFileSystem(image, `write ${source} /${name}`)
     }
     // Disks of the machine that the system was once installed on.
     write('etc/fstab', '')
     write('root/steps', steps)
     write('etc/systemd/system/steps.service', unit)
-    debugfs(image, 'symlink /etc/systemd/system/multi-user.target.wants/steps.service ../steps.service')
+    changeFileSystem(image, 'symlink /etc/systemd/system/multi-user.target.wants/steps.service ../steps.service')
     this.console = new RunningProcess('qemu-system-x86_64', [
       '-accel',
       'tcg',
@@ -80,9 +81,4 @@ export class SystemdMachine {
     await this.console.stop()
     this.#scratch.remove()
   }
-}
-
-/** Changes the image without mounting it. */
-function debugfs(image: string, request: string): void {
-  execFileSync('debugfs', ['-w', '-R', request, image], { stdio: ['ignore', 'ignore', 'pipe'] })
 }

@@ -1,4 +1,4 @@
-import type { StreamRefusal } from './stream-packet.ts'
+import type { StreamRefusal } from './packet.ts'
 
 export const headerSize = 16
 

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
-import type { StreamFailover } from './stream-packet.ts'
-import { streamWriteCaches } from './stream-packet.ts'
-import { check, Reader } from './stream-reader.ts'
+import type { StreamFailover } from './packet.ts'
+import { streamWriteCaches } from './packet.ts'
+import { check, Reader } from './reader.ts'
 
 /** Where a device may go on, and what it shows there (STREAM.md, "Fail-over"). */
 

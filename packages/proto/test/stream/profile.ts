@@ -1,5 +1,5 @@
-import type { InSession, StreamUsed } from './stream-packet.ts'
-import { check, headerSize, type Reader } from './stream-reader.ts'
+import type { InSession, StreamUsed } from './packet.ts'
+import { check, headerSize, type Reader } from './reader.ts'
 
 /** USED (STREAM.md, "Boot profile"). */
 

@@ -1,5 +1,5 @@
-import { type StreamReadTimes, streamReadPhases, streamReadTimeKinds } from './stream-packet.ts'
-import { check, type Reader, refuse } from './stream-reader.ts'
+import { type StreamReadTimes, streamReadPhases, streamReadTimeKinds } from './packet.ts'
+import { check, type Reader, refuse } from './reader.ts'
 
 /** The read times of a REPORT (STREAM.md, "Where time went"). */
 

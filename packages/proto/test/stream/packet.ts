@@ -1,5 +1,5 @@
-import type { streamCiphers } from './stream-ciphers.ts'
-import { type guestStepGroups, powerOrders } from './uplink.ts'
+import type { streamCiphers } from '../../src/stream-ciphers.ts'
+import { type guestStepGroups, powerOrders } from '../../src/uplink.ts'
 
 /** What a packet of the stream holds (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { openTicket, type StreamTicket, sealTicket } from '../src/stream-ticket.ts'
+import { openTicket, type StreamTicket, sealTicket } from './ticket.ts'
 
 interface Vector {
   name: string
@@ -11,7 +11,7 @@ interface Vector {
 }
 
 const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../vectors/stream-tickets-v1.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../vectors/stream-tickets-v1.json', import.meta.url), 'utf8'),
 )
 const hex = (text: string) => Buffer.from(text, 'hex')
 

@@ -10,8 +10,8 @@ import {
   streamWriteCodes,
   streamWriteFragmentsMax,
   streamWriteSizeMax,
-} from './stream-packet.ts'
-import { check, type Reader } from './stream-reader.ts'
+} from './packet.ts'
+import { check, type Reader } from './reader.ts'
 
 /** WRITE, CONTROL and WRITE_ACK (STREAM.md, "Writes"). */
 

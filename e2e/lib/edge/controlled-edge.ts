@@ -2,12 +2,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import path from 'node:path'
 import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
-import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import type { DesiredState } from '@bootfarm/proto/uplink'
 import { freePorts } from '../../../scripts/lib/free-ports.mjs'
 import { ApiClient } from '../control-plane/api-client.ts'
 import { x86Kernel } from '../images/loader-files.ts'
 import { edgeProgram, simProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
+import { readDesiredState } from './edge-data.ts'
 import {
   type EdgePorts,
   edgeAddress,
@@ -17,7 +18,7 @@ import {
   portArguments,
   untilListening,
 } from './loopback-edge.ts'
-import { Uplink } from './uplink-relay.ts'
+import { UplinkRelay } from './uplink-relay.ts'
 
 const sectors = 64
 
@@ -43,12 +44,12 @@ export interface PrintedBoot {
 }
 
 /** A real edge of an organization of its own, whose devices are simulated ones. */
-export class TenantEdge {
+export class ControlledEdge {
   readonly tenant: TestTenant
   /** Who `api` has signed in as. */
   readonly person: { email: string; password: string }
   readonly api: ApiClient
-  readonly uplink: Uplink
+  readonly uplink: UplinkRelay
   readonly data: string
   readonly edgeId: string
   process: RunningProcess
@@ -63,7 +64,7 @@ export class TenantEdge {
     tenant: TestTenant
     person: { email: string; password: string }
     api: ApiClient
-    uplink: Uplink
+    uplink: UplinkRelay
     ports: EdgePorts
     metricsPort: number
     folder: string
@@ -90,15 +91,15 @@ export class TenantEdge {
     plane: ControlPlane,
     folder: string,
     options: string[] = [],
-    beside?: TenantEdge,
-  ): Promise<TenantEdge> {
+    beside?: ControlledEdge,
+  ): Promise<ControlledEdge> {
     const db = createDb(plane.databaseUrl)
     const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
     const { tenant, person } = beside ?? (await makeSite(db, clock))
     const joinToken = await makeJoinToken({ db, clock }, tenant)
     await db.$disconnect()
     const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
-    const uplink = new Uplink(...(plane.apiUrls ?? [plane.apiUrl]))
+    const uplink = new UplinkRelay(...(plane.apiUrls ?? [plane.apiUrl]))
     await uplink.open()
     writeSiteFiles(folder)
     const enrolment = new RunningProcess(edgeProgram, [
@@ -113,7 +114,7 @@ export class TenantEdge {
     if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
     const [metricsPort = 0] = await freePorts(1)
     const ports = await edgePorts()
-    const edge = new TenantEdge({ tenant, person, api, uplink, folder, options, ports, metricsPort })
+    const edge = new ControlledEdge({ tenant, person, api, uplink, folder, options, ports, metricsPort })
     await untilListening(edge.process, edge.ports.http)
     return edge
   }
@@ -153,10 +154,9 @@ export class TenantEdge {
   }
 
   /** What it acts by; undefined before its first state, and for a moment after each that it has taken. */
-  async told(): Promise<DesiredState | undefined> {
-    const file = path.join(this.data, 'state.json')
-    if (!existsSync(file)) return undefined
-    const state = desiredState.parse(JSON.parse(JSON.parse(readFileSync(file, 'utf8')).payload))
+  async stateInForce(): Promise<DesiredState | undefined> {
+    if (!existsSync(path.join(this.data, 'state.json'))) return undefined
+    const state = readDesiredState(this.data)
     const figures = await edgeFigures(this.#metricsPort)
     const isInForce =
       figures.bootfarm_edge_state_incarnation === state.incarnation &&

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { parseStreamPacket } from '../src/stream.ts'
-import { emitStreamPacket } from '../src/stream-emit.ts'
-import type { StreamPacket } from '../src/stream-packet.ts'
-import { StreamPacketError } from '../src/stream-reader.ts'
+import { emitStreamPacket } from './emit.ts'
+import type { StreamPacket } from './packet.ts'
+import { parseStreamPacket } from './parse.ts'
+import { StreamPacketError } from './reader.ts'
 
 interface Vector {
   name: string
@@ -12,7 +12,7 @@ interface Vector {
   refused?: string
 }
 
-const vectors: Vector[] = JSON.parse(readFileSync(new URL('../vectors/stream-v2.json', import.meta.url), 'utf8'))
+const vectors: Vector[] = JSON.parse(readFileSync(new URL('../../vectors/stream-v2.json', import.meta.url), 'utf8'))
 
 describe('the golden packets of the stream', () => {
   test('there are enough of them', () => expect(vectors.length).toBeGreaterThanOrEqual(140))

@@ -1,4 +1,5 @@
-import { streamCiphers } from './stream-ciphers.ts'
+import { streamCiphers } from '../../src/stream-ciphers.ts'
+import { guestStepGroups } from '../../src/uplink.ts'
 import {
   helloKinds,
   packetTypes,
@@ -12,11 +13,10 @@ import {
   streamVersion,
   streamWriteCaches,
   streamWriteCodes,
-} from './stream-packet.ts'
-import { emitUsed } from './stream-profile.ts'
-import { emitFailover } from './stream-ticket.ts'
-import { emitReadTimes } from './stream-times.ts'
-import { guestStepGroups } from './uplink.ts'
+} from './packet.ts'
+import { emitUsed } from './profile.ts'
+import { emitFailover } from './ticket.ts'
+import { emitReadTimes } from './times.ts'
 
 /** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
 export function emitStreamPacket(packet: StreamPacket): Buffer {

@@ -1,9 +1,9 @@
 import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman, hkdfSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { parseStreamPacket } from '../src/stream.ts'
-import type { StreamHello } from '../src/stream-packet.ts'
-import { agreeOnKeys, helloProof, openPacket, publicOf, sealPacket } from '../src/stream-seal.ts'
+import type { StreamHello } from './packet.ts'
+import { parseStreamPacket } from './parse.ts'
+import { agreeOnKeys, helloProof, openPacket, publicOf, sealPacket } from './seal.ts'
 
 interface Vector {
   name: string
@@ -39,7 +39,9 @@ interface Vector {
   }[]
 }
 
-const vectors: Vector[] = JSON.parse(readFileSync(new URL('../vectors/stream-sealed-v2.json', import.meta.url), 'utf8'))
+const vectors: Vector[] = JSON.parse(
+  readFileSync(new URL('../../vectors/stream-sealed-v2.json', import.meta.url), 'utf8'),
+)
 const hex = (text: string) => Buffer.from(text, 'hex')
 
 test.each(vectors)('hello and keys of the session: $name', (vector) => {

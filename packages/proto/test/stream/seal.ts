@@ -8,10 +8,10 @@ import {
   diffieHellman,
   hkdfSync,
 } from 'node:crypto'
-import { streamCiphers } from './stream-ciphers.ts'
-import { emitStreamPacket } from './stream-emit.ts'
-import type { StreamHello } from './stream-packet.ts'
-import { headerSize } from './stream-reader.ts'
+import { streamCiphers } from '../../src/stream-ciphers.ts'
+import { emitStreamPacket } from './emit.ts'
+import type { StreamHello } from './packet.ts'
+import { headerSize } from './reader.ts'
 
 /**
  * What protects a session (STREAM.md, "Protection"), with the one of its ciphers that Node.js has. Keys and secrets are bytes, what

@@ -1,4 +1,5 @@
-import { streamCiphers } from './stream-ciphers.ts'
+import { streamCiphers } from '../../src/stream-ciphers.ts'
+import { guestStepGroups } from '../../src/uplink.ts'
 import {
   helloKinds,
   type InSession,
@@ -28,13 +29,12 @@ import {
   streamTagSize,
   streamVersion,
   streamWriteCaches,
-} from './stream-packet.ts'
-import { parseUsed } from './stream-profile.ts'
-import { check, headerSize, isPrintable, isZero, Reader, refuse } from './stream-reader.ts'
-import { failoverSize, parseFailover, sealedTicketSize } from './stream-ticket.ts'
-import { parseReadTimes } from './stream-times.ts'
-import { parseControl, parseWrite, parseWriteAck } from './stream-writes.ts'
-import { guestStepGroups } from './uplink.ts'
+} from './packet.ts'
+import { parseUsed } from './profile.ts'
+import { check, headerSize, isPrintable, isZero, Reader, refuse } from './reader.ts'
+import { failoverSize, parseFailover, sealedTicketSize } from './ticket.ts'
+import { parseReadTimes } from './times.ts'
+import { parseControl, parseWrite, parseWriteAck } from './writes.ts'
 
 /**
  * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not

@@ -1,8 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { type Report, report } from '@bootfarm/proto/uplink'
+import { type DesiredState, desiredState, type Report, report } from '@bootfarm/proto/uplink'
 
 const headerSize = 16
+
+/** The desired state that an edge received last, from its data directory. */
+export function readDesiredState(data: string): DesiredState {
+  const { payload } = JSON.parse(readFileSync(path.join(data, 'state.json'), 'utf8')) as { payload: string }
+  return desiredState.parse(JSON.parse(payload))
+}
 
 /** What an edge has to report to a control plane that is away: everything that its log holds, as the API would read it. */
 export function readReportLog(data: string): Report[] {

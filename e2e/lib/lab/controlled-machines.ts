@@ -3,16 +3,16 @@ import type net from 'node:net'
 import path from 'node:path'
 import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
-import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import type { DesiredState } from '@bootfarm/proto/uplink'
 import { relay } from '../../../scripts/start/relay.mjs'
 import { ApiClient } from '../control-plane/api-client.ts'
 import { ControlPlane } from '../control-plane/control-plane.ts'
 import { macOf } from '../device/machine.ts'
+import { readDesiredState } from '../edge/edge-data.ts'
 import { MachineSite } from './machine-site.ts'
-import { edgeProgram, scratchDirectory } from './programs.ts'
+import { edgeProgram, relayProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 
-const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/relay-main.mjs')
 /** In the edge's own namespace. */
 const controlPlanePort = 4400
 const answerLimitMs = 120_000
@@ -20,7 +20,7 @@ const answerLimitMs = 120_000
 type DeviceType = 'production' | 'test' | 'maintenance'
 
 /** Machines whose edge has a store and is told what to do by a control plane of its own: PostgreSQL, the API, and no dashboard. */
-export class ControlledSite {
+export class ControlledMachines {
   readonly machines: MachineSite
   readonly plane: ControlPlane
   readonly tenant: TestTenant
@@ -47,9 +47,9 @@ export class ControlledSite {
   }
 
   /** `script`: as of `MachineSite`. The machine of port i is the tenant's device i, of these types. */
-  static async start(name: string, script: string, deviceTypes: DeviceType[]): Promise<ControlledSite> {
+  static async start(name: string, script: string, deviceTypes: DeviceType[]): Promise<ControlledMachines> {
     const scratch = scratchDirectory()
-    const machines = new MachineSite(name, script, 1 << 20, { machines: deviceTypes.length })
+    const machines = new MachineSite(name, { script, blobSize: 1 << 20 }, { machines: deviceTypes.length })
     const plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
     const socket = path.join(scratch.path, 'control-plane')
     const door = await relay({ path: socket }, { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' })
@@ -62,7 +62,7 @@ export class ControlledSite {
       scratch.remove()
     }
     try {
-      return await ControlledSite.#in({ machines, plane, remove }, deviceTypes)
+      return await ControlledMachines.#in({ machines, plane, remove }, deviceTypes)
     } catch (error) {
       await remove()
       throw error
@@ -72,7 +72,7 @@ export class ControlledSite {
   static async #in(
     { machines, plane, remove }: { machines: MachineSite; plane: ControlPlane; remove: () => Promise<void> },
     deviceTypes: DeviceType[],
-  ): Promise<ControlledSite> {
+  ): Promise<ControlledMachines> {
     const { tenant, person, joinToken } = await makeRows(plane, deviceTypes)
     const run = async (args: string[]) => {
       const command = machines.segment.startOnEdge(edgeProgram, args)
@@ -86,7 +86,7 @@ export class ControlledSite {
     mkdirSync(path.join(store, 'images'))
     for (const [name, file] of Object.entries(files)) copyFileSync(file, path.join(store, 'images', name))
     const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
-    return new ControlledSite({ machines, plane, tenant, api, edge: await machines.startOwnEdge(), remove })
+    return new ControlledMachines({ machines, plane, tenant, api, edge: await machines.startOwnEdge(), remove })
   }
 
   /** kill -9 of the edge, and a start. */
@@ -97,16 +97,15 @@ export class ControlledSite {
   }
 
   /** What the edge was told last; resolves when that is so. */
-  untilTold(isSo: (state: DesiredState) => boolean): Promise<true> {
+  untilState(isSo: (state: DesiredState) => boolean): Promise<true> {
     return this.eventually('state at the edge', async () => {
-      const text = readFileSync(path.join(this.machines.edgeData, 'state.json'), 'utf8')
-      return isSo(desiredState.parse(JSON.parse(JSON.parse(text).payload))) || undefined
+      return isSo(readDesiredState(this.machines.edgeData)) || undefined
     })
   }
 
   /** Resolves when the edge was told to let this machine boot that version. */
   async untilBoots(port: number, versionId: string, writes = false): Promise<void> {
-    await this.untilTold(({ devices }) =>
+    await this.untilState(({ devices }) =>
       devices.some(
         (device) => device.mac === macOf(port) && device.versionId === versionId && (device.writes ?? false) === writes,
       ),

@@ -11,7 +11,7 @@ interface Vector {
 }
 
 const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../vectors/stream-profiles-v2.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../vectors/stream-profiles-v2.json', import.meta.url), 'utf8'),
 )
 
 /** The units of a document (STREAM.md, "Boot profile"); undefined where it is none. */
