@@ -110,6 +110,9 @@ pub const ImagePieces = struct {
         defer pieces.mutex.unlock(pieces.io);
         assert(piece == &pieces.ring[@intCast(pieces.returned % ring_size)]);
         piece.is_ready = false;
+        // Safe builds stop whoever still reads these: the next thread that claims the piece sets them.
+        piece.offset = undefined;
+        piece.size = undefined;
         pieces.returned += 1;
         pieces.has_room.signal(pieces.io);
     }

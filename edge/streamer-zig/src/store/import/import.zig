@@ -215,8 +215,9 @@ pub const Import = struct {
             if (import.is_canceled.load(.monotonic)) return import.cancel();
             if (piece.problem) |problem| return import.fail(piece, problem);
             try import.take(piece);
-            pieces.giveBack(piece);
             import.done.position = @max(import.done.position, piece.offset + piece.size);
+            // From here on a thread fills the piece with a later part of the image.
+            pieces.giveBack(piece);
             import.watch.progress(import.watch.context, &import.done);
             if (import.isDue()) try import.save();
         }

@@ -24,6 +24,10 @@ const Fixture = struct {
     is_canceled: std.atomic.Value(bool) = .init(false),
     /// Passed, at most, before it is canceled.
     cancel_at: u64 = std.math.maxInt(u64),
+    /// The position that the last call of `progress` reported, in bytes.
+    position: u64 = 0,
+    /// The longest distance between two reported positions, in bytes.
+    position_step_max: u64 = 0,
     /// What somebody else does once a piece of the next import was read, and how that ended.
     meanwhile: ?*const fn (*Fixture) anyerror!void = null,
     meanwhile_result: anyerror!void = {},
@@ -109,6 +113,8 @@ const Fixture = struct {
 
     fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
+        fixture.position_step_max = @max(fixture.position_step_max, done.position -| fixture.position);
+        fixture.position = done.position;
         if (done.position >= fixture.cancel_at) fixture.is_canceled.store(true, .monotonic);
         const meanwhile = fixture.meanwhile orelse return;
         fixture.meanwhile = null;
@@ -342,6 +348,30 @@ test "what an interrupted import has is kept by the garbage collection, also of 
     try Checkpoint.remove(fixture.store.files, idOf(4));
     try testing.expect(try collected(&change) >= 1 << 20);
     fixture.store.cache.clear();
+    try fixture.expectDisk(idOf(3), bytes);
+}
+
+test "a checkpoint covers only pieces that are in the tree, although later pieces refill the ring" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const piece_size = store_module.image_pieces.piece_size;
+    const piece_count = 24;
+    const bytes = try testing.allocator.alloc(u8, piece_count * piece_size);
+    defer testing.allocator.free(bytes);
+    for (0..piece_count) |index| @memset(bytes[index * piece_size ..][0..piece_size], @intCast(index + 1));
+    const asked = Fixture.wanted(idOf(3), .zero);
+    try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
+    fixture.cancel_at = 2 * piece_size;
+    try testing.expectError(error.Canceled, fixture.importFile(asked));
+    const checkpoint = try Checkpoint.read(fixture.store.files, idOf(3));
+    try testing.expectEqual(2 * piece_size, checkpoint.position);
+    try testing.expectEqual(checkpoint.position, fixture.position);
+    fixture.cancel_at = std.math.maxInt(u64);
+    fixture.is_canceled.store(false, .monotonic);
+    _ = try fixture.importFile(asked);
+    try testing.expectEqual(bytes.len, fixture.position);
+    try testing.expectEqual(piece_size, fixture.position_step_max);
     try fixture.expectDisk(idOf(3), bytes);
 }
 
