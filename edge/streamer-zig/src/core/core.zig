@@ -14,7 +14,7 @@ pub const boot = struct {
     pub const Identity = machine.Identity;
     pub const LoaderFile = machine.LoaderFile;
     pub const LoaderFiles = machine.LoaderFiles;
-    pub const News = machine.News;
+    pub const LiveChanges = machine.LiveChanges;
     pub const Program = machine.Program;
     pub const client = @import("boot/client.zig");
     pub const Client = @import("boot/client.zig").BootClient;
@@ -124,7 +124,6 @@ test {
     _ = @import("boot/cause.zig");
     _ = @import("boot/client.zig");
     _ = @import("boot/event.zig");
-    _ = @import("boot/facts.zig");
     _ = @import("boot/failover.zig");
     _ = @import("boot/guest.zig");
     _ = @import("boot/handle.zig");

@@ -58,7 +58,7 @@ fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
         .failed => |*failure| try writeCause(writer, failure.cause),
         .silent, .superseded => {},
     }
-    for (&boot.offers.places) |*place| if (place.*) |*offer| {
+    for (&boot.offers.slots) |*place| if (place.*) |*offer| {
         try writer.print("  offer of {f}{s} after {d:.1} ms:", .{
             offer.server,
             if (offer.ours) " (this edge)" else "",
@@ -77,11 +77,11 @@ fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
 fn writeCause(writer: *Writer, cause: core.boot.phase.Cause) Writer.Error!void {
     var memory: [32 * 1024]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const words = core.boot.phase.causeWords(fixed.allocator(), cause) catch return;
+    const words = core.boot.phase.causeText(fixed.allocator(), cause) catch return;
     try writer.print("  {s}\n  {s}\n", .{ words.sentence, words.remedy });
 }
 
-fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot.packets.Noted) Writer.Error!void {
+fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot.packets.PacketRecord) Writer.Error!void {
     const last = noted orelse return writer.print("  last packet {s}: none\n", .{whence});
     try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{ whence, last.packet, ms(last.at_us) });
 }

@@ -224,8 +224,8 @@ pub const Edge = struct {
     fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
-        if (boot.isOver() and boot.news.outcome) edge.boot_counters.count(boot);
-        if (boot.isOver() and (boot.news.outcome or boot.news.steps)) edge.print(boot);
+        if (boot.isOver() and boot.live_changes.outcome) edge.boot_counters.count(boot);
+        if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps)) edge.print(boot);
     }
 
     /// Something waits to be sent.
@@ -240,7 +240,7 @@ pub const Edge = struct {
         const result = if (edge.options.json)
             boot_printer.writeJson(&writer, boot)
         else
-            boot_printer.writeTable(&writer, boot, if (boot.news.outcome) .whole else .steps);
+            boot_printer.writeTable(&writer, boot, if (boot.live_changes.outcome) .whole else .steps);
         result catch return;
         edge.terminal.out(writer.buffered());
     }

@@ -5,13 +5,14 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
+const assignment_module = @import("assignment.zig");
 const boot_event = @import("event.zig");
 const boot_phase = @import("phase.zig");
 const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
-const HandOver = @import("failover.zig").HandOver;
+const BootFailover = @import("failover.zig").BootFailover;
 const assert = std.debug.assert;
 
 const Phase = boot_phase.Phase;
@@ -21,10 +22,10 @@ const Traffic = boot_phase.Traffic;
 pub const DhcpClient = boot_event.DhcpClient;
 pub const DhcpMessage = boot_event.DhcpMessage;
 pub const DhcpRequest = boot_event.DhcpRequest;
-pub const LoaderFile = boot_event.LoaderFile;
-pub const LoaderFiles = boot_event.LoaderFiles;
+pub const LoaderFile = assignment_module.LoaderFile;
+pub const LoaderFiles = assignment_module.LoaderFiles;
 pub const Event = boot_event.Event;
-pub const Assignment = @import("assignment.zig").Assignment;
+pub const Assignment = assignment_module.Assignment;
 
 /// So late a copy of a DHCP request may arrive that was sent before its boot was over.
 const duplicate_us_max = 10 * std.time.us_per_s;
@@ -40,10 +41,22 @@ pub const Identity = struct {
     token: [16]u8,
 };
 
-pub const Program = @import("facts.zig").Program;
-pub const Facts = @import("facts.zig").Facts;
+/// The first program that the device was told to load.
+pub const Program = struct { set: base.UntrustedText, file: base.UntrustedText };
 
-pub const News = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
+pub const Facts = struct {
+    machine_id: ?base.Uuid = null,
+    client_arch: ?u16 = null,
+    vendor_class: base.UntrustedText = .empty,
+    user_class: base.UntrustedText = .empty,
+    ip: ?base.Ip4 = null,
+    /// IP packet size that the fragments of the newest read have, in bytes.
+    mtu: ?u16 = null,
+    cipher: ?stream.Cipher = null,
+    program: ?Program = null,
+};
+
+pub const LiveChanges = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
 
 pub const Boot = struct {
     identity: Identity,
@@ -57,7 +70,7 @@ pub const Boot = struct {
     /// A phase began or ended since the last report.
     changed: bool = true,
     /// What is new to somebody who watches, since the last report.
-    news: News = .{},
+    live_changes: LiveChanges = .{},
     /// Something was counted since the boot was last written to the journal.
     touched: bool = true,
     phases: [Phase.count]?PhaseRecord = @splat(null),
@@ -65,7 +78,7 @@ pub const Boot = struct {
     suspicion: ?boot_phase.Failure = null,
     store_errors: u32 = 0,
     /// READs of which all was asked for again, since the last new one.
-    repeats_in_row: u32 = 0,
+    whole_retransmits_in_row: u32 = 0,
     loader_done: LoaderFiles = .{},
     /// Kernel or initramfs was asked for: what this boot starts is settled.
     files_begun: bool = false,
@@ -74,7 +87,7 @@ pub const Boot = struct {
     /// Title of the entry that was taken.
     menu_entry: base.UntrustedText = .empty,
     /// Something of the loader came after the boot program: before, more of the program may follow.
-    loader_heard: bool = false,
+    loader_seen: bool = false,
     rom_xid: ?u32 = null,
     ipxe_xid: ?u32 = null,
     last_dhcp_answer_us: ?u64 = null,
@@ -94,14 +107,14 @@ pub const Boot = struct {
     /// others.
     token_nonce: ?[16]u8 = null,
     /// Null: it has begun at this edge.
-    hand_over: ?HandOver = null,
+    failover: ?BootFailover = null,
     /// When a device that writes here came back last, since the boot's begin.
     resumed_us: ?u64 = null,
 
     /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
     pub const store_errors_max = 16;
     /// Four reads under way, each asked for again three times.
-    pub const repeats_suspicious = 12;
+    pub const whole_retransmits_max = 12;
 
     pub const simulator_user_class = "bootfarm-sim";
 
@@ -171,9 +184,9 @@ pub const Boot = struct {
         return if (again) .new_boot else .same_boot;
     }
 
-    /// The one place where a boot changes. Late events of a boot that is over are ignored.
+    /// The one slot where a boot changes. Late events of a boot that is over are ignored.
     pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
-        if (event == .guest) boot.takeGuest(at_us, event.guest);
+        if (event == .guest) boot.onGuestReport(at_us, event.guest);
         if (boot.isOver()) return;
         const event_us = at_us -| boot.started_us;
         // The clock may have been restarted under a boot taken from the journal; time never runs
@@ -238,31 +251,31 @@ pub const Boot = struct {
     }
 
     /// A device that has started again says nothing of an earlier boot.
-    fn takeGuest(boot: *Boot, at_us: u64, report: stream.Report) void {
+    fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
         if (boot.outcome) |outcome| if (outcome == .superseded) return;
-        const news = Guest.take(&boot.guest, at_us -| boot.started_us, report);
+        const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
         // The last ones come with the first report after the boot: that one is told.
-        const has_last_times = boot.read_times.take(report.read_times, boot.hand_over != null) and boot.isOver();
-        if (news == .nothing and !has_last_times) return;
-        if (news == .steps) boot.news.steps = true;
+        const has_last_times = boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
+        if (trigger == .nothing and !has_last_times) return;
+        if (trigger == .steps) boot.live_changes.steps = true;
         boot.changed = true;
         boot.touched = true;
     }
 
     /// A packet of this boot passed. It is no event: it changes nothing but what is told of the boot.
-    pub fn note(
+    pub fn onPacket(
         boot: *Boot,
         at_us: u64,
         direction: boot_packets.Direction,
         packet: boot_packets.Packet,
     ) void {
         if (boot.isOver()) return;
-        boot.last_packets.note(direction, at_us -| boot.started_us, packet);
+        boot.last_packets.record(direction, at_us -| boot.started_us, packet);
         boot.touched = true;
     }
 
     /// An offer for this boot's device was heard. What other servers say is no sign of the device.
-    pub fn hearOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
+    pub fn onOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
         if (boot.isOver() or boot.has(.nbp) or boot.has(.loader)) return;
         var heard = offer;
         heard.at_us = at_us -| boot.started_us;
@@ -281,17 +294,17 @@ pub const Boot = struct {
         if (boot.isOver()) return;
         const now_us = @max(at_us -| boot.started_us, boot.last_us);
         if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
-        if (boot.loaderIsSilent()) return boot.finish(now_us, .{ .failed = boot.notStarted() });
+        if (boot.programsLoadedOnly()) return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
         boot.finish(now_us, .superseded);
     }
 
     /// Programs were loaded whole, and nothing came of them yet.
-    fn loaderIsSilent(boot: *const Boot) bool {
-        return !boot.loader_heard and boot.has(.nbp) and boot.current() == .loader;
+    fn programsLoadedOnly(boot: *const Boot) bool {
+        return !boot.loader_seen and boot.has(.nbp) and boot.current() == .loader;
     }
 
     /// Firmware that refuses a program says so to nobody, and begins its boot anew.
-    fn notStarted(boot: *Boot) boot_phase.Failure {
+    fn notStartedFailure(boot: *Boot) boot_phase.Failure {
         // No loader ran that could have a phase.
         boot.phases[@backingInt(Phase.loader)] = null;
         const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
@@ -306,11 +319,11 @@ pub const Boot = struct {
         const phase_limit_us = phase.silenceLimitUs() orelse return;
         const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
         if (at_us < boot.started_us + boot.last_us + limit_us) return;
-        boot.finish(at_us - boot.started_us, boot.meaningOfSilence(phase));
+        boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
     }
 
     /// What was suspected, else what the phase and the offers heard say.
-    fn meaningOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
+    fn outcomeOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
         if (boot.suspicion) |failure| return .{ .failed = failure };
         switch (phase) {
             .dhcp => if (boot.offerThatWon()) |offer| {
@@ -331,10 +344,10 @@ pub const Boot = struct {
     /// that goes on with DISCOVER has taken none.
     fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
         if (!boot.offers.hasOurs()) return null;
-        const other = boot.offers.otherThatBoots() orelse return null;
+        const other = boot.offers.otherBootOffer() orelse return null;
         const last = boot.last_packets.from_device orelse return other;
-        const asks_on = last.packet.name == .dhcp_discover and last.at_us > other.at_us;
-        return if (asks_on) null else other;
+        const still_discovers = last.packet.name == .dhcp_discover and last.at_us > other.at_us;
+        return if (still_discovers) null else other;
     }
 
     /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as
@@ -370,7 +383,7 @@ pub const Boot = struct {
     }
 
     /// Ends a phase of which nobody saw the end where the device last got further in it.
-    fn endAtLast(boot: *Boot, phase: Phase) void {
+    fn endAtLastAdvance(boot: *Boot, phase: Phase) void {
         const found = boot.record(phase) orelse return;
         boot.end(phase, found.lastAdvanceUs());
     }
@@ -395,7 +408,7 @@ pub const Boot = struct {
         boot.end(.firmware, now_us);
         // It runs now: the firmware's ROM loaded it, though nobody saw the end of that.
         const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
-        if (request.client == .ipxe and was_loaded) boot.loaderSpeaks(now_us);
+        if (request.client == .ipxe and was_loaded) boot.onLoaderActivity(now_us);
         const phase = boot.dhcpPhase(now_us);
         const known = switch (request.client) {
             .rom => &boot.rom_xid,
@@ -438,7 +451,7 @@ pub const Boot = struct {
         boot.end(.firmware, now_us);
         boot.endDhcp();
         boot.begin(.nbp, now_us, .observed);
-        if (boot.loaderIsSilent()) {
+        if (boot.programsLoadedOnly()) {
             // One program loads another: shim GRUB, PXELINUX its modules.
             boot.phases[@backingInt(Phase.loader)] = null;
             boot.changed = true;
@@ -454,22 +467,22 @@ pub const Boot = struct {
     }
 
     fn beginLoader(boot: *Boot, now_us: u64) void {
-        boot.endAtLast(.nbp);
+        boot.endAtLastAdvance(.nbp);
         boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
     }
 
     /// The boot program is done, whether its end was seen or not.
-    fn loaderSpeaks(boot: *Boot, now_us: u64) void {
+    fn onLoaderActivity(boot: *Boot, now_us: u64) void {
         boot.beginLoader(now_us);
         boot.advance(.loader, now_us);
-        boot.loader_heard = true;
+        boot.loader_seen = true;
     }
 
     fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
         if (boot.stream_was_open) return;
         boot.end(.firmware, now_us);
         boot.endDhcp();
-        boot.loaderSpeaks(now_us);
+        boot.onLoaderActivity(now_us);
         if (file == .kernel or file == .initrd) {
             boot.files_begun = true;
             boot.menu_wait_us = 0;
@@ -489,15 +502,15 @@ pub const Boot = struct {
         boot.loader_done = boot.loader_done.with(file);
         const wanted = boot.assignment.loader_files;
         if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
-        boot.endAtLast(.loader);
+        boot.endAtLastAdvance(.loader);
         boot.begin(.breather, boot.loadedUs() orelse event_us, .inferred);
     }
 
     fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
         if (boot.stream_was_open) return;
         boot.endDhcp();
-        boot.endAtLast(.nbp);
-        boot.endAtLast(.loader);
+        boot.endAtLastAdvance(.nbp);
+        boot.endAtLastAdvance(.loader);
         boot.begin(.stage1, now_us, .observed);
         boot.mutable(.stage1).?.countRead(size);
         boot.advance(.stage1, now_us);
@@ -519,9 +532,9 @@ pub const Boot = struct {
     fn endBreather(boot: *Boot, now_us: u64) void {
         boot.end(.firmware, now_us);
         boot.endDhcp();
-        boot.endAtLast(.nbp);
-        boot.endAtLast(.loader);
-        boot.endAtLast(.stage1);
+        boot.endAtLastAdvance(.nbp);
+        boot.endAtLastAdvance(.loader);
+        boot.endAtLastAdvance(.stage1);
         boot.begin(.breather, boot.loadedUs() orelse now_us, .inferred);
         boot.end(.breather, now_us);
     }
@@ -539,23 +552,23 @@ pub const Boot = struct {
         boot.begin(.stage2, now_us, .observed);
         const stage2 = boot.mutable(.stage2).?;
         if (attempt == 0) {
-            boot.repeats_in_row = 0;
+            boot.whole_retransmits_in_row = 0;
             if (boot.suspicion) |failure| if (failure.cause == .path_mtu_black_hole) {
                 boot.suspicion = null;
             };
             return stage2.countRead(size);
         }
-        boot.noteRepeat(size, missing_fragments);
+        boot.onRetransmit(size, missing_fragments);
         stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
     }
 
     /// A device whose reads are repeated whole, and which reads nothing new, got the edge's small
     /// packets and not its large ones.
-    fn noteRepeat(boot: *Boot, size: u64, missing_fragments: u32) void {
+    fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
         const mtu = boot.facts.mtu orelse return;
         const is_whole = @as(u64, missing_fragments) * mtu >= size;
-        boot.repeats_in_row = if (is_whole) boot.repeats_in_row +| 1 else 0;
-        if (boot.repeats_in_row < repeats_suspicious or boot.suspicion != null) return;
+        boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
+        if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
         var buffer: [base.UntrustedText.size_max]u8 = undefined;
         const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch unreachable;
         boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
@@ -575,8 +588,8 @@ pub const Boot = struct {
 
     fn finish(boot: *Boot, now_us: u64, outcome: boot_phase.Outcome) void {
         assert(boot.outcome == null);
-        for (&boot.phases, 0..) |*place, index| {
-            const found = if (place.*) |*value| value else continue;
+        for (&boot.phases, 0..) |*slot, index| {
+            const found = if (slot.*) |*value| value else continue;
             if (found.end_us != null) continue;
             // Silence is not part of the phase in which it began, but for the last phase of a boot
             // that got ready.
@@ -588,7 +601,7 @@ pub const Boot = struct {
             found.end_us = @max(ended_us, found.start_us);
         }
         boot.outcome = outcome;
-        boot.news.outcome = true;
+        boot.live_changes.outcome = true;
         boot.changed = true;
         boot.touched = true;
     }

@@ -204,17 +204,17 @@ fn heardOffer(host: u8, file: []const u8) boot_packets.Offer {
 test "a device that took another server's boot offer failed by that, with the server's name" {
     var boot = start();
     dhcpRom(&boot);
-    boot.hearOffer(boot.started_us + 1 * ms, heardOffer(1, "ours"));
-    boot.note(boot.started_us + 2 * ms, .from_device, .{ .name = .dhcp_discover });
+    boot.onOffer(boot.started_us + 1 * ms, heardOffer(1, "ours"));
+    boot.onPacket(boot.started_us + 2 * ms, .from_device, .{ .name = .dhcp_discover });
     var alone = boot;
     alone.tick(alone.started_us + 61_000 * ms, null);
     try testing.expectEqual(.silent, std.meta.activeTag(alone.outcome.?));
-    boot.hearOffer(boot.started_us + 3 * ms, heardOffer(9, "pxelinux.0"));
+    boot.onOffer(boot.started_us + 3 * ms, heardOffer(9, "pxelinux.0"));
     var asks_on = boot;
-    asks_on.note(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_discover });
+    asks_on.onPacket(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_discover });
     asks_on.tick(boot.started_us + 61_000 * ms, null);
     try testing.expectEqual(.silent, std.meta.activeTag(asks_on.outcome.?));
-    boot.note(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_request });
+    boot.onPacket(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_request });
     boot.tick(boot.started_us + 61_000 * ms, null);
     try testing.expectEqual(.other_offer_won, boot.outcome.?.failed.cause);
     try testing.expectEqualStrings("10.0.0.9 pxelinux.0", boot.outcome.?.failed.text.slice());
@@ -224,10 +224,10 @@ test "an offer is heard until the first download, and is no sign of the device" 
     var boot = start();
     dhcpRom(&boot);
     const last_us = boot.last_us;
-    boot.hearOffer(boot.started_us + 50_000 * ms, heardOffer(9, "late"));
+    boot.onOffer(boot.started_us + 50_000 * ms, heardOffer(9, "late"));
     try testing.expectEqual(last_us, boot.last_us);
     downloadNbp(&boot);
-    boot.hearOffer(boot.started_us + 50_000 * ms, heardOffer(8, "later"));
+    boot.onOffer(boot.started_us + 50_000 * ms, heardOffer(8, "later"));
     try testing.expectEqual(1, boot.offers.count());
 }
 
@@ -248,7 +248,7 @@ test "reads that are repeated whole and never followed by new ones point at pack
     dhcpRom(&boot);
     at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&boot, 510, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
-    for (0..Boot.repeats_suspicious) |_|
+    for (0..Boot.whole_retransmits_max) |_|
         at(&boot, 600, .{ .stream_read = .{ .size = 4096, .attempt = 1, .missing_fragments = 3 } });
     var recovered = boot;
     boot.tick(boot.started_us + 400_000 * ms, null);

@@ -85,7 +85,7 @@ pub fn findByIp(store: *CaptureStore, ip: base.Ip4) ?*Slot {
 }
 
 /// The place of this boot, made if there is room; null: there is none.
-pub fn place(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
+pub fn slotFor(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
     assert(!boot_id.eql(.zero));
     if (store.find(boot_id)) |slot| return slot;
     const slot = store.find(.zero) orelse return null;
@@ -210,8 +210,8 @@ test "packets come out in their order, with their times and their own sizes, thr
     defer testing.allocator.free(blocks);
     var store: CaptureStore = try .init(testing.allocator, blocks, 2);
     defer store.deinit(testing.allocator);
-    const one = store.place(.fromRandom(@splat(1))).?;
-    const other = store.place(.fromRandom(@splat(2))).?;
+    const one = store.slotFor(.fromRandom(@splat(1))).?;
+    const other = store.slotFor(.fromRandom(@splat(2))).?;
     var bytes: [1000]u8 = undefined;
     for (0..12) |number| {
         @memset(&bytes, @intCast(number));
@@ -242,17 +242,17 @@ test "a flood fills its own boot's room or the pool, and what is released is use
     const bytes: [1500]u8 = @splat(7);
     const packet: Packet = .{ .bytes = &bytes, .size = 1500, .unix_ns = 0 };
     for (0..3) |_| {
-        const flooded = store.place(.fromRandom(@splat(1))).?;
+        const flooded = store.slotFor(.fromRandom(@splat(1))).?;
         for (0..2000) |_| store.add(flooded, packet);
         try testing.expect(header_size + flooded.size <= file_size_max);
-        const other = store.place(.fromRandom(@splat(2))).?;
+        const other = store.slotFor(.fromRandom(@splat(2))).?;
         for (0..2000) |_| store.add(other, packet);
         // 80 blocks less the 64 of the first.
         try testing.expect(other.packet_count > 0 and other.size <= 16 * block_size);
-        try testing.expectEqual(null, store.place(.fromRandom(@splat(3))));
+        try testing.expectEqual(null, store.slotFor(.fromRandom(@splat(3))));
         const small: Packet = .{ .bytes = bytes[0..1], .size = 1, .unix_ns = 0 };
         store.release(flooded);
-        const many = store.place(.fromRandom(@splat(4))).?;
+        const many = store.slotFor(.fromRandom(@splat(4))).?;
         for (0..2000) |_| store.add(many, small);
         try testing.expectEqual(packets_max, many.packet_count);
         store.release(many);

@@ -9,10 +9,10 @@ const Cause = boot_phase.Cause;
 
 pub const code_size_max = 12;
 
-const Word = struct { code: []const u8, cause: Cause };
+const DeviceCode = struct { code: []const u8, cause: Cause };
 
 /// The words that a device may say; two of them may mean one cause.
-pub const words = [_]Word{
+pub const device_codes = [_]DeviceCode{
     .{ .code = "wrong_kernel", .cause = .kernel_mismatch },
     .{ .code = "no_nbd", .cause = .kernel_without_nbd },
     .{ .code = "no_stream", .cause = .stream_unreachable },
@@ -32,7 +32,7 @@ pub const Failure = struct { cause: Cause, text: base.UntrustedText };
 
 /// The sentence is the boot's text. A code that nobody knows stays readable in front of it.
 pub fn failureOf(code: []const u8, sentence: []const u8) Failure {
-    for (words) |word| {
+    for (device_codes) |word| {
         if (std.mem.eql(u8, word.code, code)) return .{ .cause = word.cause, .text = .init(sentence) };
     }
     return .{ .cause = .guest_reported_failure, .text = joined(code, sentence) };
@@ -61,7 +61,7 @@ fn joined(code: []const u8, sentence: []const u8) base.UntrustedText {
 const testing = std.testing;
 
 test "a device's word becomes the boot's cause, and its sentence the text" {
-    for (words) |word| {
+    for (device_codes) |word| {
         const failure = failureOf(word.code, "6.1 is not 6.2");
         try testing.expectEqual(word.cause, failure.cause);
         try testing.expectEqualStrings("6.1 is not 6.2", failure.text.slice());

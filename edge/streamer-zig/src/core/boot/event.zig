@@ -2,8 +2,9 @@
 
 const base = @import("base");
 const stream = @import("wire").stream;
-const boot_module = @import("boot.zig");
 const boot_phase = @import("phase.zig");
+const Assignment = @import("assignment.zig").Assignment;
+const LoaderFile = @import("assignment.zig").LoaderFile;
 
 /// Which software speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot
 /// program.
@@ -24,34 +25,6 @@ pub const DhcpRequest = struct {
     client: DhcpClient,
     xid: u32,
     size: u32,
-};
-
-pub const LoaderFile = enum { script, kernel, initrd, other };
-
-/// Which files end the loader phase when all of them are delivered; none: only the first disk read
-/// ends it.
-pub const LoaderFiles = packed struct(u8) {
-    kernel: bool = false,
-    initrd: bool = false,
-    _: u6 = 0,
-
-    pub fn with(files: LoaderFiles, file: LoaderFile) LoaderFiles {
-        var result = files;
-        switch (file) {
-            .kernel => result.kernel = true,
-            .initrd => result.initrd = true,
-            .script, .other => {},
-        }
-        return result;
-    }
-
-    pub fn contains(files: LoaderFiles, others: LoaderFiles) bool {
-        return toInt(files) & toInt(others) == toInt(others);
-    }
-
-    pub fn toInt(files: LoaderFiles) u8 {
-        return @bitCast(files);
-    }
 };
 
 /// What happened to this boot. Sizes in bytes.
@@ -87,7 +60,7 @@ pub const Event = union(enum) {
     /// The device shows its boot menu, and waits that long for a choice.
     menu_shown: struct { timeout_ms: u32 },
     /// Before it loads anything; null: nothing of this edge, `left_to_local_disk` follows.
-    menu_choice: struct { title: base.UntrustedText, assignment: ?boot_module.Assignment },
+    menu_choice: struct { title: base.UntrustedText, assignment: ?Assignment },
     /// The boot menu sent the device to its own disk.
     left_to_local_disk,
 };

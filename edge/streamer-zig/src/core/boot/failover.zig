@@ -17,24 +17,24 @@ comptime {
 }
 
 /// How a boot has come to this edge.
-pub const HandOver = struct {
+pub const BootFailover = struct {
     /// How often it has gone on at another edge; the first is 1.
     number: u16,
     from_edge: base.Uuid,
     /// Since the boot's begin.
     at_us: u64,
-    /// The device has said something in its session here: before that it may have gone to another edge still.
+    /// The device has ticket_phase something in its session here: before that it may have gone to another edge still.
     is_confirmed: bool = false,
 
     pub const unconfirmed_us_max = 30 * std.time.us_per_s;
 
     /// Where revisions of its reports begin: above all that earlier edges have given.
-    pub fn revisionBase(hand_over: *const HandOver) u64 {
-        return @as(u64, hand_over.number) << 32;
+    pub fn revisionBase(failover: *const BootFailover) u64 {
+        return @as(u64, failover.number) << 32;
     }
 };
 
-pub const Circumstances = struct {
+pub const TicketContext = struct {
     now_us: u64,
     now_unix_ms: u64,
     own_edge: base.Uuid,
@@ -44,7 +44,7 @@ pub const Circumstances = struct {
     write_cache: stream.WriteCacheClass,
 };
 
-pub fn ticketOf(boot: *const Boot, known: *const Circumstances) Ticket {
+pub fn ticketOf(boot: *const Boot, known: *const TicketContext) Ticket {
     const assignment = &boot.assignment;
     var ticket: Ticket = .{
         .boot_id = boot.identity.id.bytes,
@@ -61,14 +61,14 @@ pub fn ticketOf(boot: *const Boot, known: *const Circumstances) Ticket {
             .local_disk = assignment.local_disk != null,
             .read_only_when_full = if (assignment.local_disk) |disk| disk.full == .read_only else false,
         },
-        .hand_overs = if (boot.hand_over) |hand_over| hand_over.number else 0,
+        .hand_overs = if (boot.failover) |failover| failover.number else 0,
         .started_unix_ms = boot.started_unix_ms,
         .elapsed_us = known.now_us -| boot.started_us,
         .expires_unix_ms = known.now_unix_ms + stream_ticket.lifetime_s * std.time.ms_per_s,
         .disk_size = known.disk_size,
     };
-    for (&boot.phases, &ticket.phases, 0..) |*place, *phase, index| {
-        const record = if (place.*) |*found| found else continue;
+    for (&boot.phases, &ticket.phases, 0..) |*slot, *phase, index| {
+        const record = if (slot.*) |*found| found else continue;
         const end_us = record.end_us orelse switch (@as(boot_phase.Phase, @fromBackingInt(@as(u8, @intCast(index))))) {
             // The session that the ticket comes with ends them, where the device last got further.
             .nbp, .loader, .stage1 => record.lastAdvanceUs(),
@@ -93,7 +93,7 @@ pub const Arrival = struct {
 };
 
 /// The boot as it goes on here. Nothing of it is reported before it is confirmed.
-pub fn bootOf(ticket: *const Ticket, arrival: Arrival) Boot {
+pub fn bootFromTicket(ticket: *const Ticket, arrival: Arrival) Boot {
     const elapsed_us = ticket.elapsed_us +| arrival.age_us;
     const started_us = arrival.now_us -| elapsed_us;
     var boot: Boot = .init(.{
@@ -112,12 +112,12 @@ pub fn bootOf(ticket: *const Ticket, arrival: Arrival) Boot {
             null,
     }, started_us, ticket.started_unix_ms);
     if (ticket.flags.simulated) boot.facts.user_class = .init(Boot.simulator_user_class);
-    for (&boot.phases, &ticket.phases, 0..) |*place, *said, index| {
-        const phase = said.* orelse continue;
+    for (&boot.phases, &ticket.phases, 0..) |*slot, *ticket_phase, index| {
+        const phase = ticket_phase.* orelse continue;
         const kind: boot_phase.Phase = @fromBackingInt(@as(u8, @intCast(index)));
-        place.* = .init(phase.start_us, if (kind == .breather) .inferred else .observed);
-        if (phase.end_us) |end_us| place.*.?.end_us = end_us;
-        place.*.?.last_us = phase.end_us orelse phase.start_us;
+        slot.* = .init(phase.start_us, if (kind == .breather) .inferred else .observed);
+        if (phase.end_us) |end_us| slot.*.?.end_us = end_us;
+        slot.*.?.last_us = phase.end_us orelse phase.start_us;
     }
     boot.is_taken = true;
     boot.files_begun = true;
@@ -126,19 +126,19 @@ pub fn bootOf(ticket: *const Ticket, arrival: Arrival) Boot {
     boot.facts.mtu = null;
     boot.facts.cipher = null;
     boot.last_us = arrival.now_us - started_us;
-    boot.hand_over = .{
+    boot.failover = .{
         .number = ticket.hand_overs +| 1,
         .from_edge = .fromBytes(ticket.edge_id),
         .at_us = boot.last_us,
     };
-    boot.revision = boot.hand_over.?.revisionBase();
+    boot.revision = boot.failover.?.revisionBase();
     boot.changed = false;
     boot.touched = false;
     return boot;
 }
 
 /// A device whose writes are here has come back, in a boot that may be over: who was told that it waits for this edge hears of it.
-pub fn noteReturn(boot: *Boot, at_us: u64) void {
+pub fn onDeviceReturn(boot: *Boot, at_us: u64) void {
     boot.resumed_us = at_us -| boot.started_us;
     boot.changed = true;
     boot.touched = true;
@@ -169,14 +169,14 @@ test "a boot that goes on elsewhere has the times that it had, and newer revisio
         .write_cache = .device_ram,
     });
     boot.apply(9_000_000, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
-    const moved = bootOf(&ticket, .{ .now_us = 500_000_000, .age_us = 4_000_000, .handle = 8, .token = @splat(9) });
+    const moved = bootFromTicket(&ticket, .{ .now_us = 500_000_000, .age_us = 4_000_000, .handle = 8, .token = @splat(9) });
     for (boot.phases, moved.phases) |before, after| {
         try testing.expectEqual(before == null, after == null);
         const record = before orelse continue;
         try testing.expectEqual(record.start_us, after.?.start_us);
         try testing.expectEqual(record.end_us, after.?.end_us);
     }
-    try testing.expectEqual(12_000_000, moved.hand_over.?.at_us);
+    try testing.expectEqual(12_000_000, moved.failover.?.at_us);
     try testing.expectEqual(500_000_000 - 12_000_000, moved.started_us);
     try testing.expectEqual(1 << 32, moved.revision);
     try testing.expect(!moved.changed);
@@ -190,7 +190,7 @@ test "a boot that goes on elsewhere has the times that it had, and newer revisio
         .write_cache = .device_ram,
     });
     try testing.expectEqual(1, again.hand_overs);
-    try testing.expectEqual(2, bootOf(&again, .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) }).hand_over.?.number);
+    try testing.expectEqual(2, bootFromTicket(&again, .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) }).failover.?.number);
 }
 
 test "a device that has come back is told of, also when its boot is over" {
@@ -199,7 +199,7 @@ test "a device that has come back is told of, also when its boot is over" {
     }, 1_000_000, 1_795_000_000_000);
     boot.apply(2_000_000, .left_to_local_disk);
     boot.changed = false;
-    noteReturn(&boot, 9_000_000);
+    onDeviceReturn(&boot, 9_000_000);
     try testing.expect(boot.isOver());
     try testing.expect(boot.changed);
     var buffer: [boot_report.size_max]u8 = undefined;

@@ -17,7 +17,7 @@ steps: stream.StepList = .empty,
 steps_changes: u8 = 0,
 write_cache: ?WriteCache = null,
 /// Where what the device writes is kept, and whether it can still be written.
-held: Held = .{},
+cache_status: CacheStatus = .{},
 /// From where the speed at which it fills is taken, and the place that takes over from it.
 fill_from: ?WriteCache = null,
 fill_next: ?WriteCache = null,
@@ -91,9 +91,9 @@ pub const CacheClass = enum {
     }
 };
 
-pub const Held = struct { class: CacheClass = .device_ram, state: CacheState = .ok };
+pub const CacheStatus = struct { class: CacheClass = .device_ram, state: CacheState = .ok };
 
-pub const News = enum { nothing, something, steps };
+pub const ReportTrigger = enum { nothing, something, steps };
 
 pub const WriteCache = struct {
     /// Bytes, at most `size`.
@@ -110,7 +110,7 @@ pub const WriteCache = struct {
 
 /// Takes a REPORT that came `at_us` µs after the boot's begin; `guest` is null before the first. The result says whether the
 /// control plane should know.
-pub fn take(guest: *?Guest, at_us: u64, report: stream.Report) News {
+pub fn onReport(guest: *?Guest, at_us: u64, report: stream.Report) ReportTrigger {
     const is_first = guest.* == null;
     const kernel_start_us = kernelStart(at_us, report.uptime_us);
     if (is_first) guest.* = .{ .kernel_start_us = kernel_start_us };
@@ -124,7 +124,7 @@ pub fn take(guest: *?Guest, at_us: u64, report: stream.Report) News {
     const has_order = known.takeOrder(report.order_id);
     if (report.write_cache_size > 0) {
         known.write_cache = .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
-        known.noteFill();
+        known.onFill();
     }
     const worth_it = is_first or is_back or has_steps or has_order or known.hasMoved();
     if (worth_it) known.reported = known.write_cache;
@@ -132,7 +132,7 @@ pub fn take(guest: *?Guest, at_us: u64, report: stream.Report) News {
 }
 
 /// True when the device has fallen silent by `at_us` µs after the boot's begin.
-pub fn fallSilent(guest: *Guest, at_us: u64) bool {
+pub fn checkSilence(guest: *Guest, at_us: u64) bool {
     if (guest.is_silent or at_us -| guest.heard_us < silence_us) return false;
     guest.is_silent = true;
     return true;
@@ -160,13 +160,13 @@ fn takeOrder(guest: *Guest, id: [16]u8) bool {
 }
 
 /// True when that is new.
-pub fn hold(guest: *Guest, held: Held) bool {
-    if (std.meta.eql(guest.held, held)) return false;
-    guest.held = held;
+pub fn setCacheStatus(guest: *Guest, status: CacheStatus) bool {
+    if (std.meta.eql(guest.cache_status, status)) return false;
+    guest.cache_status = status;
     return true;
 }
 
-fn noteFill(guest: *Guest) void {
+fn onFill(guest: *Guest) void {
     const now = guest.write_cache.?;
     const next = guest.fill_next orelse now;
     if (guest.fill_from == null) guest.fill_from = now;
@@ -201,14 +201,14 @@ fn hasMoved(guest: *const Guest) bool {
 }
 
 /// In the journal steps are one string, as they stand in the packet.
-const Stored = struct {
+const JournalForm = struct {
     kernel_start_us: i64,
     steps: []const u8,
     steps_changes: u8,
     write_cache: ?WriteCache = null,
     reported: ?WriteCache = null,
     order_id: ?base.Uuid = null,
-    held: Held = .{},
+    held: CacheStatus = .{},
     /// Of one that has fallen silent: since when it is, also for an edge that starts again.
     silent_since_us: ?u64 = null,
 };
@@ -219,27 +219,27 @@ const steps_text_size_max = encoder.calcSize(@sizeOf(@FieldType(stream.StepList,
 
 pub fn jsonStringify(guest: *const Guest, json: anytype) !void {
     var text: [steps_text_size_max]u8 = undefined;
-    try json.write(Stored{
+    try json.write(JournalForm{
         .kernel_start_us = guest.kernel_start_us,
         .steps = encoder.encode(&text, guest.steps.view().bytes),
         .steps_changes = guest.steps_changes,
         .write_cache = guest.write_cache,
         .reported = guest.reported,
         .order_id = guest.order_id,
-        .held = guest.held,
+        .held = guest.cache_status,
         .silent_since_us = if (guest.is_silent) guest.heard_us else null,
     });
 }
 
 pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Guest {
-    const stored = try std.json.innerParse(Stored, allocator, source, options);
+    const stored = try std.json.innerParse(JournalForm, allocator, source, options);
     var guest: Guest = .{
         .kernel_start_us = stored.kernel_start_us,
         .steps_changes = stored.steps_changes,
         .write_cache = stored.write_cache,
         .reported = stored.reported,
         .order_id = stored.order_id,
-        .held = stored.held,
+        .cache_status = stored.held,
         .heard_us = stored.silent_since_us orelse 0,
         .is_silent = stored.silent_since_us != null,
     };
@@ -263,14 +263,14 @@ fn reportOf(used: u64, steps: stream.Steps) stream.Report {
 test "a device that reports no more has fallen silent once, until it reports again" {
     const second = std.time.us_per_s;
     var guest: ?Guest = null;
-    _ = take(&guest, 5 * second, .{ .uptime_us = second });
-    try testing.expect(!guest.?.fallSilent(64 * second));
-    try testing.expect(guest.?.fallSilent(65 * second));
-    try testing.expect(!guest.?.fallSilent(66 * second));
+    _ = onReport(&guest, 5 * second, .{ .uptime_us = second });
+    try testing.expect(!guest.?.checkSilence(64 * second));
+    try testing.expect(guest.?.checkSilence(65 * second));
+    try testing.expect(!guest.?.checkSilence(66 * second));
     try testing.expectEqual(5 * second, guest.?.heard_us);
-    try testing.expectEqual(.something, take(&guest, 70 * second, .{ .uptime_us = 66 * second }));
-    try testing.expectEqual(.nothing, take(&guest, 75 * second, .{ .uptime_us = 71 * second }));
-    try testing.expect(!guest.?.fallSilent(134 * second));
+    try testing.expectEqual(.something, onReport(&guest, 70 * second, .{ .uptime_us = 66 * second }));
+    try testing.expectEqual(.nothing, onReport(&guest, 75 * second, .{ .uptime_us = 71 * second }));
+    try testing.expect(!guest.?.checkSilence(134 * second));
 }
 
 test "a report is worth one of the edge when it is the first, has new steps, an order, or the write cache moved" {
@@ -278,24 +278,24 @@ test "a report is worth one of the edge when it is the first, has new steps, an 
     try list.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 5 });
     var guest: ?Guest = null;
     const second = std.time.us_per_s;
-    try testing.expectEqual(.something, take(&guest, 10 * second, reportOf(0, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 10 * second, reportOf(0, .{})));
     try testing.expectEqual(9 * second, guest.?.kernel_start_us);
-    try testing.expectEqual(.nothing, take(&guest, 20 * second, reportOf(49, .{})));
-    try testing.expectEqual(.steps, take(&guest, 20 * second, reportOf(49, list.view())));
-    try testing.expectEqual(.nothing, take(&guest, 22 * second, reportOf(98, list.view())));
-    try testing.expectEqual(.something, take(&guest, 23 * second, reportOf(99, .{})));
+    try testing.expectEqual(.nothing, onReport(&guest, 20 * second, reportOf(49, .{})));
+    try testing.expectEqual(.steps, onReport(&guest, 20 * second, reportOf(49, list.view())));
+    try testing.expectEqual(.nothing, onReport(&guest, 22 * second, reportOf(98, list.view())));
+    try testing.expectEqual(.something, onReport(&guest, 23 * second, reportOf(99, .{})));
     try testing.expectEqual(1, guest.?.steps.view().count);
-    try testing.expectEqual(.something, take(&guest, 30 * second, reportOf(799, .{})));
-    try testing.expectEqual(.something, take(&guest, 40 * second, reportOf(800, .{})));
-    try testing.expectEqual(.nothing, take(&guest, 50 * second, reportOf(801, .{})));
-    try testing.expectEqual(.something, take(&guest, 60 * second, reportOf(950, .{})));
-    try testing.expectEqual(.nothing, take(&guest, 70 * second, reportOf(999, .{})));
-    try testing.expectEqual(.something, take(&guest, 80 * second, reportOf(1000, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 30 * second, reportOf(799, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 40 * second, reportOf(800, .{})));
+    try testing.expectEqual(.nothing, onReport(&guest, 50 * second, reportOf(801, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 60 * second, reportOf(950, .{})));
+    try testing.expectEqual(.nothing, onReport(&guest, 70 * second, reportOf(999, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 80 * second, reportOf(1000, .{})));
     var with_order = reportOf(1000, .{});
     with_order.order_id = @splat(7);
-    try testing.expectEqual(.something, take(&guest, 81 * second, with_order));
-    try testing.expectEqual(.nothing, take(&guest, 82 * second, with_order));
-    try testing.expectEqual(.nothing, take(&guest, 83 * second, reportOf(1000, .{})));
+    try testing.expectEqual(.something, onReport(&guest, 81 * second, with_order));
+    try testing.expectEqual(.nothing, onReport(&guest, 82 * second, with_order));
+    try testing.expectEqual(.nothing, onReport(&guest, 83 * second, reportOf(1000, .{})));
     try testing.expectEqual(7, guest.?.order_id.?.bytes[3]);
     try testing.expectEqual(9 * second, guest.?.kernel_start_us);
 }
@@ -307,7 +307,7 @@ test "a fill level that jumps and steps that go on changing do not fill the log 
         var list: stream.StepList = .empty;
         try list.append(.{ .group = .unit, .name = "x", .start_us = @intCast(index), .duration_us = 0 });
         const report = reportOf(if (index % 2 == 0) 0 else 1000, list.view());
-        reports += @intFromBool(take(&guest, index * 10_000, report) != .nothing);
+        reports += @intFromBool(onReport(&guest, index * 10_000, report) != .nothing);
     }
     try testing.expect(reports <= 10 + steps_changes_max);
 }
@@ -315,33 +315,33 @@ test "a fill level that jumps and steps that go on changing do not fill the log 
 test "the time until a write cache is full comes from the last minutes, also when it filled another way before" {
     const second = std.time.us_per_s;
     var guest: ?Guest = null;
-    _ = take(&guest, 0, reportOf(0, .{}));
+    _ = onReport(&guest, 0, reportOf(0, .{}));
     try testing.expectEqual(null, guest.?.secondsUntilFull());
     // Fast at first: 300 in 300 s, then 1 in 10 s.
-    for (1..61) |index| _ = take(&guest, index * 5 * second, reportOf(index * 5, .{}));
+    for (1..61) |index| _ = onReport(&guest, index * 5 * second, reportOf(index * 5, .{}));
     try testing.expectEqual(700, guest.?.secondsUntilFull().?);
-    for (1..61) |index| _ = take(&guest, (300 + index * 10) * second, reportOf(300 + index, .{}));
+    for (1..61) |index| _ = onReport(&guest, (300 + index * 10) * second, reportOf(300 + index, .{}));
     try testing.expectEqual(6400, guest.?.secondsUntilFull().?);
-    _ = take(&guest, 1000 * second, reportOf(1000, .{}));
+    _ = onReport(&guest, 1000 * second, reportOf(1000, .{}));
     try testing.expectEqual(0, guest.?.secondsUntilFull().?);
-    _ = take(&guest, 1010 * second, reportOf(10, .{}));
+    _ = onReport(&guest, 1010 * second, reportOf(10, .{}));
     try testing.expectEqual(null, guest.?.secondsUntilFull());
-    try testing.expect(guest.?.hold(.{ .class = .edge, .state = .stopped }));
-    try testing.expect(!guest.?.hold(.{ .class = .edge, .state = .stopped }));
+    try testing.expect(guest.?.setCacheStatus(.{ .class = .edge, .state = .stopped }));
+    try testing.expect(!guest.?.setCacheStatus(.{ .class = .edge, .state = .stopped }));
 }
 
 test "the earliest begin of the kernel counts while clocks agree, and nonsense stays a number" {
     var guest: ?Guest = null;
     const minute = std.time.us_per_min;
-    _ = take(&guest, 5000, .{ .uptime_us = 1000 });
-    _ = take(&guest, 5500, .{ .uptime_us = 2000 });
+    _ = onReport(&guest, 5000, .{ .uptime_us = 1000 });
+    _ = onReport(&guest, 5500, .{ .uptime_us = 2000 });
     try testing.expectEqual(3500, guest.?.kernel_start_us);
-    _ = take(&guest, 7000, .{ .uptime_us = 2500 });
+    _ = onReport(&guest, 7000, .{ .uptime_us = 2500 });
     try testing.expectEqual(3500, guest.?.kernel_start_us);
-    _ = take(&guest, 12 * minute, .{ .uptime_us = 12 * minute });
+    _ = onReport(&guest, 12 * minute, .{ .uptime_us = 12 * minute });
     try testing.expectEqual(3500, guest.?.kernel_start_us);
     var odd: ?Guest = null;
-    _ = take(&odd, std.math.maxInt(u64), .{ .uptime_us = std.math.maxInt(u64) });
+    _ = onReport(&odd, std.math.maxInt(u64), .{ .uptime_us = std.math.maxInt(u64) });
     try testing.expectEqual(0, odd.?.kernel_start_us);
 }
 
@@ -352,7 +352,7 @@ test "a guest is in the journal what it was" {
     var guest: ?Guest = null;
     var report = reportOf(999, list.view());
     report.order_id = @splat(3);
-    _ = take(&guest, 77, report);
+    _ = onReport(&guest, 77, report);
     var buffer: [2048]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     try std.json.Stringify.value(guest.?, .{ .emit_null_optional_fields = false }, &writer);

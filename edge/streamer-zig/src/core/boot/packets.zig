@@ -82,10 +82,10 @@ pub const Packet = struct {
             .tftp_error => try writer.print("TFTP ERROR {d}", .{n}),
             .http_request => switch (httpFile(n)) {
                 .word => try writer.writeAll("HTTP POST of its own word"),
-                else => |file| try writer.print("HTTP request of {s}", .{fileWords(file)}),
+                else => |file| try writer.print("HTTP request of {s}", .{fileText(file)}),
             },
             .http_answer => try writer.print("HTTP answer {d}", .{n}),
-            .http_bytes => try writer.print("HTTP bytes of {s}", .{fileWords(httpFile(n))}),
+            .http_bytes => try writer.print("HTTP bytes of {s}", .{fileText(httpFile(n))}),
             .stream_hello => try writer.writeAll("stream HELLO"),
             .stream_answer => try writer.writeAll("stream answer to HELLO"),
             .stream_read => try writer.print("stream READ at byte {d}", .{n}),
@@ -103,7 +103,7 @@ pub const Packet = struct {
         return std.enums.fromInt(HttpFile, byte) orelse .other;
     }
 
-    fn fileWords(file: HttpFile) []const u8 {
+    fn fileText(file: HttpFile) []const u8 {
         return switch (file) {
             .other => "a file",
             .program => "the boot program",
@@ -133,18 +133,18 @@ pub fn ofTftp(bytes: []const u8) ?Packet {
 pub const packet_text_size_max = 64;
 
 /// A packet of this boot; `at_us` since the boot's begin.
-pub const Noted = struct { at_us: u64, packet: Packet };
+pub const PacketRecord = struct { at_us: u64, packet: Packet };
 
 pub const LastPackets = struct {
-    from_device: ?Noted = null,
-    from_edge: ?Noted = null,
+    from_device: ?PacketRecord = null,
+    from_edge: ?PacketRecord = null,
 
-    pub fn note(last: *LastPackets, direction: Direction, at_us: u64, packet: Packet) void {
-        const place = switch (direction) {
+    pub fn record(last: *LastPackets, direction: Direction, at_us: u64, packet: Packet) void {
+        const slot = switch (direction) {
             .from_device => &last.from_device,
             .from_edge => &last.from_edge,
         };
-        place.* = .{ .at_us = at_us, .packet = packet };
+        slot.* = .{ .at_us = at_us, .packet = packet };
     }
 };
 
@@ -190,7 +190,7 @@ pub const Offer = struct {
     }
 
     /// Servers repeat themselves; one entry says it all.
-    fn saysTheSame(a: *const Offer, b: *const Offer) bool {
+    fn isSameOffer(a: *const Offer, b: *const Offer) bool {
         return a.server.eql(b.server) and a.ours == b.ours and a.kind == b.kind and
             std.meta.eql(a.your_ip, b.your_ip) and std.meta.eql(a.next_server, b.next_server) and
             std.meta.eql(a.relay, b.relay) and a.file.eql(&b.file) and
@@ -206,39 +206,39 @@ pub const offers_max = 8;
 
 /// The first offers of a boot that say different things, in the order of time.
 pub const Offers = struct {
-    places: [offers_max]?Offer = @splat(null),
+    slots: [offers_max]?Offer = @splat(null),
 
     pub fn count(offers: *const Offers) u8 {
-        for (offers.places, 0..) |place, index| if (place == null) return @intCast(index);
+        for (offers.slots, 0..) |slot, index| if (slot == null) return @intCast(index);
         return offers_max;
     }
 
     /// False where it changes nothing.
     pub fn add(offers: *Offers, offer: Offer) bool {
-        for (&offers.places) |*place| {
-            if (place.*) |*earlier| {
-                if (earlier.saysTheSame(&offer)) return false;
+        for (&offers.slots) |*slot| {
+            if (slot.*) |*earlier| {
+                if (earlier.isSameOffer(&offer)) return false;
                 continue;
             }
-            place.* = offer;
+            slot.* = offer;
             return true;
         }
         return false;
     }
 
-    pub fn hasOf(offers: *const Offers, server: Ip4) bool {
-        for (&offers.places) |*place| if (place.*) |*offer| if (offer.server.eql(server)) return true;
+    pub fn hasServer(offers: *const Offers, server: Ip4) bool {
+        for (&offers.slots) |*slot| if (slot.*) |*offer| if (offer.server.eql(server)) return true;
         return false;
     }
 
     pub fn hasOurs(offers: *const Offers) bool {
-        for (&offers.places) |*place| if (place.*) |*offer| if (offer.ours) return true;
+        for (&offers.slots) |*slot| if (slot.*) |*offer| if (offer.ours) return true;
         return false;
     }
 
     /// The first of another server that says what to boot.
-    pub fn otherThatBoots(offers: *const Offers) ?*const Offer {
-        for (&offers.places) |*place| if (place.*) |*offer| {
+    pub fn otherBootOffer(offers: *const Offers) ?*const Offer {
+        for (&offers.slots) |*slot| if (slot.*) |*offer| {
             if (!offer.ours and offer.boots()) return offer;
         };
         return null;
@@ -247,10 +247,10 @@ pub const Offers = struct {
     /// How many are worth more than the one at `index`: those that boot before those that do not,
     /// early ones before late ones.
     pub fn rank(offers: *const Offers, index: usize) usize {
-        const offer = &offers.places[index].?;
+        const offer = &offers.slots[index].?;
         var better: usize = 0;
-        for (&offers.places, 0..) |*place, at| {
-            const other = if (place.*) |*value| value else continue;
+        for (&offers.slots, 0..) |*slot, at| {
+            const other = if (slot.*) |*value| value else continue;
             better += @intFromBool(if (other.boots() != offer.boots()) other.boots() else at < index);
         }
         return better;
@@ -294,14 +294,14 @@ test "a repeated offer is kept once, the ninth is not, and one that boots is wor
     var offers: Offers = .{};
     try testing.expect(offers.add(testOffer(9, "")));
     try testing.expect(!offers.add(testOffer(9, "")));
-    try testing.expectEqual(null, offers.otherThatBoots());
+    try testing.expectEqual(null, offers.otherBootOffer());
     try testing.expect(offers.add(testOffer(1, "ours")));
-    try testing.expectEqual(null, offers.otherThatBoots());
+    try testing.expectEqual(null, offers.otherBootOffer());
     for (10..16) |host| try testing.expect(offers.add(testOffer(@intCast(host), "pxelinux.0")));
     try testing.expect(!offers.add(testOffer(200, "late")));
     try testing.expectEqual(offers_max, offers.count());
     try testing.expect(offers.hasOurs());
-    try testing.expect(offers.otherThatBoots().?.server.eql(.init(10, 0, 0, 10)));
+    try testing.expect(offers.otherBootOffer().?.server.eql(.init(10, 0, 0, 10)));
     try testing.expectEqual(7, offers.rank(0));
     try testing.expectEqual(0, offers.rank(1));
 }

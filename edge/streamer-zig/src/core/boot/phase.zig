@@ -72,12 +72,12 @@ pub const Cause = enum {
 };
 
 /// What people read of a cause; slices live as long as `arena`.
-pub const CauseWords = struct { name: []const u8, sentence: []const u8, remedy: []const u8 };
+pub const CauseText = struct { name: []const u8, sentence: []const u8, remedy: []const u8 };
 
 /// The sentence and the remedy of boot-phases.json.
-pub fn causeWords(arena: std.mem.Allocator, cause: Cause) error{OutOfMemory}!CauseWords {
-    const Words = struct { causes: []const CauseWords };
-    const table = std.json.parseFromSliceLeaky(Words, arena, table_json, .{
+pub fn causeText(arena: std.mem.Allocator, cause: Cause) error{OutOfMemory}!CauseText {
+    const Causes = struct { causes: []const CauseText };
+    const table = std.json.parseFromSliceLeaky(Causes, arena, table_json, .{
         .ignore_unknown_fields = true,
     }) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -253,7 +253,7 @@ test "every cause has its sentence and what to do" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     for (std.enums.values(Cause)) |cause| {
-        const words = try causeWords(arena.allocator(), cause);
+        const words = try causeText(arena.allocator(), cause);
         try testing.expectEqualStrings(@tagName(cause), words.name);
         try testing.expect(words.sentence.len > 10 and words.remedy.len > 10);
     }

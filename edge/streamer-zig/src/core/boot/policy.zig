@@ -33,11 +33,11 @@ pub const Decision = union(enum) {
 };
 
 /// Where a device's writes are kept that outlive its boot.
-pub const Home = union(enum) {
+pub const WriteOwner = union(enum) {
     /// Nobody has said, or nothing of the kind is written.
     any,
     own,
-    other: *const desired_state.HomeEdge,
+    other: *const desired_state.WriteOwnerEdge,
     /// At no edge: two might answer the device.
     none,
 };
@@ -117,7 +117,7 @@ pub const BootPolicy = struct {
     }
 
     /// Which edge may keep what the device of this address writes.
-    pub fn homeOf(policy: *const BootPolicy, mac: base.Mac) Home {
+    pub fn writeOwnerOf(policy: *const BootPolicy, mac: base.Mac) WriteOwner {
         const state = switch (policy.source) {
             .nothing, .standalone => return .any,
             .state => |state| state,
@@ -129,7 +129,7 @@ pub const BootPolicy = struct {
     }
 
     /// Whether a layer of the device of this id may be begun here; also where nobody says anything of that.
-    pub fn isHomeOf(policy: *const BootPolicy, device_id: base.Uuid) bool {
+    pub fn ownsWritesOf(policy: *const BootPolicy, device_id: base.Uuid) bool {
         const state = switch (policy.source) {
             .nothing, .standalone => return true,
             .state => |state| state,
@@ -380,12 +380,12 @@ test "a device's writes are kept by the edge that the state names, and by none w
     state.devices = &devices;
     state.homeEdges = &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
     const policy: BootPolicy = try .init(arena.allocator(), &state);
-    try testing.expectEqual(.own, std.meta.activeTag(policy.homeOf(testMac(1))));
-    try testing.expectEqualStrings("north", policy.homeOf(testMac(2)).other.name);
-    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(3))));
-    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(9))));
+    try testing.expectEqual(.own, std.meta.activeTag(policy.writeOwnerOf(testMac(1))));
+    try testing.expectEqualStrings("north", policy.writeOwnerOf(testMac(2)).other.name);
+    try testing.expectEqual(.any, std.meta.activeTag(policy.writeOwnerOf(testMac(3))));
+    try testing.expectEqual(.any, std.meta.activeTag(policy.writeOwnerOf(testMac(9))));
     state.siteEdges = .{ .key = "", .edges = &.{} };
-    try testing.expectEqual(.none, std.meta.activeTag(policy.homeOf(testMac(9))));
+    try testing.expectEqual(.none, std.meta.activeTag(policy.writeOwnerOf(testMac(9))));
 }
 
 test "ignored devices get nothing, even where unknown ones boot, until they are added" {

@@ -15,7 +15,7 @@ used_bytes: u64 = 0,
 /// READs that the device's system waited for.
 waited_reads: u64 = 0,
 
-pub fn noteRead(of: *BootReadAhead, kind: wire.ReadKind, length: u32) void {
+pub fn onRead(of: *BootReadAhead, kind: wire.ReadKind, length: u32) void {
     switch (kind) {
         .demand => of.waited_reads += 1,
         .ahead => of.asked_bytes += length,
@@ -24,7 +24,7 @@ pub fn noteRead(of: *BootReadAhead, kind: wire.ReadKind, length: u32) void {
 }
 
 /// Never more than was asked for, whatever the device says.
-pub fn noteUsed(of: *BootReadAhead, units: wire.profile.Units) void {
+pub fn onUsed(of: *BootReadAhead, units: wire.profile.Units) void {
     for (0..units.count()) |index| {
         const blocks = units.at(@intCast(index)).blocks;
         of.used_bytes += @as(u64, @popCount(blocks)) * wire.profile.block_size;
@@ -36,14 +36,14 @@ const testing = std.testing;
 
 test "what a device says that it got is never more than it asked for" {
     var of: BootReadAhead = .{};
-    of.noteRead(.ahead, 8192);
-    of.noteRead(.demand, 512);
-    of.noteRead(.profile, 512);
+    of.onRead(.ahead, 8192);
+    of.onRead(.demand, 512);
+    of.onRead(.profile, 512);
     var bytes: [16]u8 = undefined;
     (wire.profile.Unit{ .index = 0, .blocks = 1 }).encode(bytes[0..8]);
     (wire.profile.Unit{ .index = 9, .blocks = 0xff }).encode(bytes[8..]);
-    of.noteUsed(.{ .bytes = bytes[0..8] });
+    of.onUsed(.{ .bytes = bytes[0..8] });
     try testing.expectEqual(BootReadAhead{ .asked_bytes = 8192, .used_bytes = 4096, .waited_reads = 1 }, of);
-    of.noteUsed(.{ .bytes = &bytes });
+    of.onUsed(.{ .bytes = &bytes });
     try testing.expectEqual(8192, of.used_bytes);
 }

@@ -47,7 +47,7 @@ pub const Part = struct {
 };
 
 /// Of one READ.
-pub const Measured = struct {
+pub const ReadSample = struct {
     is_cold: bool,
     /// µs.
     storage_us: u64,
@@ -55,22 +55,22 @@ pub const Measured = struct {
 };
 
 /// Of a READ of `bytes`.
-pub fn note(times: *BootReadTimes, bytes: u64, measured: Measured) void {
+pub fn onRead(times: *BootReadTimes, bytes: u64, sample: ReadSample) void {
     const part = if (times.system) |*part| part else &times.initramfs;
     part.bytes +|= bytes;
-    const storage = if (measured.is_cold) &part.cold else &part.warm;
-    storage.note(measured.storage_us);
-    part.send.note(measured.send_us);
+    const storage = if (sample.is_cold) &part.cold else &part.warm;
+    storage.note(sample.storage_us);
+    part.send.note(sample.send_us);
 }
 
-/// What the device says replaces what it said before. True: it says more than before.
-/// @param goes_on the boot was begun at another edge, where the device may have been in its last phase already
-pub fn take(times: *BootReadTimes, said: wire.ReadTimes, goes_on: bool) bool {
+/// What the device says replaces what it reported before. True: it says more than before.
+/// @param after_failover the boot was begun at another edge, where the device may have been in its last phase already
+pub fn onReport(times: *BootReadTimes, reported: wire.ReadTimes, after_failover: bool) bool {
     var is_more = false;
-    var entries = said.iterate();
+    var entries = reported.iterate();
     while (entries.next()) |entry| {
-        if (entry.phase != .whole and times.system == null) times.beginSystem(goes_on);
-        // Not by phase: said again for an edge that knows none. The next REPORT has them.
+        if (entry.phase != .whole and times.system == null) times.beginSystem(after_failover);
+        // Not by phase: reported again for an edge that knows none. The next REPORT has them.
         if (entry.phase == .whole and times.system != null) continue;
         const part = if (entry.phase == .system) &times.system.? else &times.initramfs;
         const known = part.ofDevice(entry.kind);
@@ -80,9 +80,9 @@ pub fn take(times: *BootReadTimes, said: wire.ReadTimes, goes_on: bool) bool {
     return is_more;
 }
 
-fn beginSystem(times: *BootReadTimes, goes_on: bool) void {
+fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
     times.system = .{};
-    if (!goes_on) return;
+    if (!after_failover) return;
     const before = times.initramfs;
     times.system = .{ .bytes = before.bytes, .warm = before.warm, .cold = before.cold, .send = before.send };
     times.initramfs = .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
@@ -102,12 +102,12 @@ pub fn isEmpty(times: *const BootReadTimes) bool {
 
 const testing = std.testing;
 
-fn saidOf(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wire.ReadTimeList {
+fn testReport(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wire.ReadTimeList {
     var list: wire.ReadTimeList = .empty;
     for (phases, fetch_us) |phase, duration_us| {
-        var said: Histogram = .{};
-        said.note(duration_us);
-        list.append(phase, .fetch, &said);
+        var reported: Histogram = .{};
+        reported.note(duration_us);
+        list.append(phase, .fetch, &reported);
     }
     return list;
 }
@@ -115,32 +115,32 @@ fn saidOf(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wire.R
 test "warm and cold are told apart, and the device's newest word counts" {
     var times: BootReadTimes = .{};
     try testing.expect(times.isEmpty());
-    times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
-    times.note(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
+    times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    times.onRead(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
     const part = &times.initramfs;
     try testing.expectEqual(1, part.warm.count());
     try testing.expectEqual(3000, part.cold.sum_us);
     try testing.expectEqual(90, part.send.sum_us);
     try testing.expectEqual(4608, part.bytes);
-    const list = saidOf(&.{.whole}, &.{700});
-    try testing.expect(times.take(list.view(), false));
-    try testing.expect(!times.take(list.view(), false));
+    const list = testReport(&.{.whole}, &.{700});
+    try testing.expect(times.onReport(list.view(), false));
+    try testing.expect(!times.onReport(list.view(), false));
     try testing.expectEqual(700, part.fetch.sum_us);
-    try testing.expect(!times.take(.{}, false));
+    try testing.expect(!times.onReport(.{}, false));
     try testing.expect(!times.isEmpty());
     try testing.expectEqual(part.*, times.whole());
 }
 
 test "from when the device says that its system has begun, reads are the system's, and the boot's are the sum" {
     var times: BootReadTimes = .{};
-    times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
-    _ = times.take(saidOf(&.{.whole}, &.{600}).view(), false);
+    times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    _ = times.onReport(testReport(&.{.whole}, &.{600}).view(), false);
     // Nothing has been read since.
-    try testing.expect(!times.take(saidOf(&.{.initramfs}, &.{700}).view(), false));
-    times.note(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
-    try testing.expect(times.take(saidOf(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), false));
+    try testing.expect(!times.onReport(testReport(&.{.initramfs}, &.{700}).view(), false));
+    times.onRead(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
+    try testing.expect(times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), false));
     // Said again for an edge that knows no phases.
-    try testing.expect(!times.take(saidOf(&.{.whole}, &.{790}).view(), false));
+    try testing.expect(!times.onReport(testReport(&.{.whole}, &.{790}).view(), false));
     const first, const second = .{ &times.initramfs, &times.system.? };
     try testing.expectEqual([_]u64{ 4096, 1, 0, 40, 700 }, [_]u64{ first.bytes, first.warm.count(), first.cold.count(), first.send.sum_us, first.fetch.sum_us });
     try testing.expectEqual([_]u64{ 512, 0, 1, 50, 90 }, [_]u64{ second.bytes, second.warm.count(), second.cold.count(), second.send.sum_us, second.fetch.sum_us });
@@ -150,8 +150,8 @@ test "from when the device says that its system has begun, reads are the system'
 
 test "what this edge has read for a boot that went on here is the phase's that the device is in" {
     var times: BootReadTimes = .{};
-    times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
-    try testing.expect(times.take(saidOf(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), true));
+    times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    try testing.expect(times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), true));
     try testing.expectEqual([_]u64{ 0, 0, 700 }, [_]u64{ times.initramfs.bytes, times.initramfs.warm.count(), times.initramfs.fetch.sum_us });
     try testing.expectEqual([_]u64{ 512, 1, 90 }, [_]u64{ times.system.?.bytes, times.system.?.warm.count(), times.system.?.fetch.sum_us });
 }

@@ -116,12 +116,12 @@ fn write(
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
     if (boot.resumed_us) |at_us| try number(&json, "resumedUs", at_us);
-    if (boot.hand_over) |*hand_over| {
+    if (boot.failover) |*failover| {
         try json.objectField("handOver");
         try json.beginObject();
-        try number(&json, "number", hand_over.number);
-        try field(&json, "fromEdgeId", &hand_over.from_edge.toText());
-        try number(&json, "atUs", hand_over.at_us);
+        try number(&json, "number", failover.number);
+        try field(&json, "fromEdgeId", &failover.from_edge.toText());
+        try number(&json, "atUs", failover.at_us);
         try json.endObject();
     }
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
@@ -405,21 +405,21 @@ fn fillOffers(boot: *Boot) void {
         }));
     }
     const packet: boot_packets.Packet = .{ .name = .stream_bytes, .number = std.math.maxInt(u64) };
-    boot.last_packets.note(.from_device, std.math.maxInt(u64), packet);
-    boot.last_packets.note(.from_edge, std.math.maxInt(u64), packet);
+    boot.last_packets.record(.from_device, std.math.maxInt(u64), packet);
+    boot.last_packets.record(.from_edge, std.math.maxInt(u64), packet);
 }
 
 test "a boot that failed says which offers were heard and what passed last, one that got ready not the latter" {
     var boot = testBoot();
-    boot.hearOffer(1000, .{
+    boot.onOffer(1000, .{
         .server = .init(10, 0, 0, 2),
         .ours = false,
         .kind = .both,
         .your_ip = .init(10, 0, 0, 50),
         .file = .init("pxelinux.0"),
     });
-    boot.note(2000, .from_device, .{ .name = .dhcp_request, .number = base.Ip4.init(10, 0, 0, 2).toInt() });
-    boot.note(3000, .from_edge, .{ .name = .dhcp_offer });
+    boot.onPacket(2000, .from_device, .{ .name = .dhcp_request, .number = base.Ip4.init(10, 0, 0, 2).toInt() });
+    boot.onPacket(3000, .from_edge, .{ .name = .dhcp_offer });
     const heard = "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
         "\"yourIp\":\"10.0.0.50\",\"file\":\"pxelinux.0\"}],";
     const last = "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
@@ -470,8 +470,8 @@ test "what a device says of itself is in the report, in order of begin" {
 
 test "read times are told from their first bucket to their last, and only those that were measured" {
     var boot = testBoot();
-    boot.read_times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
-    boot.read_times.note(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
+    boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.onRead(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
     var buffer: [size_max]u8 = undefined;
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":5120," ++
         "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
@@ -480,13 +480,13 @@ test "read times are told from their first bucket to their last, and only those 
 
 test "read times are told of the whole boot and of each phase that the device tells apart, also one without reads" {
     var boot = testBoot();
-    boot.read_times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
     boot.read_times.system = .{};
     const first = "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
     var buffer: [size_max]u8 = undefined;
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":512," ++ first ++
         ",\"phases\":[{\"name\":\"initramfs\",\"bytes\":512," ++ first ++ "},{\"name\":\"system\",\"bytes\":0}]}") != null);
-    boot.read_times.note(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
+    boot.read_times.onRead(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
     try testing.expect(std.mem.find(u8, text, "\"readTimes\":{\"bytes\":1536,") != null);
     try testing.expect(std.mem.find(u8, text, "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":") != null);
@@ -515,7 +515,7 @@ test "a device with many units keeps its own steps and its slowest units when no
     const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
     try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
     // Where the time of reads went takes no room from them.
-    for (1..20) |digit| boot.read_times.note(512, .{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    for (1..20) |digit| boot.read_times.onRead(512, .{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
     boot.read_times.system = boot.read_times.initramfs;
     const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
     try testing.expect(std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""));

@@ -75,8 +75,8 @@ pub fn write(json: *Stringify, guest: *const Guest, steps_kept: u8) Stringify.Er
         try number(json, "usedBytes", cache.used);
         try number(json, "sizeBytes", cache.size);
         try number(json, "atUs", cache.at_us);
-        if (guest.held.class != .device_ram) try word(json, "class", @tagName(guest.held.class));
-        if (guest.held.state != .ok) try word(json, "state", @tagName(guest.held.state));
+        if (guest.cache_status.class != .device_ram) try word(json, "class", @tagName(guest.cache_status.class));
+        if (guest.cache_status.state != .ok) try word(json, "state", @tagName(guest.cache_status.state));
         if (guest.secondsUntilFull()) |seconds| try number(json, "fullInSeconds", seconds);
         try json.endObject();
     }

@@ -17,8 +17,8 @@ pub fn writeOffers(
 ) Stringify.Error!void {
     try json.objectField("offers");
     try json.beginArray();
-    for (&offers.places, 0..) |*place, index| {
-        const offer = if (place.*) |*value| value else break;
+    for (&offers.slots, 0..) |*slot, index| {
+        const offer = if (slot.*) |*value| value else break;
         if (offers.rank(index) >= kept) continue;
         try json.beginObject();
         try field(json, "atUs", @min(offer.at_us, number_max));
@@ -46,7 +46,7 @@ pub fn writeLastPackets(json: *Stringify, last: *const boot_packets.LastPackets)
     try json.endObject();
 }
 
-fn writeNoted(json: *Stringify, name: []const u8, noted: boot_packets.Noted) Stringify.Error!void {
+fn writeNoted(json: *Stringify, name: []const u8, noted: boot_packets.PacketRecord) Stringify.Error!void {
     var buffer: [boot_packets.packet_text_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     noted.packet.format(&writer) catch {};

@@ -11,14 +11,14 @@ const assert = std.debug.assert;
 const Boot = boot_module.Boot;
 
 pub const BootTable = struct {
-    /// Null: the place is free.
-    places: []?Boot,
-    /// Column of the places' MAC addresses; `free_mac` where a place is free.
+    /// Null: the slot is free.
+    slots: []?Boot,
+    /// Column of the slots' MAC addresses; `free_mac` where a slot is free.
     macs: []u48,
     handles: []u64,
-    /// Zeros where a place is free; boot ids are never zero.
+    /// Zeros where a slot is free; boot ids are never zero.
     ids: []u128,
-    /// Grows with each use of a place, so that an old reference finds nothing.
+    /// Grows with each use of a slot, so that an old reference finds nothing.
     generations: []u32,
     /// Order of begin; the greatest of one MAC is its latest boot.
     serials: []u64,
@@ -34,13 +34,13 @@ pub const BootTable = struct {
 
     pub const Ref = struct { index: u32, generation: u32 };
 
-    /// `full`: every place holds a boot in progress or one whose end is not reported yet.
+    /// `full`: every slot holds a boot in progress or one whose end is not reported yet.
     pub const BeginError = error{Full};
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
         assert(capacity > 0);
-        const places = try gpa.alloc(?Boot, capacity);
-        errdefer gpa.free(places);
+        const slots = try gpa.alloc(?Boot, capacity);
+        errdefer gpa.free(slots);
         const macs = try gpa.alloc(u48, capacity);
         errdefer gpa.free(macs);
         const handles = try gpa.alloc(u64, capacity);
@@ -50,14 +50,14 @@ pub const BootTable = struct {
         const generations = try gpa.alloc(u32, capacity);
         errdefer gpa.free(generations);
         const serials = try gpa.alloc(u64, capacity);
-        for (places) |*place| place.* = null;
+        for (slots) |*slot| slot.* = null;
         @memset(macs, free_mac);
         @memset(handles, 0);
         @memset(ids, 0);
         @memset(generations, 0);
         @memset(serials, 0);
         return .{
-            .places = places,
+            .slots = slots,
             .macs = macs,
             .handles = handles,
             .ids = ids,
@@ -67,7 +67,7 @@ pub const BootTable = struct {
     }
 
     pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
-        gpa.free(table.places);
+        gpa.free(table.slots);
         gpa.free(table.macs);
         gpa.free(table.handles);
         gpa.free(table.ids);
@@ -77,9 +77,9 @@ pub const BootTable = struct {
     }
 
     pub fn get(table: *BootTable, ref: Ref) ?*Boot {
-        if (ref.index >= table.places.len) return null;
+        if (ref.index >= table.slots.len) return null;
         if (table.generations[ref.index] != ref.generation) return null;
-        return if (table.places[ref.index]) |*boot| boot else null;
+        return if (table.slots[ref.index]) |*boot| boot else null;
     }
 
     /// The latest boot of a device, in progress or over.
@@ -106,21 +106,21 @@ pub const BootTable = struct {
         return table.refOf(index);
     }
 
-    /// The boot of this id where it is at this place: for who knows where it was.
+    /// The boot of this id where it is at this slot: for who knows where it was.
     pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
         if (index >= table.ids.len or id.eql(.zero)) return null;
         return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
     }
 
-    /// What a READ and its answer look at of the boot at this place comes into the processor's cache, where a table of many has little of it.
+    /// What a READ and its answer look at of the boot at this slot comes into the processor's cache, where a table of many has little of it.
     pub fn prefetch(table: *const BootTable, index: u32) void {
         if (index >= table.ids.len or table.ids[index] == 0) return;
-        const boot = &table.places[index].?;
+        const boot = &table.slots[index].?;
         inline for (.{
-            &boot.last_us,                                      &boot.started_us,                &boot.hand_over,
+            &boot.last_us,                                      &boot.started_us,                &boot.failover,
             &boot.phases[@backingInt(boot_phase.Phase.stage2)], &boot.last_packets,              &boot.read_ahead,
             &boot.read_times.initramfs.bytes,                   &boot.read_times.initramfs.warm, &boot.read_times.initramfs.send,
-            &boot.facts.mtu,                                    &boot.repeats_in_row,            &boot.stream_was_open,
+            &boot.facts.mtu,                                    &boot.whole_retransmits_in_row,  &boot.stream_was_open,
             &boot.suspicion,                                    &boot.outcome,                   &boot.changed,
         }) |field| base.prefetch(field);
     }
@@ -128,8 +128,8 @@ pub const BootTable = struct {
     /// The latest boot in progress whose device has this address: for requests that name no boot.
     pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
         var best: ?usize = null;
-        for (table.places, 0..) |*place, index| {
-            const boot = if (place.*) |*value| value else continue;
+        for (table.slots, 0..) |*slot, index| {
+            const boot = if (slot.*) |*value| value else continue;
             if (boot.isOver()) continue;
             const known = boot.facts.ip orelse continue;
             if (!known.eql(ip)) continue;
@@ -141,8 +141,8 @@ pub const BootTable = struct {
     /// The boot in progress whose device has this address: for what a device says without naming its boot.
     pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
         var only: ?usize = null;
-        for (table.places, 0..) |*place, index| {
-            const boot = if (place.*) |*value| value else continue;
+        for (table.slots, 0..) |*slot, index| {
+            const boot = if (slot.*) |*value| value else continue;
             if (boot.isOver()) continue;
             const known = boot.facts.ip orelse continue;
             if (!known.eql(ip)) continue;
@@ -152,8 +152,8 @@ pub const BootTable = struct {
         return table.refOf(only orelse return error.None);
     }
 
-    /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and
-    /// gives its place up once the device itself has begun again: a power command alone may reach a
+    /// Puts a boot in a free slot. The device's earlier boot is superseded if it goes on, and
+    /// gives its slot up once the device itself has begun again: a power command alone may reach a
     /// device that runs and still reads. A full table gives up the oldest boot that is over and
     /// reported.
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
@@ -165,8 +165,8 @@ pub const BootTable = struct {
             const earlier = table.get(ref).?;
             if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
         }
-        const index = table.freePlace() orelse return error.Full;
-        table.places[index] = boot;
+        const index = table.takeFreeSlot() orelse return error.Full;
+        table.slots[index] = boot;
         table.macs[index] = boot.identity.mac.toInt();
         table.handles[index] = boot.identity.handle;
         table.ids[index] = idColumn(boot.identity.id);
@@ -183,7 +183,7 @@ pub const BootTable = struct {
     fn forgetEarlier(table: *BootTable, latest: usize) void {
         for (table.macs, 0..) |mac, index| {
             if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
-            const boot = &table.places[index].?;
+            const boot = &table.slots[index].?;
             if (boot.isOver() and !boot.changed) table.clear(index);
         }
     }
@@ -194,7 +194,7 @@ pub const BootTable = struct {
         const was_over = boot.isOver();
         const had_begun = boot.deviceHasBegun();
         boot.apply(now_us, event);
-        table.noteEnd(was_over, boot);
+        table.countEnd(was_over, boot);
         if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
     }
 
@@ -202,17 +202,17 @@ pub const BootTable = struct {
         const boot = table.get(ref) orelse return;
         const was_over = boot.isOver();
         boot.supersede(now_us);
-        table.noteEnd(was_over, boot);
+        table.countEnd(was_over, boot);
     }
 
-    /// Puts a later state of the same boot in its place.
+    /// Puts a later state of the same boot in its slot.
     pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
-        const place = table.get(ref).?;
-        assert(place.identity.id.eql(boot.identity.id));
-        assert(place.identity.mac.eql(boot.identity.mac));
-        if (!place.isOver()) table.active_count -= 1;
+        const slot = table.get(ref).?;
+        assert(slot.identity.id.eql(boot.identity.id));
+        assert(slot.identity.mac.eql(boot.identity.mac));
+        if (!slot.isOver()) table.active_count -= 1;
         if (!boot.isOver()) table.active_count += 1;
-        place.* = boot;
+        slot.* = boot;
         table.handles[ref.index] = boot.identity.handle;
     }
 
@@ -223,17 +223,17 @@ pub const BootTable = struct {
         table.free(ref.index);
     }
 
-    pub const Found = struct { serial: u64, boot: *Boot };
+    pub const TableEntry = struct { serial: u64, boot: *Boot };
 
     /// The boot that was put in next after the one of this serial; 0 for the first.
-    pub fn nextAfter(table: *BootTable, serial: u64) ?Found {
+    pub fn nextAfter(table: *BootTable, serial: u64) ?TableEntry {
         var best: ?usize = null;
         for (table.serials, 0..) |candidate, index| {
-            if (candidate <= serial or table.places[index] == null) continue;
+            if (candidate <= serial or table.slots[index] == null) continue;
             if (best == null or candidate < table.serials[best.?]) best = index;
         }
         const index = best orelse return null;
-        return .{ .serial = table.serials[index], .boot = &table.places[index].? };
+        return .{ .serial = table.serials[index], .boot = &table.slots[index].? };
     }
 
     /// Ends boots that have been silent for too long.
@@ -242,7 +242,7 @@ pub const BootTable = struct {
         while (iterator.next()) |boot| {
             const was_over = boot.isOver();
             boot.tick(now_us, table.silence_limit_us);
-            table.noteEnd(was_over, boot);
+            table.countEnd(was_over, boot);
         }
     }
 
@@ -256,11 +256,11 @@ pub const BootTable = struct {
         index: u32 = 0,
 
         pub fn next(iterator: *Iterator) ?*Boot {
-            // By the compact column: the places are MiB, and most of them are free most of the time.
+            // By the compact column: the slots are MiB, and most of them are free most of the time.
             const rest = iterator.table.ids[iterator.index..];
             for (rest, iterator.index..) |id, index| if (id != 0) {
                 iterator.index = @intCast(index + 1);
-                return &iterator.table.places[index].?;
+                return &iterator.table.slots[index].?;
             };
             iterator.index = @intCast(iterator.table.ids.len);
             return null;
@@ -271,35 +271,35 @@ pub const BootTable = struct {
         return std.mem.readInt(u128, &id.bytes, .big);
     }
 
-    fn noteEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
+    fn countEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
         if (was_over or !boot.isOver()) return;
         assert(table.active_count > 0);
         table.active_count -= 1;
     }
 
     fn refOf(table: *const BootTable, index: usize) Ref {
-        assert(index < table.places.len);
+        assert(index < table.slots.len);
         return .{ .index = @intCast(index), .generation = table.generations[index] };
     }
 
     fn clear(table: *BootTable, index: usize) void {
-        assert(table.places[index].?.isOver());
+        assert(table.slots[index].?.isOver());
         table.free(index);
     }
 
     fn free(table: *BootTable, index: usize) void {
-        table.places[index] = null;
+        table.slots[index] = null;
         table.macs[index] = free_mac;
         table.handles[index] = 0;
         table.ids[index] = 0;
         table.count -= 1;
     }
 
-    fn freePlace(table: *BootTable) ?usize {
-        if (table.count < table.places.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
+    fn takeFreeSlot(table: *BootTable) ?usize {
+        if (table.count < table.slots.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
         var oldest: ?usize = null;
-        for (table.places, 0..) |*place, index| {
-            const boot = &place.*.?;
+        for (table.slots, 0..) |*slot, index| {
+            const boot = &slot.*.?;
             if (!boot.isOver() or boot.changed) continue;
             if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
         }
@@ -362,7 +362,7 @@ test "a full table gives up only boots that are over and reported" {
     try testing.expectEqual(2, table.active_count);
 }
 
-test "a device that boots again and again takes one place, and one that runs for long keeps its own" {
+test "a device that boots again and again takes one slot, and one that runs for long keeps its own" {
     var table: BootTable = try .init(testing.allocator, 3);
     defer table.deinit(testing.allocator);
     const runs = try table.insert(testBoot(1, 0), 0);

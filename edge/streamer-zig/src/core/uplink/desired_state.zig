@@ -117,7 +117,7 @@ pub const Device = struct {
 };
 
 /// An edge that keeps what some device of this state writes; maybe this one.
-pub const HomeEdge = struct { id: base.Uuid, name: []const u8 };
+pub const WriteOwnerEdge = struct { id: base.Uuid, name: []const u8 };
 
 pub const MenuEntryKind = enum { version, local_disk };
 
@@ -233,7 +233,7 @@ pub const DesiredState = struct {
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
     siteEdges: ?SiteEdges = null,
-    homeEdges: []const HomeEdge = &.{},
+    homeEdges: []const WriteOwnerEdge = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,

@@ -55,7 +55,7 @@ pub const Boots = struct {
         context: *anyopaque,
         /// A boot begins: nothing has been sent to its device yet.
         begins: ?*const fn (context: *anyopaque) void = null,
-        /// A report was written; `boot.news` says of what.
+        /// A report was written; `boot.live_changes` says of what.
         reported: *const fn (context: *anyopaque, boot: *const Boot) void,
         /// Another report was written.
         written: *const fn (context: *anyopaque) void,
@@ -192,7 +192,7 @@ pub const Boots = struct {
         return .{
             .mac = mac,
             .network = network,
-            .home = switch (boots.policy.homeOf(mac)) {
+            .home = switch (boots.policy.writeOwnerOf(mac)) {
                 .any, .none => null,
                 .own => boots.policy.source.state.edgeId,
                 .other => |home| home.id,
@@ -224,7 +224,7 @@ pub const Boots = struct {
         direction: core.boot.packets.Direction,
         packet: core.boot.packets.Packet,
     ) void {
-        if (boots.table.get(ref)) |boot| boot.note(now_us, direction, packet);
+        if (boots.table.get(ref)) |boot| boot.onPacket(now_us, direction, packet);
     }
 
     /// This edge answers a device by DHCP; `payload` is the whole answer.
@@ -237,8 +237,8 @@ pub const Boots = struct {
             .ack => .dhcp_ack,
             else => .dhcp_nak,
         };
-        boot.note(now_us, .from_edge, .{ .name = name });
-        if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.hearOffer(now_us, offer);
+        boot.onPacket(now_us, .from_edge, .{ .name = name });
+        if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.onOffer(now_us, offer);
     }
 
     /// The menu that a boot's device is to show; null: it has none, or what it starts is settled.
@@ -270,13 +270,13 @@ pub const Boots = struct {
     pub fn noteRead(boots: *Boots, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
         if (boots.profiles) |profiles| profiles.noteRead(read);
         const boot = boots.table.get(ref) orelse return;
-        if (!boot.isOver() and !read.repeated) boot.read_ahead.noteRead(read.kind, read.length);
+        if (!boot.isOver() and !read.repeated) boot.read_ahead.onRead(read.kind, read.length);
     }
 
     pub fn noteUsed(boots: *Boots, used: *const core.stream.Server.UsedUnits) void {
         if (boots.profiles) |profiles| profiles.noteUsed(used);
         const boot = boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
-        if (!boot.isOver()) boot.read_ahead.noteUsed(used.units);
+        if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
     }
 
     /// What a running device says of itself; returns what waits for it.
@@ -289,7 +289,7 @@ pub const Boots = struct {
     }
 
     /// What has become of the place where a boot's writes are kept.
-    pub fn noteWriteCache(boots: *Boots, boot_id: base.Uuid, now_us: u64, held: core.boot.Guest.Held) void {
+    pub fn noteWriteCache(boots: *Boots, boot_id: base.Uuid, now_us: u64, held: core.boot.Guest.CacheStatus) void {
         const ref = boots.table.findById(boot_id) orelse return;
         const cause: ?core.boot.phase.Cause = switch (held.state) {
             .ok, .read_only => null,
@@ -299,7 +299,7 @@ pub const Boots = struct {
         if (cause) |known| boots.apply(ref, now_us, .{ .failed = .{ .cause = known } });
         const boot = boots.table.get(ref) orelse return;
         const guest = if (boot.guest) |*known| known else return;
-        if (!guest.hold(held)) return;
+        if (!guest.setCacheStatus(held)) return;
         boot.changed = true;
         boot.touched = true;
         boots.settle(boot);
@@ -310,7 +310,7 @@ pub const Boots = struct {
         const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
         const order = boot.assignment.local_disk orelse return;
         const guest = boot.guest orelse return;
-        if (guest.held.state == .lost) return;
+        if (guest.cache_status.state == .lost) return;
         const is_full = if (guest.write_cache) |cache| cache.used == cache.size else false;
         const state: core.boot.Guest.CacheState = if (!is_full) .ok else switch (order.full) {
             .stop => .stopped,
@@ -395,7 +395,7 @@ pub const Boots = struct {
         if (!boots.keepsWrites(&boot.assignment)) return null;
         var buffer: [base.UntrustedText.size_max]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
-        switch (boots.policy.homeOf(boot.identity.mac)) {
+        switch (boots.policy.writeOwnerOf(boot.identity.mac)) {
             .any, .own => return null,
             .other => |home| writer.print("its writes are kept at the edge {s}", .{home.name}) catch {},
             .none => writer.writeAll("not registered: no edge of several may keep what it writes") catch {},
@@ -483,7 +483,7 @@ pub const Boots = struct {
     fn noticeSilence(boot: *Boot, now_us: u64) void {
         const outcome = boot.outcome orelse return;
         const guest = if (boot.guest) |*known| known else return;
-        if (outcome != .ready or !guest.fallSilent(now_us -| boot.started_us)) return;
+        if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;
         boot.changed = true;
         boot.touched = true;
     }
@@ -562,7 +562,7 @@ pub const Boots = struct {
             );
         };
         boots.listener.reported(boots.listener.context, boot);
-        boot.news = .{};
+        boot.live_changes = .{};
     }
 };
 

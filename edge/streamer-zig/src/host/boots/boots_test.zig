@@ -151,7 +151,7 @@ test "read times are told by phase, but for reports that wait with many others" 
     defer site.deinit();
     try site.bootDevice();
     const boot = site.boots.get(site.boots.table.findById(boot_id).?).?;
-    boot.read_times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    boot.read_times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
     boot.read_times.system = .{};
     for ([_]usize{ 0, report_log.behind_count + 1 }) |waiting| {
         try site.forgetReports();

@@ -44,7 +44,7 @@ pub const BootCaptures = struct {
         const slot = if (boot.isOver())
             captures.store.find(boot.identity.id)
         else
-            captures.store.place(boot.identity.id);
+            captures.store.slotFor(boot.identity.id);
         captures.addTo(slot orelse return, boot, packet);
     }
 

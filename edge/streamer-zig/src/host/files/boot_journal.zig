@@ -124,7 +124,7 @@ pub const BootJournal = struct {
             now_unix_ms,
         );
         boot.touched = false;
-        boot.news = .{};
+        boot.live_changes = .{};
         // Nobody listened meanwhile.
         if (boot.guest) |*guest| if (!guest.is_silent) {
             guest.heard_us = now_us -| boot.started_us;
@@ -231,7 +231,7 @@ test "boots survive a killed process with everything that was counted" {
     try journal.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
     try testing.expectEqual(2, table.count);
     boot.touched = false;
-    boot.news = .{};
+    boot.live_changes = .{};
     const loaded = table.get(table.findByHandle(boot.identity.handle).?).?;
     try testing.expectEqualDeep(boot, loaded.*);
 }

@@ -119,7 +119,7 @@ test "captures are files that are whole, and the oldest goes when there are too 
     defer store.deinit(testing.allocator);
     for (1..4) |number| {
         const id: base.Uuid = .fromRandom(@splat(@intCast(number)));
-        const slot = store.place(id).?;
+        const slot = store.slotFor(id).?;
         store.add(slot, .{ .bytes = "a frame", .size = 60, .unix_ns = number });
         try files.write(id, &store, slot);
         store.release(slot);

@@ -151,7 +151,7 @@ pub const SegmentWatch = struct {
             .reply => {
                 if (frame.is_outgoing or watch.own.has(source)) return .taken;
                 const offer = core.boot.packets.Offer.of(dhcp, source, false) orelse return .taken;
-                boot.hearOffer(at_us, offer);
+                boot.onOffer(at_us, offer);
             },
         }
         return .taken;
@@ -167,11 +167,11 @@ pub const SegmentWatch = struct {
         if (dhcp.options.message_type != .request) return;
         if (boot.current() != .dhcp) return;
         const server = dhcp.options.server_identifier orelse return;
-        boot.note(at_us, .from_device, .{ .name = .dhcp_request, .number = server.toInt() });
+        boot.onPacket(at_us, .from_device, .{ .name = .dhcp_request, .number = server.toInt() });
         // An offer that was sent to the device alone is not heard behind a switch; who takes it says so
         // to all.
-        if (watch.own.has(server) or boot.offers.hasOf(server)) return;
-        boot.hearOffer(at_us, .{
+        if (watch.own.has(server) or boot.offers.hasServer(server)) return;
+        boot.onOffer(at_us, .{
             .server = server,
             .ours = false,
             .kind = .address,

@@ -7,7 +7,7 @@ const core = @import("core");
 const wire = @import("wire").stream;
 const sys = @import("../sys.zig");
 const Boots = @import("../boots/boots.zig").Boots;
-const boot_hand_over = core.boot.failover;
+const boot_failover = core.boot.failover;
 
 const Boot = core.boot.Boot;
 const StreamServer = core.stream.Server;
@@ -28,7 +28,7 @@ pub fn failoverOf(
     if (failover.edges.count == 0) return null;
     var salt: core.stream.ticket.Salt = undefined;
     sys.random(&salt);
-    failover.ticket = core.stream.ticket.seal(&keys[0], salt, &boot_hand_over.ticketOf(boot, &.{
+    failover.ticket = core.stream.ticket.seal(&keys[0], salt, &boot_failover.ticketOf(boot, &.{
         .now_us = now_us,
         .now_unix_ms = sys.unixMs(),
         .own_edge = site.own_id,
@@ -67,10 +67,10 @@ pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamS
     };
     const known = boots.table.findById(claim.boot_id);
     if (!isNewest(boots, &ticket, known)) return .unknown;
-    var boot = boot_hand_over.bootOf(&ticket, arrivalOf(&claim.hello));
+    var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(&claim.hello));
     // The same hello again, or the same hand-over: what is known of it here stays.
     const repeated = if (known) |ref| boots.table.get(ref).? else null;
-    if (repeated) |found| if (found.hand_over) |hand_over| if (hand_over.number == boot.hand_over.?.number) {
+    if (repeated) |found| if (found.failover) |failover| if (failover.number == boot.failover.?.number) {
         boot = found.*;
     };
     const version = boots.versionOf(&boot) orelse return .version_missing;
@@ -106,7 +106,7 @@ fn sendBack(boots: *Boots, ticket: *const wire.ticket.Ticket, claim: *const Stre
     return .{ .no_cache = .cache_elsewhere };
 }
 
-fn arrivalOf(hello: *const wire.Hello) boot_hand_over.Arrival {
+fn arrivalOf(hello: *const wire.Hello) boot_failover.Arrival {
     var random: [24]u8 = undefined;
     sys.random(&random);
     return .{
@@ -121,7 +121,7 @@ fn arrivalOf(hello: *const wire.Hello) boot_hand_over.Arrival {
 fn isNewest(boots: *Boots, ticket: *const wire.ticket.Ticket, known: ?Boots.Ref) bool {
     if (known) |ref| {
         const boot = boots.table.get(ref).?;
-        const number = if (boot.hand_over) |hand_over| hand_over.number else 0;
+        const number = if (boot.failover) |failover| failover.number else 0;
         return ticket.hand_overs +| 1 >= number;
     }
     const latest = boots.table.get(boots.table.findByMac(ticket.mac) orelse return true).?;
@@ -131,9 +131,9 @@ fn isNewest(boots: *Boots, ticket: *const wire.ticket.Ticket, known: ?Boots.Ref)
 /// The device of this boot has said something: it goes on here.
 pub fn confirm(boots: *Boots, server: *const StreamServer, ref: Boots.Ref, at_us: u64) void {
     const boot = boots.get(ref) orelse return;
-    const hand_over = if (boot.hand_over) |*hand_over| hand_over else return;
-    if (hand_over.is_confirmed) return;
-    hand_over.is_confirmed = true;
+    const failover = if (boot.failover) |*failover| failover else return;
+    if (failover.is_confirmed) return;
+    failover.is_confirmed = true;
     const session = server.sessionOf(boot.identity.id) orelse return;
     boots.learnPeer(ref, session.from.ip);
     boot.changed = true;
@@ -145,17 +145,17 @@ pub fn confirm(boots: *Boots, server: *const StreamServer, ref: Boots.Ref, at_us
 }
 
 pub fn isUnconfirmed(boot: *const Boot) bool {
-    const hand_over = boot.hand_over orelse return false;
-    return !hand_over.is_confirmed;
+    const failover = boot.failover orelse return false;
+    return !failover.is_confirmed;
 }
 
 /// Forgets boots whose devices have gone to another edge after all.
 pub fn forgetUnconfirmed(boots: *Boots, now_us: u64) void {
     var iterator = boots.table.iterate();
     while (iterator.next()) |boot| {
-        const hand_over = boot.hand_over orelse continue;
-        if (hand_over.is_confirmed) continue;
-        if (now_us -| (boot.started_us + hand_over.at_us) < boot_hand_over.HandOver.unconfirmed_us_max) continue;
+        const failover = boot.failover orelse continue;
+        if (failover.is_confirmed) continue;
+        if (now_us -| (boot.started_us + failover.at_us) < boot_failover.BootFailover.unconfirmed_us_max) continue;
         boots.table.remove(boots.table.findById(boot.identity.id).?);
     }
 }

@@ -10,7 +10,7 @@ const VersionDisk = @import("version_disk.zig").VersionDisk;
 const shard_messages = @import("shard_messages.zig");
 const sys = @import("../sys.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
-const stream_hand_over = @import("failover.zig");
+const stream_failover = @import("failover.zig");
 const stream_reads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const SessionBoots = @import("../boots/session_boots.zig").SessionBoots;
@@ -144,9 +144,9 @@ pub const StreamPort = struct {
         port.started_us = started_us;
         port.server.expire(now_us);
         if (port.shards) |shards| shards.sync(&port.server, port.boots);
-        stream_hand_over.forgetUnconfirmed(port.boots, now_us);
+        stream_failover.forgetUnconfirmed(port.boots, now_us);
         if (port.hold) |hold| if (hold.asked()) |subject| if (subject == .device)
-            hold.tell(subject, if (port.boots.policy.isHomeOf(subject.device)) .waiting else .held);
+            hold.tell(subject, if (port.boots.policy.ownsWritesOf(subject.device)) .waiting else .held);
         const layers = port.layers orelse return;
         layers.tick(now_us, &port.boots.table);
         layers.closeSilent(&port.server, now_us);
@@ -192,7 +192,7 @@ pub const StreamPort = struct {
             .report => |*report| port.boots.table.findById(report.boot_id),
             .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
         };
-        if (speaks) |ref| stream_hand_over.confirm(port.boots, &port.server, ref, at_us);
+        if (speaks) |ref| stream_failover.confirm(port.boots, &port.server, ref, at_us);
         switch (step) {
             .ignored, .taken => {},
             .reply => |packet| socket.send(from, packet),
@@ -239,7 +239,7 @@ pub const StreamPort = struct {
     /// Its report is said again behind the hello: nothing of it is lost, nor an order that waits for the device.
     fn wantsHello(port: *StreamPort, report: *const StreamServer.DeviceReport) bool {
         const session = port.server.findById(report.session_id) orelse return false;
-        return stream_hand_over.isOutdated(port.boots, session);
+        return stream_failover.isOutdated(port.boots, session);
     }
 
     fn admit(
@@ -252,7 +252,7 @@ pub const StreamPort = struct {
         var why: Why = .{};
         const is_moving = claim.hello.kind == .ticket;
         const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
-        const grant = if (is_moving) stream_hand_over.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
+        const grant = if (is_moving) stream_failover.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
         const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
         // Its shard has the session when the device's first READ comes.
         if (port.shards) |shards| shards.sync(&port.server, port.boots);
@@ -278,7 +278,7 @@ pub const StreamPort = struct {
     fn grantOf(port: *StreamPort, ref: ?Boots.Ref, claim: *const StreamServer.Claim, why: *Why) StreamServer.Grant {
         const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
         if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
-        if (stream_hand_over.isUnconfirmed(boot)) return .unknown;
+        if (stream_failover.isUnconfirmed(boot)) return .unknown;
         const owner_blocker = port.boots.writeOwnerBlocker(boot);
         if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
         const version = port.boots.versionOf(boot) orelse return .version_missing;
@@ -301,7 +301,7 @@ pub const StreamPort = struct {
         const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
         const layers = port.layers orelse {
             if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
-            known.failover = stream_hand_over.failoverOf(port.boots, &port.server, boot, &known);
+            known.failover = stream_failover.failoverOf(port.boots, &port.server, boot, &known);
             return .{ .boot = known };
         };
         const below: write_layers.Below = .{ .source = version.disk.source(), .root = version.disk.root() };
@@ -313,7 +313,7 @@ pub const StreamPort = struct {
                 return .{ .no_cache = refusal.code };
             },
         }
-        known.failover = stream_hand_over.failoverOf(port.boots, &port.server, boot, &known);
+        known.failover = stream_failover.failoverOf(port.boots, &port.server, boot, &known);
         return .{ .boot = known };
     }
 
@@ -332,8 +332,8 @@ pub const StreamPort = struct {
         const boots, const at_us = .{ port.boots, datagram.at_us };
         const claim, const admission = .{ asked.claim, asked.admission };
         const boot = boots.get(ref) orelse return;
-        boot.note(at_us, .from_device, .{ .name = .stream_hello });
-        if (admission.reply != null) boot.note(at_us, .from_edge, .{ .name = .stream_answer });
+        boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
+        if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{ .name = .stream_answer });
         switch (admission.outcome) {
             .opened, .resumed => {
                 if (admission.outcome == .opened) {
@@ -343,7 +343,7 @@ pub const StreamPort = struct {
                 boots.learnPeer(ref, claim.from.ip);
                 const session = port.server.sessionOf(claim.boot_id) orelse return;
                 if (admission.outcome == .resumed and session.write_cache.class != .device_ram)
-                    core.boot.failover.noteReturn(boot, at_us);
+                    core.boot.failover.onDeviceReturn(boot, at_us);
                 boots.apply(ref, at_us, .{ .stream_open = .{
                     .resumed = admission.outcome == .resumed,
                     .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,
@@ -424,7 +424,7 @@ pub const StreamPort = struct {
         switch (note.what) {
             .came => {
                 port.server.noteHeard(read, note.arrival.at_us);
-                stream_hand_over.confirm(port.boots, &port.server, ref, note.arrival.at_us);
+                stream_failover.confirm(port.boots, &port.server, ref, note.arrival.at_us);
                 port.noteCame(ref, read, note.arrival);
             },
             .unanswered => port.noteUnanswered(read, note.arrival),
@@ -456,7 +456,7 @@ pub const StreamPort = struct {
         read: *const StreamServer.ReadRequest,
         arrival: Arrival,
         now_us: u64,
-        measured: core.boot.ReadTimes.Measured,
+        measured: core.boot.ReadTimes.ReadSample,
     ) void {
         port.sent_bytes += read.bytes_out;
         port.reads_count += 1;
@@ -475,10 +475,10 @@ pub const StreamPort = struct {
         port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
     }
 
-    fn noteTimes(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.boot.ReadTimes.Measured) void {
+    fn noteTimes(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.boot.ReadTimes.ReadSample) void {
         // A repeated one asks for little, and was counted the first time.
         const boot = port.boots.get(ref) orelse return;
-        if (!read.repeated and !boot.isOver()) boot.read_times.note(read.length, measured);
+        if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
     }
 
     /// A READ gets no answer; the device asks again.

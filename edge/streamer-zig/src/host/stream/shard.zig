@@ -319,7 +319,7 @@ pub const StreamShard = struct {
         shard.emit(read, arrival, .{ .sending = sys.monotonicUs() });
     }
 
-    pub fn noteAnswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, _: u64, measured: core.boot.ReadTimes.Measured) void {
+    pub fn noteAnswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, _: u64, measured: core.boot.ReadTimes.ReadSample) void {
         shard.figures.sent_bytes += read.bytes_out;
         shard.figures.reads += 1;
         shard.has_unpublished = true;

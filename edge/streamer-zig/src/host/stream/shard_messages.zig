@@ -29,7 +29,7 @@ pub const ReadEvent = struct {
         /// When the first packet of the answer goes out. Sent before that packet, so that the packet
         /// loop hears it before anything that the device sends in response.
         sending: u64,
-        answered: core.boot.ReadTimes.Measured,
+        answered: core.boot.ReadTimes.ReadSample,
         /// When the store failed.
         store_error: u64,
     },

@@ -82,7 +82,7 @@ pub const Layer = struct {
         return layer.is_syncing or layer.reads > 0;
     }
 
-    pub fn held(layer: *const Layer) core.boot.Guest.Held {
+    pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
         return .{ .class = layer.class, .state = layer.state() };
     }
 

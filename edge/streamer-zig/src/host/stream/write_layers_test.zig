@@ -192,7 +192,7 @@ test "a device with an image of its own stays with the version that this lies ab
     try testing.expectEqual(null, site.layers.privateVersionOf(&boot.assignment, mac));
     try testing.expectEqual(.edge_persistent, site.grant(&boot, .token).cache.class);
     const layer = site.layers.find(boot.identity.id).?;
-    try testing.expectEqual(core.boot.Guest.Held{ .class = .private }, layer.held());
+    try testing.expectEqual(core.boot.Guest.CacheStatus{ .class = .private }, layer.held());
     try testing.expectEqual(.done, try site.write(layer, 'w'));
     // Another version is the default now: the device is given the old one again.
     const promoted = bootOf(2, 2);

@@ -137,7 +137,7 @@ pub fn settle(boots: *Boots, boot: *Boot) void {
     var buffer: [core.boot.report.size_max]u8 = undefined;
     _ = core.boot.report.encode(boot, .{ .revision = boot.revision }, &buffer);
     boots.ledger.noteReport(boot);
-    boot.news = .{};
+    boot.live_changes = .{};
 }
 
 fn continued(boots: *Boots, at_us: u64, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {

@@ -216,7 +216,7 @@ fn becomeReady(port: *EdgeStream, now_us: u64, ready: *const StreamServer.ReadyR
     if (port.plant != .ready_twice or !ready.repeated) return;
     const boot = port.boots.get(ref) orelse return;
     boot.changed = true;
-    boot.news.outcome = true;
+    boot.live_changes.outcome = true;
     port.boots.settle(boot);
 }
 

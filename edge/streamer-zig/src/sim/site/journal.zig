@@ -50,7 +50,7 @@ pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, plant
     for (journal.boots[0..journal.boot_count]) |kept| {
         var boot = kept;
         boot.touched = false;
-        boot.news = .{};
+        boot.live_changes = .{};
         if (plant == .forget_revision) boot.revision = 0;
         _ = table.insert(boot, now_us) catch continue;
     }

@@ -137,7 +137,7 @@ pub fn noteReport(ledger: *Ledger, boot: *const core.boot.Boot) void {
         return;
     };
     // A boot that is over is reported again when its device says something new.
-    if (kind == .ready and boot.news.outcome) {
+    if (kind == .ready and boot.live_changes.outcome) {
         account.reads_counted = boot.record(.stage2).?.reads;
         account.ready_count += 1;
         if (account.ready_count > 1) ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{ account.device, account.ready_count });
@@ -212,7 +212,7 @@ pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
 
 /// After every event.
 pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
-    if (table.count > table.places.len) ledger.violate(.tables_bounded, "{d} boots in the table", .{table.count});
+    if (table.count > table.slots.len) ledger.violate(.tables_bounded, "{d} boots in the table", .{table.count});
     var open: [devices_max]u8 = @splat(0);
     var open_count: u32 = 0;
     var iterator = table.iterate();
