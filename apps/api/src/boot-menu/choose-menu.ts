@@ -1,7 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { deviceMenuOf, deviceMenuSelect } from './rows.ts'
@@ -9,7 +8,7 @@ import type { chosenMenu, setMenuOfCollectionInput, setMenuOfDeviceInput } from 
 
 type Chosen = z.infer<typeof chosenMenu>
 
-const ofPlace = { siteId: true, site: { select: { farmId: true } } } as const
+const ofPlace = { site: { select: { farmId: true } } } as const
 const ofMenu = { select: { name: true } } as const
 
 /** Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu of no such name in its farm. */
@@ -34,7 +33,6 @@ export async function chooseMenuOfCollection(
       data: { bootMenuId: menuId },
       select: { id: true },
     })
-    await notify(transaction, { state: { siteId: collection.siteId } })
     await recordChange(context, {
       kind: 'collection',
       id: collectionId,
@@ -69,7 +67,6 @@ export async function chooseMenuOfDevice(
       data: { bootMenuChoice: menu.choice, bootMenuId: menuId },
       select: deviceMenuSelect,
     })
-    await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
       kind: 'device',
       id: deviceId,

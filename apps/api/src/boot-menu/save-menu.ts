@@ -5,7 +5,6 @@ import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { getMenu } from './get-menu.ts'
-import { wakeSitesOf } from './menu-sites.ts'
 import { auditOfMenu, menuDetailOf, menuDetailSelect } from './rows.ts'
 import {
   type createMenuInput,
@@ -81,7 +80,6 @@ export async function updateMenu(
       },
       select: menuDetailSelect,
     })
-    await wakeSitesOf(transaction, { organizationId, menuId })
     const after = menuDetailOf(row, clock())
     const object = { kind: 'boot_menu', id: menuId, name: after.name }
     await recordChange(context, { ...object, before: auditOfMenu(before), after: auditOfMenu(after) })

@@ -3,7 +3,6 @@ import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -62,7 +61,6 @@ export async function updateCollection(
     before: { ...before, personality: personalityOf(before.personality) },
     after: { ...after, personality: personalityOf(after.personality) },
   })
-  await notify(db, { state: { siteId } })
   return collection
 }
 
@@ -88,7 +86,6 @@ export async function removeCollection(
     instead: 'change the site’s rules for discovered devices first.',
   })
   const deleted = await deleteObject(context, { kind: 'collection', id: collectionId, name, place })
-  await notify(db, { state: { siteId: place.siteId ?? '' } })
   return deleted
 }
 

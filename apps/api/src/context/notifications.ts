@@ -2,10 +2,9 @@ import { listen, type NotificationListener } from '@bootfarm/db'
 import type { DbOrTransaction } from './service-context.ts'
 
 /** What PostgreSQL carries between API processes: only that something changed, never the change itself. */
-export type Topic =
-  | { boots: { organizationId: string } }
-  | { discovered: { organizationId: string } }
-  | { state: { siteId: string } }
+export type Topic = NotifiedTopic | { state: { siteId: string } }
+/** Triggers notify of `state` (the migration `wake_edges`), services of the others. */
+type NotifiedTopic = { boots: { organizationId: string } } | { discovered: { organizationId: string } }
 
 const channel = 'bootfarm'
 
@@ -22,6 +21,6 @@ export function topicText(topic: Topic): string {
 }
 
 /** Inside a transaction it is sent when that commits, and not at all when it does not. */
-export async function notify(db: DbOrTransaction, topic: Topic): Promise<void> {
+export async function notify(db: DbOrTransaction, topic: NotifiedTopic): Promise<void> {
   await db.$executeRaw`select pg_notify(${channel}, ${topicText(topic)})`
 }

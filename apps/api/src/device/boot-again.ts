@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { bootAgainResult } from './schema.ts'
@@ -24,7 +23,6 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
       select: {
         name: true,
         enabled: true,
-        siteId: true,
         site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
         _count: { select: { powerOns: { where: { expiresAt: { gt: requestedAt } } } } },
       },
@@ -39,7 +37,6 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
       data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt },
       select: { id: true },
     })
-    await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
       kind: 'device',
       id: deviceId,

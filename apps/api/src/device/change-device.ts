@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -46,7 +45,6 @@ export async function removeDevice(
   const place = await requireCurrent(context, { kind: 'device', id: deviceId, revision })
   const { name } = await readChanged(context, deviceId)
   const deleted = await deleteObject(context, { kind: 'device', id: deviceId, name, place })
-  await notify(context.db, { state: { siteId: place.siteId ?? '' } })
   return deleted
 }
 

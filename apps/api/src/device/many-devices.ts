@@ -3,7 +3,6 @@ import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
 import { recordChanges, recordNothing } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -168,7 +167,6 @@ export async function removeManyDevices(
       after: null,
     })),
   )
-  for (const siteId of new Set(deleted.map(({ place }) => place.siteId ?? ''))) await notify(db, { state: { siteId } })
   return { count: deleted.length }
 }
 

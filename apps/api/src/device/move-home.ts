@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import { findBoot } from '../boot/read-boots.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
@@ -47,7 +46,6 @@ export async function moveHome(
     select: { id: true },
   })
   await record(context, move, { givenUp: home.keeps })
-  await notify(db, { state: { siteId: device.siteId } })
   return { jobId: null }
 }
 

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
 import { findBoot } from '../boot/read-boots.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
@@ -29,7 +28,6 @@ export async function orderPower(
       where: { organizationId_id: { organizationId, id: deviceId } },
       select: {
         name: true,
-        siteId: true,
         lastBootId: true,
         site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
         _count: { select: { powerOrders: { where: { expiresAt: { gt: requestedAt }, takenAt: null } } } },
@@ -47,7 +45,6 @@ export async function orderPower(
       data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt },
       select: { id: true },
     })
-    await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
       kind: 'device',
       id: deviceId,

@@ -16,7 +16,7 @@ export interface WrittenDevice {
 const recordColumns = Prisma.sql`id uuid, site_id uuid, collection_id uuid, name text, mac text, enabled boolean, vdisk_id uuid,
   boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb, device_type "DeviceType"`
 
-/** Writes plans without problems, in a few statements however many they are, and wakes the edges of their sites. */
+/** Writes plans without problems, in a few statements however many they are. */
 export async function writeDevices(context: ServiceContext, planned: PlannedDevice[]): Promise<WrittenDevice[]> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -52,8 +52,6 @@ export async function writeDevices(context: ServiceContext, planned: PlannedDevi
       })),
     )
   await forgetMacs(context, written)
-  const siteIds = new Set(written.flatMap(({ siteId, siteIdBefore }) => [siteId, siteIdBefore ?? siteId]))
-  for (const siteId of siteIds) await notify(db, { state: { siteId } })
   return rows.map(({ id, after, kind }) => ({ id, name: after.name, kind }))
 }
 

@@ -42,7 +42,6 @@ export async function adoptDiscovered(
     })
     await forgetDiscovered(transaction, place, macs)
     if (macs.length > 0) {
-      await notify(transaction, { state: { siteId } })
       await notify(transaction, { discovered: { organizationId } })
     }
     if (devices.length === 0) recordNothing(context)

@@ -39,7 +39,6 @@ export async function ignoreDiscovered(
         context,
         changed.map((machine) => ignoredChange(context.request.place, machine, ignored)),
       )
-      await notify(transaction, { state: { siteId } })
       await notify(transaction, { discovered: { organizationId } })
     }
     return { changedCount: changed.length }

@@ -1,6 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { ignoredMacsMax } from '@bootfarm/proto/uplink'
-import { notify } from '../context/notifications.ts'
 import { roomFor } from '../organization/room-for.ts'
 import {
   type AdoptionPlan,
@@ -72,7 +71,6 @@ export async function carryOut<Device extends { mac: string }>(
     data: { ignoredAt: now },
     select: { id: true, mac: true },
   })
-  if (adopted.length + ignored.length > 0) await notify(transaction, { state: { siteId: place.siteId } })
   return { adopted, ignored }
 }
 

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { recordChange, recordNothing } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { newEdgeKey } from './edge-key.ts'
@@ -52,10 +51,7 @@ export async function revokeEdge(
   })
   if (!edge?.revokedAt) throw new AppError('not_found')
   const { name, siteId, revokedAt } = edge
-  if (count > 0) {
-    await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey: newEdgeKey() } })
-    await notify(db, { state: { siteId } })
-  }
+  if (count > 0) await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey: newEdgeKey() } })
   await recordChange(context, {
     kind: 'edge',
     id: edgeId,
@@ -76,12 +72,11 @@ export async function orderNewKey(
   const where = { organizationId, id: edgeId }
   const edge = await db.edge.findUnique({
     where: { organizationId_id: where },
-    select: { name: true, siteId: true, publicKey: true, rotateKeyFrom: true, revokedAt: true },
+    select: { name: true, publicKey: true, rotateKeyFrom: true, revokedAt: true },
   })
   if (!edge) throw new AppError('not_found')
   if (edge.revokedAt) throw new AppError('conflict', { public: 'This edge was revoked.' })
   await db.edge.updateMany({ where, data: { rotateKeyFrom: edge.publicKey } })
-  await notify(db, { state: { siteId: edge.siteId } })
   await recordChange(context, {
     kind: 'edge',
     id: edgeId,
@@ -109,7 +104,6 @@ async function change(
     return before
   }
   const after = await db.edge.update({ where, data, select: shareSelect })
-  await notify(db, { state: { siteId: place.siteId ?? '' } })
   await recordChange(context, {
     kind: 'edge',
     id: edgeId,

@@ -1,6 +1,5 @@
 import { inOrganization } from '@bootfarm/db'
 import { forEachOrganization } from '../context/for-each-organization.ts'
-import { notify } from '../context/notifications.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { deletionBegunMail, type SendMail } from '../rules/mail.ts'
 import { ownersOf } from './owners-of.ts'
@@ -50,10 +49,6 @@ async function begin({ db, clock, sendMail }: DeletionContext, organizationId: s
     const [row] = await transaction.$queryRaw<{ at: Date | null }[]>`
       select begin_deleting_organization(${organizationId}::uuid, ${now}) as at`
     if (!before || !row?.at) return null
-    if (!before.deletingAt) {
-      const sites = await transaction.site.findMany({ where: { organizationId }, select: { id: true } })
-      for (const { id } of sites) await notify(transaction, { state: { siteId: id } })
-    }
     return { at: row.at, owners, name: before.name }
   })
   for (const { email } of begun?.owners ?? [])

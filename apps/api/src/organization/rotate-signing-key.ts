@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { signingKeyStatementsMax, signingKeyText } from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { readSigningKeys } from './signing-keys.ts'
@@ -51,7 +50,5 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
     before: { publicKey: newest.publicKey },
     after: { publicKey: next.publicKey },
   })
-  const sites = await db.site.findMany({ where: { organizationId }, select: { id: true } })
-  for (const { id } of sites) await notify(db, { state: { siteId: id } })
   return { id: next.id, publicKey: next.publicKey }
 }

@@ -6,7 +6,6 @@ import { AppError } from '../errors/app-error.ts'
 import { readSchedule } from './get-schedule.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
-import { wakeScheduleSites } from './schedule-sites.ts'
 import type { ScheduleWhen } from './schedule-times.ts'
 import type { enableScheduleInput, ScheduleDetail, scheduleChangeInput } from './schema.ts'
 import { readOverfullSites, requireTargetRoom } from './target-room.ts'
@@ -85,7 +84,6 @@ export async function setScheduleEnabled(
       select: { id: true },
     })
     await requireTargetRoom(transaction, scope, overfull)
-    await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, key, now)
     await recordScheduleChange({ ...context, db: transaction }, was, after)
     return after
@@ -100,10 +98,9 @@ export async function removeSchedule(
   const { db, clock, actor } = context
   const { organizationId } = actor
   return db.$transaction(async (transaction) => {
-    const before = await lockSchedule(transaction, { organizationId, scheduleId }, revision)
+    await lockSchedule(transaction, { organizationId, scheduleId }, revision)
     const was = await readSchedule(transaction, { organizationId, scheduleId }, clock())
     await transaction.schedule.delete({ where: { organizationId_id: { organizationId, id: scheduleId } } })
-    await wakeScheduleSites(transaction, { organizationId, ...before })
     await recordScheduleChange({ ...context, db: transaction }, was, null)
     return { removed: true }
   })

@@ -6,7 +6,6 @@ import { giveUp } from './move-run-devices.ts'
 import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
-import { wakeScheduleSites } from './schedule-sites.ts'
 
 /** Of one organization in one go; the next time goes on. */
 const atOnceMax = 200
@@ -41,8 +40,6 @@ async function renew(transaction: DbTransaction, organizationId: string, now: Da
     where: { organizationId, id: { in: due.map(({ id }) => id) } },
     select: {
       id: true,
-      farmId: true,
-      siteId: true,
       enabled: true,
       kind: true,
       cron: true,
@@ -60,7 +57,6 @@ async function renew(transaction: DbTransaction, organizationId: string, now: Da
       data: horizon,
       select: { id: true },
     })
-    await wakeScheduleSites(transaction, { organizationId, ...row })
   }
 }
 

@@ -4,7 +4,6 @@ import { AppError } from '../errors/app-error.ts'
 import { lockSchedule } from './change-schedule.ts'
 import { prepareRun } from './prepare-run.ts'
 import { horizonOf } from './schedule-horizon.ts'
-import { wakeScheduleSites } from './schedule-sites.ts'
 import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 /** Runs of a schedule by hand, within the time that edges know them. */
@@ -60,7 +59,6 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
       select: { id: true },
     })
     await requireTargetRoom(transaction, scope, overfull)
-    await wakeScheduleSites(transaction, scope)
     await recordChange(context, {
       kind: 'schedule',
       id: scheduleId,

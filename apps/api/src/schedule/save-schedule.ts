@@ -5,7 +5,6 @@ import { AppError } from '../errors/app-error.ts'
 import { lockSchedule, recordScheduleChange } from './change-schedule.ts'
 import { readSchedule } from './get-schedule.ts'
 import { horizonOf } from './schedule-horizon.ts'
-import { wakeScheduleSites } from './schedule-sites.ts'
 import { requireScope, requireTargets, type Scope, targetRows } from './schedule-targets.ts'
 import { instantsAfter } from './schedule-times.ts'
 import {
@@ -52,7 +51,6 @@ export async function createSchedule(
       select: { id: true },
     })
     await requireTargetRoom(transaction, scope)
-    await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, { organizationId, scheduleId }, now)
     await recordScheduleChange({ ...context, db: transaction }, null, after)
     return after
@@ -90,8 +88,6 @@ export async function updateSchedule(
       select: { id: true },
     })
     await requireTargetRoom(transaction, scope, overfull)
-    await wakeScheduleSites(transaction, { ...scope, siteId: before.siteId })
-    if (before.siteId !== fields.siteId) await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, key, now)
     await recordScheduleChange({ ...context, db: transaction }, was, after)
     return after

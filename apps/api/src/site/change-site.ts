@@ -3,7 +3,6 @@ import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/personality.ts'
@@ -59,7 +58,6 @@ export async function updateSite(
     before: { ...before, personality: personalityOf(before.personality) },
     after: { ...after, personality: personalityOf(after.personality) },
   })
-  await notify(db, { state: { siteId } })
   return site
 }
 

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../rules/boot-programs.ts'
@@ -67,7 +66,6 @@ async function change(context: ServiceContext, { kind, id, was, bootProgramSet }
   const { name, siteId } = was
   const { organizationId } = context.actor
   await requireReportedSet(context.db, { organizationId, siteId }, bootProgramSet)
-  await notify(context.db, { state: { siteId } })
   await recordChange(context, {
     kind,
     id,

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { usersText } from '../context/in-use.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -42,7 +41,6 @@ export async function moveSite(
     before: { farmId: from.farmId },
     after: { farmId },
   })
-  await notify(db, { state: { siteId } })
   return site
 }
 

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { setCaptureInput, setCaptureResult } from './schema.ts'
@@ -16,7 +15,6 @@ export async function setCapture(
     const before = await transaction.site.findUnique({ where, select: { name: true, capture: true } })
     if (!before) throw new AppError('not_found')
     await transaction.site.update({ where, data: { capture }, select: { id: true } })
-    await notify(transaction, { state: { siteId } })
     await recordChange(context, {
       kind: 'site',
       id: siteId,

@@ -1,6 +1,5 @@
 import type { z } from 'zod'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { askStore } from '../store/ask-store.ts'
@@ -67,7 +66,7 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
       versionId: true,
       intoVersionId: true,
       deviceId: true,
-      edge: { select: { name: true, siteId: true } },
+      edge: { select: { name: true } },
     },
   })
   const { kind, state, edge } = job
@@ -91,5 +90,4 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
     before: { state },
     after: { state: 'cancelled' },
   })
-  await notify(db, { state: { siteId: edge.siteId } })
 }

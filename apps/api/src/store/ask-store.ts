@@ -1,7 +1,6 @@
 import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
 import { findPlaces } from '../access/find-place.ts'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/rows.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -21,7 +20,6 @@ export interface StoreOrder {
 
 interface OrderedEdge {
   name: string
-  site_id: string
   revoked_at: Date | null
   heartbeat: unknown
   agent_version: string | null
@@ -38,7 +36,7 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
   const { organizationId } = actor
   // Locked, so that two at once do not pass the limit.
   const [edge] = await db.$queryRaw<OrderedEdge[]>`
-    select name, site_id::text, revoked_at, heartbeat, agent_version from edge
+    select name, revoked_at, heartbeat, agent_version from edge
     where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
   const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
   if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
@@ -78,7 +76,6 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
     before: null,
     after: { kind, edge: edge.name, ...what },
   })
-  await notify(db, { state: { siteId: edge.site_id } })
   return id
 }
 

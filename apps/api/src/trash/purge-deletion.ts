@@ -1,7 +1,6 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
 import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
 import { forEachOrganization } from '../context/for-each-organization.ts'
-import { notify } from '../context/notifications.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -127,10 +126,4 @@ async function purge(db: DbOrTransaction, { organizationId, deletionId, now }: P
   await withTrash(db, async () => {
     for (const statement of statements) await db.$executeRaw(statement)
   })
-  const asked = await db.edge.findMany({
-    where: { organizationId, storeJobs: { some: { kind: 'delete', state: 'queued', askedAt: now } } },
-    distinct: ['siteId'],
-    select: { siteId: true },
-  })
-  for (const { siteId } of asked) await notify(db, { state: { siteId } })
 }

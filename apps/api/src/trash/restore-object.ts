@@ -1,6 +1,5 @@
 import { Prisma } from '@bootfarm/db'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../context/notifications.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -75,20 +74,18 @@ async function restore(
 ): Promise<{ id: string; name: string }> {
   const { db, actor } = context
   const { organizationId } = actor
-  const siteIds = await withTrash(db, async () => {
+  await withTrash(db, async () => {
     await requireLiveParent(db, kind, { organizationId, id: restored.id })
     await requireFree(db, kind, { organizationId, deletionId })
     for (const { table } of trashTables)
       await db.$executeRaw`update ${table} set deletion_id = null
         where organization_id = ${organizationId}::uuid and deletion_id = ${deletionId}::uuid`
-    return sitesOf(db, kind, { organizationId, id: restored.id })
   })
   const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
     where: { organizationId_id: { organizationId, id: deletionId } },
     select: { farmId: true, siteId: true, collectionId: true, counts: true },
   })
   await requireRoomFor(db, counts as Record<string, number>)
-  for (const id of siteIds) await notify(db, { state: { siteId: id } })
   const place = { farmId, siteId, collectionId }
   await recordChange(context, { kind, ...restored, place, before: null, after: { name: restored.name } })
   return restored
@@ -140,21 +137,6 @@ async function requireFree(
           : `Taken meanwhile: the ${words} ${told}, by ${first.name}. Change or delete that first.`,
     })
   }
-}
-
-/** Whose edges have to hear of it. */
-async function sitesOf(db: DbOrTransaction, kind: TrashKind, { organizationId, id }: Where): Promise<string[]> {
-  if (kind === 'site') return [id]
-  if (kind === 'farm') {
-    const rows = await db.site.findMany({ where: { organizationId, farmId: id }, select: { id: true } })
-    return rows.map((row) => row.id)
-  }
-  if (kind !== 'device' && kind !== 'collection') return []
-  const select = { siteId: true } as const
-  const where = { organizationId, id }
-  const row =
-    kind === 'device' ? await db.device.findFirst({ where, select }) : await db.collection.findFirst({ where, select })
-  return row ? [row.siteId] : []
 }
 
 function parentOf(noun: string, table: Prisma.Sql, parent: Prisma.Sql, column: Prisma.Sql) {

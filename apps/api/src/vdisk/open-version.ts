@@ -4,7 +4,7 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'
 import { accessOf, type ResolvedVersions, type VersionAccess } from '../rules/version-access.ts'
-import { wakeFarm, withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
 import { readResolved, versionChoicesSelect, versionFactsSelect } from './version-facts.ts'
 import type { ChangedVersion } from './version-schema.ts'
 
@@ -70,7 +70,6 @@ export function changeVersion<T>(
     })
     const open = await openVdisk(context, { vdiskId: version.vdiskId, revision: vdiskRevision })
     const result = await change({ ...open, version, access: accessOf(open.resolved, version) })
-    await wakeFarm(db, { organizationId, vdiskId: version.vdiskId })
     return result
   })
 }
@@ -83,7 +82,6 @@ export function changeVdiskVersions<T>(
 ): Promise<T> {
   return withPromotionTold(context, { vdiskId }, async () => {
     const result = await change(await openVdisk(context, { vdiskId, revision }))
-    await wakeFarm(context.db, { organizationId: context.actor.organizationId, vdiskId })
     return result
   })
 }

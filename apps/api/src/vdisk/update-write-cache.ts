@@ -3,7 +3,6 @@ import { requireCurrent } from '../access/require-current.ts'
 import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
-import { wakeFarm } from '../webhook/tell-promoted-version.ts'
 import type { updateWriteCacheInput } from './version-schema.ts'
 
 const fieldsSelect = { writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true } as const
@@ -29,6 +28,5 @@ export async function updateWriteCache(
     select: { id: true, name: true, revision: true },
   })
   await recordChange(context, { kind: 'vdisk', id: vdiskId, name: vdisk.name, place, before, after })
-  await wakeFarm(db, { organizationId, vdiskId })
   return vdisk
 }

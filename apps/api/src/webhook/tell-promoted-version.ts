@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { notify } from '../context/notifications.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import type { Clock } from '../rules/clock.ts'
@@ -18,8 +17,8 @@ interface VdiskKey {
 type Booted = { id: string; number: number } | null
 
 /**
- * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, edges of its farm are
- * woken and version.promoted is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
+ * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, version.promoted
+ * is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
  * each compares with what the one before it left; a release whose instant has come is made the default before.
  */
 export async function withPromotionTold<T>(
@@ -41,15 +40,6 @@ export async function withPromotionTold<T>(
   return result
 }
 
-/** Wakes the edges of all sites that may have the vDisk: it may be in a menu of any of its farm. */
-export async function wakeFarm(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey): Promise<void> {
-  const sites = await db.site.findMany({
-    where: { organizationId, farm: { vdisks: { some: { organizationId, id: vdiskId } } } },
-    select: { id: true },
-  })
-  for (const { id: siteId } of sites) await notify(db, { state: { siteId } })
-}
-
 /** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
 async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
   const { organizationId, vdiskId } = key
@@ -67,8 +57,6 @@ async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Pro
     data: { defaultVersionId: version.id, pendingVersionId: null },
     select: { id: true },
   })
-  // Also where an override hides it: the state says what the default is.
-  await wakeFarm(db, key)
   await tellPromotion(db, key, { before, after: await bootedVersion(db, key, now), now })
   return true
 }
@@ -80,7 +68,6 @@ async function tellPromotion(
 ): Promise<void> {
   const { organizationId, vdiskId } = key
   if (after?.id === before?.id) return
-  await wakeFarm(db, key)
   if (!after) return
   const vdisk = await db.vdisk.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: vdiskId } },

@@ -1,6 +1,5 @@
 import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { hashJoinToken } from '../../edge/create-join-token.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -81,8 +80,6 @@ async function useToken(
       after: { joinTokenId: token.id, publicKey: request.publicKey, agentVersion: request.agentVersion },
     },
   ])
-  // The site's other edges have one more beside them.
-  await notify(transaction, { state: { siteId } })
   return edgeId
 }
 

@@ -1,7 +1,6 @@
 import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EdgeKeyStatement, edgeKeyText } from '@bootfarm/proto/uplink'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
-import { notify } from '../../context/notifications.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { SignedRequest } from './authenticate-edge.ts'
@@ -32,7 +31,7 @@ export async function rotateEdgeKey(
   // Who sends it has the newest key.
   if (!verifyText(uplinkSignedText(request), request.signature, newest)) throw new AppError('signature_invalid')
   if (edge.revoked_at) throw new AppError('edge_revoked')
-  const { organization_id: organizationId, site_id: siteId } = edge
+  const { organization_id: organizationId } = edge
   await inOrganization(db, organizationId, async (transaction) => {
     const [row] = await transaction.$queryRaw<{ name: string; public_key: string; revoked_at: Date | null }[]>`
       select name, public_key, revoked_at from edge
@@ -65,8 +64,6 @@ export async function rotateEdgeKey(
         after: { publicKey: newest },
       },
     ])
-    // The order, where there was one, is carried out.
-    await notify(transaction, { state: { siteId } })
   })
   return { publicKey: newest }
 }

@@ -50,6 +50,5 @@ export async function adoptDevices(
     adopted.map((device) => ({ action: 'device.adoptByBoot', ...adoptedChange(at, device) })),
   )
   await forgetDiscovered(transaction, { organizationId, siteId }, unknown)
-  await notify(transaction, { state: { siteId } })
   await notify(transaction, { discovered: { organizationId } })
 }

@@ -1,22 +1,21 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 
 /**
  * Marks the orders that boots say their devices have taken. Each once, only for the device that it was given to, and also
- * after it has expired: the report may come late. A taken one leaves the desired state, so the site's edges are woken.
+ * after it has expired: the report may come late.
  */
 export async function takePowerOrders(
   transaction: DbTransaction,
-  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  { organizationId, edgeId }: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
   const said = boots.flatMap(({ id, guest }) =>
     guest?.powerOrderId ? [{ boot_id: id, order_id: guest.powerOrderId }] : [],
   )
   if (said.length === 0) return
-  const taken = await transaction.$executeRaw`
+  await transaction.$executeRaw`
     update power_order set taken_at = ${now}, taken_boot_id = boot.id
     from jsonb_to_recordset(${JSON.stringify(said)}::jsonb) as said (boot_id uuid, order_id uuid)
     join boot_key on boot_key.organization_id = ${organizationId}::uuid and boot_key.boot_id = said.boot_id
@@ -24,5 +23,4 @@ export async function takePowerOrders(
       and boot.received_on = boot_key.received_on and boot.edge_id = ${edgeId}::uuid
     where power_order.organization_id = ${organizationId}::uuid and power_order.id = said.order_id
       and power_order.device_id = boot.device_id and power_order.taken_at is null`
-  if (taken > 0) await notify(transaction, { state: { siteId } })
 }

@@ -1,9 +1,8 @@
 import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
-import { wakeFarm, withPromotionTold } from '../../webhook/tell-promoted-version.ts'
+import { withPromotionTold } from '../../webhook/tell-promoted-version.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 type Job = JobRow & {
@@ -18,7 +17,7 @@ export async function applyStoreJobs(
   reports: StoreJobReport[],
 ): Promise<void> {
   const { db, clock } = context
-  const { organizationId, edgeId, siteId } = edge
+  const { organizationId, edgeId } = edge
   for (const report of reports) {
     const job = await db.storeJob.findFirst({
       where: { organizationId, edgeId, id: report.id },
@@ -42,12 +41,8 @@ export async function applyStoreJobs(
     const end = () => endJob(context, edge, { job, report })
     const known =
       job.vdiskId && (await db.vdisk.findFirst({ where: { organizationId, id: job.vdiskId }, select: { id: true } }))
-    if (known) {
-      const vdiskId = known.id
-      await withPromotionTold({ db, clock, actor: { organizationId } }, { vdiskId }, end)
-      await wakeFarm(db, { organizationId, vdiskId })
-    } else await end()
-    await notify(db, { state: { siteId } })
+    if (known) await withPromotionTold({ db, clock, actor: { organizationId } }, { vdiskId: known.id }, end)
+    else await end()
   }
 }
 
@@ -128,12 +123,10 @@ async function moveHome(
   { organizationId, edgeId }: AuthenticatedEdge,
   { deviceId, now }: { deviceId: string; now: Date },
 ): Promise<void> {
-  const rows = await db.$queryRaw<{ siteId: string }[]>`
+  await db.$executeRaw`
     update device set home_edge_id = next_home_edge_id, next_home_edge_id = null, home_since = ${now}
     where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid and home_edge_id = ${edgeId}::uuid
-      and next_home_edge_id is not null
-    returning site_id::text as "siteId"`
-  for (const { siteId } of rows) await notify(db, { state: { siteId } })
+      and next_home_edge_id is not null`
 }
 
 /** What is adopted is what somebody has seen and asked for. */

@@ -1,5 +1,4 @@
 import type { StoreAnswer, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
-import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { withTrash } from '../../context/with-trash.ts'
 import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-images.ts'
@@ -43,12 +42,8 @@ async function lockVdisks(
 
 /** One row for each version that is known here, one in the trash too, and one for each image that is no version of any vDisk. */
 async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page: InventoryPage): Promise<void> {
-  const { organizationId, edgeId, siteId } = edge
+  const { organizationId, edgeId } = edge
   const { scan, isLast, versions, now } = page
-  const layerIds = versions.flatMap(({ versionId, isLayer }) => (isLayer ? versionId : []))
-  const knownLayers = await db.edgeVersion.count({
-    where: { organizationId, edgeId, isLayer: true, versionId: { in: layerIds } },
-  })
   const rows = versions.map((version) => ({
     version_id: version.versionId,
     state: version.state,
@@ -79,8 +74,6 @@ async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page:
         reclaimable_bytes = excluded.reclaimable_bytes, boot_profiles = excluded.boot_profiles, checked_at = excluded.checked_at, reported_at = excluded.reported_at,
         scan = excluded.scan`
     await keepImages(db, edge, page)
-    // Other edges of the site must not begin the same version anew.
-    if (knownLayers < layerIds.length) await notify(db, { state: { siteId } })
     if (!isLast) return
     await dropOldImages(db, edge, scan)
     await db.$executeRaw`
