@@ -60,14 +60,17 @@ fn graph(
     const store_import: Import = .{ .name = "store", .module = store };
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
-    const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{ base_import, wire_import });
+    const base_and_wire = [_]Import{ base_import, wire_import };
+    const initramfs_path = "src/initramfs/initramfs.zig";
+    const initramfs = module(b, initramfs_path, target, optimize, &base_and_wire);
     const prepare = module(b, "src/prepare/prepare.zig", target, optimize, &.{
         base_import,
         .{ .name = "host", .module = host },
         .{ .name = "initramfs", .module = initramfs },
     });
     const media = module(b, "src/media/media.zig", target, optimize, &.{base_import});
-    const image = module(b, "src/image/image.zig", target, optimize, &.{ base_import, wire_import, store_import });
+    const image_imports = [_]Import{ base_import, wire_import, store_import };
+    const image = module(b, "src/image/image.zig", target, optimize, &image_imports);
     const sim = module(b, "src/sim/sim.zig", target, optimize, &.{
         base_import,
         wire_import,
@@ -103,7 +106,8 @@ fn graph(
     };
 }
 
-/// The simulation has a store of its own, into which it can plant bugs; no other program is compiled with them.
+/// The simulation has its own store, into which it can plant bugs. No other program is compiled
+/// with them.
 fn storeModule(
     b: *std.Build,
     target: std.Build.ResolvedTarget,
@@ -130,7 +134,8 @@ fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
             .os_tag = .linux,
             .abi = .musl,
             .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 },
-            // Without the SHA instructions, which servers before 2021 lack: src/base/sha256.zig uses them where they are.
+            // Without the SHA instructions, which servers before 2021 lack: src/base/sha256.zig
+            // uses them where they are.
             .cpu_features_add = std.Target.x86.featureSet(&.{ .aes, .pclmul }),
         }),
         .aarch64 => b.resolveTargetQuery(.{
@@ -145,11 +150,16 @@ fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
 
 /// Without any instruction that a 64-bit processor may lack.
 fn plainTargetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
-    return b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl, .cpu_model = .baseline });
+    return b.resolveTargetQuery(.{
+        .cpu_arch = arch,
+        .os_tag = .linux,
+        .abi = .musl,
+        .cpu_model = .baseline,
+    });
 }
 
-/// AEGIS-128L for processors with AES instructions, in programs that start on those without, too. In Zig's standard library the
-/// instructions need aes and avx on x86.
+/// AEGIS-128L for processors with AES instructions, in programs that also start on those without.
+/// In Zig's standard library the instructions need aes and avx on x86.
 fn aegisObject(b: *std.Build, arch: std.Target.Cpu.Arch) *std.Build.Step.Compile {
     const target = b.resolveTargetQuery(.{
         .cpu_arch = arch,
@@ -167,7 +177,8 @@ fn aegisObject(b: *std.Build, arch: std.Target.Cpu.Arch) *std.Build.Step.Compile
     return b.addObject(.{ .name = "aegis", .root_module = root });
 }
 
-/// Keys and digests, always optimised: tests and simulations are built for debugging and compute them thousands of times.
+/// Keys and digests, always optimised: tests and simulations are built for debugging and compute
+/// them thousands of times.
 fn cryptoObject(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
     const root = module(b, "src/crypto/crypto.zig", target, .fast, &.{});
     root.strip = true;
@@ -180,7 +191,11 @@ fn cryptoObject(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step
 
 /// The UEFI program that boot media carry; for the devices' processor, whatever the edge's is.
 fn bootMediaUefi(b: *std.Build) std.Build.LazyPath {
-    const target = b.resolveTargetQuery(.{ .cpu_arch = .x86_64, .os_tag = .uefi, .cpu_model = .baseline });
+    const target = b.resolveTargetQuery(.{
+        .cpu_arch = .x86_64,
+        .os_tag = .uefi,
+        .cpu_model = .baseline,
+    });
     const root = module(b, "src/media_uefi/main.zig", target, .small, &.{});
     root.strip = true;
     root.single_threaded = true;
@@ -213,35 +228,70 @@ fn importsOf(m: Modules) [9]Import {
     };
 }
 
-pub fn build(b: *std.Build) void {
-    const Optimize = std.lang.Optimize;
-    const optimize = b.option(Optimize, "optimize", "mode of the programs; safe by default") orelse
-        .safe;
-    const Arch = std.Target.Cpu.Arch;
-    const arch = b.option(Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
-        builtin.cpu.arch;
-    const target = targetOf(b, arch);
-    const options = b.addOptions();
-    options.addOption(
-        []const u8,
-        "version",
-        b.option([]const u8, "version", "version the programs print") orelse "0.1.0",
-    );
+/// What the options of `zig build` choose, and the steps that more than one program belongs to.
+const Plan = struct {
+    b: *std.Build,
+    optimize: Optimize,
+    /// Of tests, simulations and fuzzers.
+    test_optimize: Optimize,
+    filters: []const []const u8,
+    target: std.Build.ResolvedTarget,
+    plain_target: std.Build.ResolvedTarget,
+    /// This machine's, whatever the programs are built for.
+    native: std.Build.ResolvedTarget,
+    modules: Modules,
+    plain_modules: Modules,
+    test_modules: Modules,
+    check: *std.Build.Step,
+    demo: *std.Build.Step,
+    test_all: *std.Build.Step,
 
-    const m = graph(b, target, optimize, options);
-    const plain_target = plainTargetOf(b, arch);
-    const plain = graph(b, plain_target, optimize, options);
-    const check = b.step("check", "compile everything without writing programs");
-    for (programs) |program| {
-        const root = switch (program.runs_on) {
-            .edge_host => module(b, program.path, target, optimize, &importsOf(m)),
-            .any_device => module(b, program.path, plain_target, optimize, &importsOf(plain)),
+    const Optimize = std.lang.Optimize;
+
+    fn init(b: *std.Build) Plan {
+        const optimize_help = "mode of the programs; safe by default";
+        const optimize = b.option(Optimize, "optimize", optimize_help) orelse .safe;
+        const Arch = std.Target.Cpu.Arch;
+        const arch = b.option(Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
+            builtin.cpu.arch;
+        const options = b.addOptions();
+        const version_help = "version the programs print";
+        const version = b.option([]const u8, "version", version_help) orelse "0.1.0";
+        options.addOption([]const u8, "version", version);
+        const test_help = "mode of the tests, sim and fuzz; safe by default";
+        const test_optimize = b.option(Optimize, "test-optimize", test_help) orelse .safe;
+        const filter_help = "only tests named like this";
+        const target = targetOf(b, arch);
+        const plain_target = plainTargetOf(b, arch);
+        const native = targetOf(b, builtin.cpu.arch);
+        return .{
+            .b = b,
+            .optimize = optimize,
+            .test_optimize = test_optimize,
+            .filters = b.option([]const []const u8, "test-filter", filter_help) orelse &.{},
+            .target = target,
+            .plain_target = plain_target,
+            .native = native,
+            .modules = graph(b, target, optimize, options),
+            .plain_modules = graph(b, plain_target, optimize, options),
+            .test_modules = graph(b, native, test_optimize, options),
+            .check = b.step("check", "compile everything without writing programs"),
+            .demo = b.step("demo", "write what `npm start` needs where no real machine boots"),
+            .test_all = b.step("test", "all module tests"),
         };
-        if (std.mem.eql(u8, program.name, "bootfarm-sim")) root.addAnonymousImport("boot_trace_csv", .{
-            .root_source_file = b.path("../../e2e/traces/boot-trace-bios.csv"),
-        });
-        if (std.mem.eql(u8, program.name, "bootfarm-edge"))
-            root.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
+    }
+
+    /// An edge or what a device runs: installed, run by `run-NAME`.
+    fn addProgram(plan: Plan, program: Program) void {
+        const b = plan.b;
+        const target, const modules = switch (program.runs_on) {
+            .edge_host => .{ plan.target, plan.modules },
+            .any_device => .{ plan.plain_target, plan.plain_modules },
+        };
+        const root = module(b, program.path, target, plan.optimize, &importsOf(modules));
+        if (std.mem.eql(u8, program.name, "bootfarm-sim"))
+            embed(b, root, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
+        if (std.mem.eql(u8, program.name, "bootfarm-edge")) addBootMedia(b, root);
         // It is sent to every device at every boot.
         if (program.runs_on == .any_device) root.strip = true;
         const exe = b.addExecutable(.{
@@ -250,139 +300,138 @@ pub fn build(b: *std.Build) void {
             .root_module = root,
         });
         b.installArtifact(exe);
+        if (program.runs_on == .edge_host) plan.demo.dependOn(&b.addInstallArtifact(exe, .{}).step);
         const run = b.addRunArtifact(exe);
         run.addPassthruArgs();
         const run_name = b.fmt("run-{s}", .{program.name});
         b.step(run_name, "run it with the arguments after --").dependOn(&run.step);
-        check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
+        plan.check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
     }
 
-    const native = targetOf(b, builtin.cpu.arch);
-    const test_optimize = b.option(Optimize, "test-optimize", "mode of the tests, sim and fuzz; safe by default") orelse
-        .safe;
-    const safe = graph(b, native, test_optimize, options);
-    const filters = b.option([]const []const u8, "test-filter", "only tests named like this") orelse
-        &.{};
-    const test_all = b.step("test", "all module tests");
-    inline for (@typeInfo(Modules).@"struct".field_names) |name| {
-        const t = b.addTest(.{
-            .name = "test-" ++ name,
-            .root_module = @field(safe, name),
-            .filters = filters,
+    /// Run alone by `test-NAME`, and with all others by `test`.
+    fn addTests(plan: Plan, name: []const u8, root: *std.Build.Module) void {
+        const b = plan.b;
+        const step_name = b.fmt("test-{s}", .{name});
+        const tests = b.addTest(.{
+            .name = step_name,
+            .root_module = root,
+            .filters = plan.filters,
         });
-        const run = b.addRunArtifact(t);
-        test_all.dependOn(&run.step);
-        b.step("test-" ++ name, "tests of src/" ++ name).dependOn(&run.step);
+        const run = b.addRunArtifact(tests);
+        plan.test_all.dependOn(&run.step);
+        b.step(step_name, b.fmt("tests of {s}", .{name})).dependOn(&run.step);
     }
 
-    const target_tests = b.addTest(.{
-        .name = "test-target",
-        .root_module = module(b, "src/target/main.zig", native, test_optimize, &importsOf(safe)),
-        .filters = filters,
-    });
-    const run_target_tests = b.addRunArtifact(target_tests);
-    test_all.dependOn(&run_target_tests.step);
-    b.step("test-target", "tests of src/target").dependOn(&run_target_tests.step);
+    const Tool = struct { name: []const u8, path: []const u8, help: []const u8 };
 
-    const edge_root = module(b, "src/edge/main.zig", native, test_optimize, &importsOf(safe));
-    edge_root.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
-    const edge_tests = b.addTest(.{ .name = "test-edge", .root_module = edge_root, .filters = filters });
-    const run_edge_tests = b.addRunArtifact(edge_tests);
-    test_all.dependOn(&run_edge_tests.step);
-    b.step("test-edge", "tests of src/edge").dependOn(&run_edge_tests.step);
+    /// Built for this machine and run, each time, with the arguments after `--`.
+    fn addTool(plan: Plan, tool: Tool, imports: []const Import) void {
+        const b = plan.b;
+        const root = module(b, tool.path, plan.native, plan.test_optimize, imports);
+        const exe = b.addExecutable(.{ .name = tool.name, .root_module = root });
+        plan.check.dependOn(&b.addExecutable(.{ .name = tool.name, .root_module = root }).step);
+        plan.addRun(exe, tool.help);
+    }
 
-    const sim = b.addExecutable(.{
+    fn addRun(plan: Plan, exe: *std.Build.Step.Compile, help: []const u8) void {
+        const run = plan.b.addRunArtifact(exe);
+        run.addPassthruArgs();
+        run.has_side_effects = true;
+        plan.b.step(exe.name, help).dependOn(&run.step);
+    }
+};
+
+pub fn build(b: *std.Build) void {
+    const plan: Plan = .init(b);
+    for (programs) |program| plan.addProgram(program);
+    addAllTests(plan);
+    addSimulations(plan);
+    addStoreBench(plan);
+    addStreamBench(plan);
+}
+
+fn addBootMedia(b: *std.Build, edge: *std.Build.Module) void {
+    edge.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
+}
+
+fn addAllTests(plan: Plan) void {
+    const b = plan.b;
+    const modules = plan.test_modules;
+    inline for (@typeInfo(Modules).@"struct".field_names) |name|
+        plan.addTests(name, @field(modules, name));
+    const imports = importsOf(modules);
+    const target_path = "src/target/main.zig";
+    plan.addTests("target", module(b, target_path, plan.native, plan.test_optimize, &imports));
+    const edge = module(b, "src/edge/main.zig", plan.native, plan.test_optimize, &imports);
+    addBootMedia(b, edge);
+    plan.addTests("edge", edge);
+}
+
+fn addSimulations(plan: Plan) void {
+    const modules = plan.test_modules;
+    const base: Import = .{ .name = "base", .module = modules.base };
+    const wire: Import = .{ .name = "wire", .module = modules.wire };
+    const core: Import = .{ .name = "core", .module = modules.core };
+    const simulated_store = modules.sim.import_table.get("store").?;
+    plan.addTool(.{
         .name = "sim",
-        .root_module = module(b, "src/sim/main.zig", native, test_optimize, &.{
-            .{ .name = "base", .module = safe.base },
-            .{ .name = "sim", .module = safe.sim },
-        }),
-    });
-    check.dependOn(&b.addExecutable(.{ .name = "sim", .root_module = sim.root_module }).step);
-    const run_sim = b.addRunArtifact(sim);
-    run_sim.addPassthruArgs();
-    run_sim.has_side_effects = true;
-    const sim_help = "simulate: core and store over a fake network, disk and clock; -- --seed N";
-    b.step("sim", sim_help).dependOn(&run_sim.step);
-
-    const store_proof = b.addExecutable(.{
+        .path = "src/sim/main.zig",
+        .help = "simulate: core and store over a fake network, disk and clock; -- --seed N",
+    }, &.{ base, .{ .name = "sim", .module = modules.sim } });
+    plan.addTool(.{
         .name = "store-proof",
-        .root_module = module(b, "src/sim/store_main.zig", native, test_optimize, &.{
-            .{ .name = "base", .module = safe.base },
-            .{ .name = "store", .module = safe.sim.import_table.get("store").? },
-        }),
-    });
-    check.dependOn(&b.addExecutable(.{ .name = "store-proof", .root_module = store_proof.root_module }).step);
-    const run_store_proof = b.addRunArtifact(store_proof);
-    run_store_proof.addPassthruArgs();
-    run_store_proof.has_side_effects = true;
-    const proof_help = "the vDisk store against its model, on a disk that loses and tears";
-    b.step("store-proof", proof_help).dependOn(&run_store_proof.step);
-
-    const stream_proof = b.addExecutable(.{
+        .path = "src/sim/store_main.zig",
+        .help = "the vDisk store against its model, on a disk that loses and tears",
+    }, &.{ base, .{ .name = "store", .module = simulated_store } });
+    plan.addTool(.{
         .name = "stream-proof",
-        .root_module = module(b, "src/sim/stream_main.zig", native, test_optimize, &.{
-            .{ .name = "base", .module = safe.base },
-            .{ .name = "wire", .module = safe.wire },
-            .{ .name = "core", .module = safe.core },
-        }),
+        .path = "src/sim/stream_main.zig",
+        .help = "the stream's server and clients over a network that does its worst",
+    }, &.{ base, wire, core });
+    plan.addTool(.{
+        .name = "fuzz",
+        .path = "src/fuzz/main.zig",
+        .help = "feed every parser; -- --seed N --cases N --target NAME",
+    }, &.{
+        base,
+        wire,
+        core,
+        .{ .name = "store", .module = modules.store },
+        .{ .name = "image", .module = modules.image },
     });
-    check.dependOn(&b.addExecutable(.{ .name = "stream-proof", .root_module = stream_proof.root_module }).step);
-    const run_stream_proof = b.addRunArtifact(stream_proof);
-    run_stream_proof.addPassthruArgs();
-    run_stream_proof.has_side_effects = true;
-    const stream_help = "the stream's server and clients over a network that does its worst";
-    b.step("stream-proof", stream_help).dependOn(&run_stream_proof.step);
+}
 
-    const store_bench = b.addExecutable(.{
+fn addStoreBench(plan: Plan) void {
+    const b = plan.b;
+    const m = plan.modules;
+    const attach = module(b, "src/target/attach.zig", plan.native, .safe, &importsOf(m));
+    const exe = b.addExecutable(.{
         .name = "store-bench",
-        .root_module = module(b, "src/bench/main.zig", native, .safe, &.{
+        .root_module = module(b, "src/bench/main.zig", plan.native, .safe, &.{
             .{ .name = "base", .module = m.base },
             .{ .name = "wire", .module = m.wire },
             .{ .name = "store", .module = m.store },
-            .{ .name = "target", .module = module(b, "src/target/attach.zig", native, .safe, &importsOf(m)) },
+            .{ .name = "target", .module = attach },
         }),
     });
-    b.step("install-store-bench", "write the program that measures the store").dependOn(&b.addInstallArtifact(store_bench, .{}).step);
-    const run_store_bench = b.addRunArtifact(store_bench);
-    run_store_bench.addPassthruArgs();
-    run_store_bench.has_side_effects = true;
-    const bench_help = "measure the vDisk store in a directory beside plain files";
-    b.step("store-bench", bench_help).dependOn(&run_store_bench.step);
+    const install = b.step("install-store-bench", "write the program that measures the store");
+    install.dependOn(&b.addInstallArtifact(exe, .{}).step);
+    plan.addRun(exe, "measure the vDisk store in a directory beside plain files");
+}
 
-    const stream_bench_root = module(b, "src/bench/stream/main.zig", native, .safe, &.{
+fn addStreamBench(plan: Plan) void {
+    const b = plan.b;
+    const m = plan.modules;
+    const root = module(b, "src/bench/stream/main.zig", plan.native, .safe, &.{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
         .{ .name = "core", .module = m.core },
         .{ .name = "host", .module = m.host },
     });
-    const stream_bench = b.addExecutable(.{ .name = "stream-bench", .root_module = stream_bench_root });
-    check.dependOn(&b.addExecutable(.{ .name = "stream-bench", .root_module = stream_bench_root }).step);
-    const stream_bench_tests = b.addTest(.{
-        .name = "test-stream-bench",
-        .root_module = module(b, "src/bench/stream/tests.zig", native, test_optimize, &.{}),
-        .filters = filters,
-    });
-    const run_stream_bench_tests = b.addRunArtifact(stream_bench_tests);
-    test_all.dependOn(&run_stream_bench_tests.step);
-    b.step("test-stream-bench", "tests of src/bench/stream").dependOn(&run_stream_bench_tests.step);
-    const stream_bench_help = "write the program that measures the stream";
-    b.step("install-stream-bench", stream_bench_help).dependOn(&b.addInstallArtifact(stream_bench, .{}).step);
-
-    const fuzz = b.addExecutable(.{
-        .name = "fuzz",
-        .root_module = module(b, "src/fuzz/main.zig", native, test_optimize, &.{
-            .{ .name = "base", .module = safe.base },
-            .{ .name = "wire", .module = safe.wire },
-            .{ .name = "core", .module = safe.core },
-            .{ .name = "store", .module = safe.store },
-            .{ .name = "image", .module = safe.image },
-        }),
-    });
-    check.dependOn(&b.addExecutable(.{ .name = "fuzz", .root_module = fuzz.root_module }).step);
-    const run_fuzz = b.addRunArtifact(fuzz);
-    run_fuzz.addPassthruArgs();
-    run_fuzz.has_side_effects = true;
-    const fuzz_help = "feed every parser; -- --seed N --cases N --target NAME";
-    b.step("fuzz", fuzz_help).dependOn(&run_fuzz.step);
+    const exe = b.addExecutable(.{ .name = "stream-bench", .root_module = root });
+    plan.check.dependOn(&b.addExecutable(.{ .name = "stream-bench", .root_module = root }).step);
+    const tests_path = "src/bench/stream/tests.zig";
+    plan.addTests("stream-bench", module(b, tests_path, plan.native, plan.test_optimize, &.{}));
+    const install = b.step("install-stream-bench", "write the program that measures the stream");
+    install.dependOn(&b.addInstallArtifact(exe, .{}).step);
 }

@@ -15,16 +15,19 @@ export const quietEnv = {
 
 /**
  * Runs a command to its end and collects what it prints. One that is not over after `timeoutMs` is killed, and the output says so.
+ * One with a `signal` has its own process group, and ends with all of that group when the signal is raised.
  * @returns {Promise<{ code: number | null, output: string }>} output: stdout and stderr as they came
  */
-export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 1_800_000 } = {}) {
+export function capture(command, args, { cwd, env, input, onOutput, signal, timeoutMs = 1_800_000 } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
       // What is captured is shown as it is, and read by programs.
       env: { ...process.env, ...quietEnv, NO_COLOR: '1', FORCE_COLOR: '0', ...env },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: signal !== undefined,
     })
+    signal?.addEventListener('abort', () => child.exitCode === null && process.kill(-child.pid, 'SIGTERM'))
     countProcessorTime(child)
     if (input !== undefined) child.stdin.end(input)
     const parts = []

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from './fail.mjs'
-import { edgeSource, inRoot, root, toolchain } from './paths.mjs'
+import { edgeSource, inRoot, quickPrograms, root, toolchain } from './paths.mjs'
 import { step } from './progress.mjs'
 import { capture, must } from './run.mjs'
 
@@ -15,6 +15,9 @@ const zigVersion = '0.17.0'
 /** Python 3.10 or newer. */
 const schemathesisVersion = '4.32.5'
 const prometheusClientVersion = '0.26.0'
+
+/** They go beside the optimised ones. */
+const demoOptions = ['-Doptimize=debug', '--prefix', path.dirname(path.dirname(quickPrograms.edge))]
 
 /** Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two busy. */
 export const zigJobs = `-j${Math.min(8, 2 * os.cpus().length)}`
@@ -37,6 +40,7 @@ function isNewEnough([major, minor]) {
 
 /**
  * Makes sure that the running Node is new enough: otherwise fetches one into .toolchain/ and runs `script` again with it.
+ * Zig, which is needed next, is fetched beside it.
  * @returns {Promise<boolean>} true where the caller goes on; false where the other Node did the work and set the exit code
  */
 export async function withSupportedNode(script) {
@@ -45,27 +49,24 @@ export async function withSupportedNode(script) {
     return true
   }
   if (!hasToolchainNode()) {
-    await step(`Fetching Node ${nodeVersion} (the one here is ${process.versions.node})`, () =>
-      must(
-        `Fetching Node ${nodeVersion} from the npm registry (is there a network?)`,
-        'npm',
-        [
-          'install',
-          '--silent',
-          '--no-save',
-          '--no-audit',
-          '--no-fund',
-          '--prefix',
-          toolchain,
-          `node-linux-${process.arch}@${nodeVersion}`,
-        ],
-        { cwd: prepared(toolchain) },
-      ),
-    )
+    await Promise.all([fetchNode(), ensureZig()])
     if (!hasToolchainNode()) throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
   }
   await runAgain(script)
   return false
+}
+
+async function fetchNode() {
+  const options = ['--silent', '--no-save', '--no-audit', '--no-fund', '--prefix', toolchain]
+  const wanted = `node-linux-${process.arch}@${nodeVersion}`
+  await step(`Fetching Node ${nodeVersion} (the one here is ${process.versions.node})`, () =>
+    must(
+      `Fetching Node ${nodeVersion} from the npm registry (is there a network?)`,
+      'npm',
+      ['install', ...options, wanted],
+      { cwd: prepared(toolchain) },
+    ),
+  )
 }
 
 function hasToolchainNode() {
@@ -95,12 +96,19 @@ function runAgain(script) {
 
 /** Path of Zig, exactly of the version that build.zig wants; fetched into .toolchain/ where PATH has none. */
 export async function ensureZig() {
+  // `zig build` compiles its own program once on a machine: for debugging that takes 10 s of a processor, in place of 86.
+  process.env.ZIG_DEBUG_CMD ??= '1'
   if (zigVersionOf('zig') === zigVersion) return 'zig'
   if (zigVersionOf(toolchainZig) === zigVersion) return toolchainZig
   await step(`Fetching Zig ${zigVersion}`, fetchZig)
   if (zigVersionOf(toolchainZig) !== zigVersion)
     throw new UserError(`Zig ${zigVersion} was fetched into ${toolchain} but does not run.`)
   return toolchainZig
+}
+
+/** Has Zig compile what each `zig build` runs, before several want it at once. */
+export async function warmZig(zig) {
+  await must('Preparing Zig', zig, ['build', '--list-steps'], { cwd: edgeSource })
 }
 
 function zigVersionOf(program) {
@@ -186,11 +194,31 @@ export async function ensurePackages() {
   writeFileSync(stamp, wanted)
 }
 
-/** Builds bootfarm-edge and bootfarm-sim; quick where nothing changed. */
+/** Builds the edge's programs, optimised, into zig-out/bin; quick where nothing changed. */
 export async function buildEdge(zig) {
   await step('Building the edge agent', () =>
     must('Building the edge agent', zig, ['build', zigJobs], { cwd: edgeSource }),
   )
+}
+
+/** Builds what the demo runs, not optimised, in a tenth of the time and into another folder. */
+export async function buildDemo(zig) {
+  await step('Building the edge agent for the demo', () =>
+    must('Building the edge agent', zig, ['build', 'demo', ...demoOptions, zigJobs], { cwd: edgeSource }),
+  )
+}
+
+/**
+ * Begins what `buildEdge` does.
+ * @param {{ isBehind: boolean }} options true: at the lowest priority
+ * @returns {{ done: Promise<string>, stop: () => void }}
+ */
+export function startEdgeBuild(zig, { isBehind }) {
+  const ending = new AbortController()
+  const args = [...(isBehind ? ['-n', '19'] : ['-n', '0']), zig, 'build', zigJobs]
+  const options = { cwd: edgeSource, signal: ending.signal }
+  const build = () => must('Building the edge agent', 'nice', args, options)
+  return { done: isBehind ? build() : step('Building the edge agent', build), stop: () => ending.abort() }
 }
 
 /** The program that measures the vDisk store. */

@@ -24,6 +24,8 @@ machine; Ctrl-C stops them.
   --lan IP            also serves real machines at this address of this machine, beside the LAN's DHCP server; needs
                       root. They boot Debian, or with --disk FILE a raw disk image of yours, which goes with
                       --kernel FILE, --initrd FILE and --cmdline TEXT (docs/real-machines.md)
+  --optimised         waits for the optimised edge; without it the first start takes one that is built in seconds, and
+                      builds the other in the background (--machine and --lan always wait)
   --help              this text
 
 DATABASE_URL          a PostgreSQL to use in place of the embedded one, signed in as the API: its role is made where it is missing
@@ -50,6 +52,7 @@ export function readOptions(argv) {
         kernel: { type: 'string' },
         initrd: { type: 'string' },
         cmdline: { type: 'string' },
+        optimised: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     }).values
@@ -71,6 +74,7 @@ export function readOptions(argv) {
     ),
     lan: lanOptions(values),
     machine: values.machine && oneOf('--machine', values.machine, firmwares),
+    isOptimised: values.optimised || values.machine !== undefined || values.lan !== undefined,
     waveIntervalSeconds: positive('--wave-interval', values['wave-interval']),
     database: databaseOptions(process.env),
   }

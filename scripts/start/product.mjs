@@ -1,31 +1,23 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { edgeProgram, inRoot, root, simProgram } from '../lib/paths.mjs'
+import { edgePrograms, inRoot, quickPrograms, root } from '../lib/paths.mjs'
 import { say, step } from '../lib/progress.mjs'
 import { must } from '../lib/run.mjs'
-import { buildEdge, ensurePackages, ensureZig, turbo } from '../lib/toolchain.mjs'
-import { makeDemoFiles } from './demo-files.mjs'
-import { releasesIn } from './edge-releases.mjs'
+import { Builds } from './builds.mjs'
+import { DemoSite } from './demo-site.mjs'
+import { releaseSettings, signReleases } from './edge-releases.mjs'
 import { LanSite } from './lan-site.mjs'
 import { lockDataDirectory } from './lock.mjs'
 import { consolesIn, MachineSite } from './machine-site.mjs'
 import { answers, requireFreePorts } from './ports.mjs'
 import { Processes } from './processes.mjs'
 
-const edgeAddress = '127.0.0.1'
-const deviceCount = 6
-/** Simulated devices that nobody has registered. */
-const strangerCount = 2
-const firstStrangerMac = '02:bf:00:00:01:01'
-const historyDays = 30
 const processNames = [
   'postgres',
   'api',
   'web',
-  'edge',
-  'devices',
-  'strangers',
+  ...DemoSite.processNames,
   ...MachineSite.processNames,
   ...LanSite.processNames,
 ]
@@ -49,16 +41,18 @@ export async function startProduct(options) {
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal))
 
+  const builds = new Builds(options)
   try {
     const starting = (async () => {
-      await buildEverything()
-      const signIn = await startEverything(options, processes, sites)
+      const signIn = await startEverything(options, processes, sites, builds)
       printWelcome(options, signIn, sites)
+      if ((await builds.programs) === quickPrograms) await tellOfRelease(options, builds)
     })()
-    await Promise.race([starting, stopped])
+    await Promise.race([Promise.all([builds.all, starting]), stopped])
     await stopped
   } finally {
     say('Stopping')
+    builds.stop()
     await processes.stop()
     for (const site of sites) site.remove()
     say('Stopped')
@@ -98,15 +92,10 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, database }) {
   ]
 }
 
-/** What is missing is said before anything long begins; then both halves side by side, since the first Zig build keeps one core busy. */
-export async function buildEverything() {
-  const zig = await ensureZig()
-  await ensurePackages()
-  await Promise.all([buildEdge(zig), turbo(['build'], 'Building the dashboard')])
-}
-
-async function startEverything(options, processes, sites) {
+/** Starts each part as soon as what it needs is built and runs. */
+async function startEverything(options, processes, sites, builds) {
   const { data, apiPort, webPort } = options
+  await builds.database
   const database = options.database ?? (await startPostgres(options, processes))
   const webUrl = `http://localhost:${webPort}`
   const apiEnv = {
@@ -116,7 +105,7 @@ async function startEverything(options, processes, sites) {
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
     BOOTFARM_CONSOLES: consolesIn(data),
-    ...releasesIn(data),
+    ...releaseSettings(data),
   }
   await step('Bringing the database up to date', () =>
     must('Bringing the database up to date', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], {
@@ -124,18 +113,35 @@ async function startEverything(options, processes, sites) {
       cwd: root,
     }),
   )
+  if (sites.length > 0) await builds.programs
   const setUp = await setUpDemo(data, apiEnv, sites)
-  await step('Starting the API', () =>
+  await startApi(apiPort, apiEnv, processes)
+  await Promise.all([
+    builds.dashboard.then(() => startDashboard({ webPort, apiPort, webUrl }, processes)),
+    builds.programs.then((programs) => {
+      if (programs === edgePrograms) signReleases(data)
+      return new DemoSite(options, programs).start(processes, setUp.joinToken)
+    }),
+  ])
+  for (const [index, site] of sites.entries()) await site.start(processes, setUp.sites[index].joinToken)
+  return JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
+}
+
+function startApi(apiPort, env, processes) {
+  return step('Starting the API', () =>
     processes.start({
       name: 'api',
       command: process.execPath,
       args: [inRoot('apps/api/src/main.ts')],
       cwd: root,
-      env: apiEnv,
+      env,
       ready: () => answers(`http://127.0.0.1:${apiPort}/readyz`),
     }),
   )
-  await step('Starting the dashboard', () =>
+}
+
+function startDashboard({ webPort, apiPort, webUrl }, processes) {
+  return step('Starting the dashboard', () =>
     processes.start({
       name: 'web',
       command: process.execPath,
@@ -151,9 +157,6 @@ async function startEverything(options, processes, sites) {
       ready: () => answers(`http://127.0.0.1:${webPort}/sign-in`),
     }),
   )
-  await startEdge(options, processes, setUp)
-  for (const [index, site] of sites.entries()) await site.start(processes, setUp.sites[index].joinToken)
-  return JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
 }
 
 /** What the demo has in the database; `sites` are the further ones in their order. */
@@ -197,132 +200,22 @@ async function startPostgres({ data, pgPort }, processes) {
   return { url: read('postgres.api-url'), ownerUrl: read('postgres.url') }
 }
 
-async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, processes, setUp) {
-  const edgeData = path.join(data, 'edge')
-  const trace = inRoot('e2e/traces/boot-trace-bios.csv')
-  const { bootFiles, disk } = makeDemoFiles(path.join(edgeData, 'store'), trace)
-  if (!existsSync(path.join(edgeData, 'identity.json'))) {
-    await step('Enrolling the edge with its join token', () =>
-      must('Enrolling the edge', edgeProgram, [
-        'enrol',
-        '--url',
-        `http://127.0.0.1:${apiPort}`,
-        '--token',
-        setUp.joinToken,
-        '--data',
-        edgeData,
-      ]),
-    )
-    await step(`Making ${historyDays} days of demo history`, () =>
-      must('Making demo history', simProgram, [
-        'history',
-        '--data',
-        edgeData,
-        '--days',
-        String(historyDays),
-        '--seed',
-        '1',
-      ]),
-    )
-  }
-  await step('Starting the edge', () =>
-    processes.start({
-      name: 'edge',
-      command: edgeProgram,
-      args: [
-        'serve',
-        '--data',
-        edgeData,
-        '--listen',
-        edgeAddress,
-        '--boot-files',
-        bootFiles,
-        '--dhcp',
-        'server',
-        '--dhcp-pool',
-        '127.77.0.10-127.77.0.250',
-        '--dhcp-port',
-        String(edgePorts.dhcp),
-        '--pxe-port',
-        String(edgePorts.pxe),
-        '--tftp-port',
-        String(edgePorts.tftp),
-        '--http-port',
-        String(edgePorts.http),
-        '--stream-port',
-        String(edgePorts.stream),
-        '--wol-target',
-        `${edgeAddress}:${edgePorts.wol}`,
-        '--peer-port',
-        String(edgePorts.peer),
-      ],
-      ready: () => answers(`http://${edgeAddress}:${edgePorts.http}/healthz`),
-    }),
-  )
-  await step(`Starting ${deviceCount} simulated devices`, () =>
-    processes.start({
-      name: 'devices',
-      command: simProgram,
-      args: [
-        'boot',
-        '--server',
-        edgeAddress,
-        '--devices',
-        String(deviceCount),
-        '--dhcp-port',
-        String(edgePorts.dhcp),
-        '--tftp-port',
-        String(edgePorts.tftp),
-        '--trace',
-        trace,
-        '--verify',
-        disk,
-        '--wol-port',
-        String(edgePorts.wol),
-        '--waves',
-        '--wave-size',
-        '3',
-        '--wave-interval-s',
-        String(waveIntervalSeconds),
-      ],
-      ready: async () => true,
-    }),
-  )
-  await step(`Starting ${strangerCount} more that nobody has registered`, () =>
-    processes.start({
-      name: 'strangers',
-      command: simProgram,
-      args: [
-        'boot',
-        '--server',
-        edgeAddress,
-        '--devices',
-        String(strangerCount),
-        '--first-mac',
-        firstStrangerMac,
-        '--dhcp-port',
-        String(edgePorts.dhcp),
-        '--tftp-port',
-        String(edgePorts.tftp),
-        '--trace',
-        trace,
-        '--verify',
-        disk,
-        '--waves',
-        '--wave-size',
-        String(strangerCount),
-        '--wave-interval-s',
-        String(waveIntervalSeconds),
-      ],
-      ready: async () => true,
-    }),
-  )
-}
-
 function secretIn(data) {
   const file = path.join(data, 'api.secret')
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600 })
   return readFileSync(file, 'utf8')
+}
+
+/** What site servers install is signed once it is there; without it the demo goes on. */
+async function tellOfRelease({ data }, builds) {
+  say('This edge is not optimised. One that is gets built in the background, for the next start and for site servers.')
+  try {
+    await builds.release
+    signReleases(data)
+    say('The optimised edge is built.')
+  } catch (error) {
+    if (!builds.isStopped) say(`The optimised edge cannot be built: ${error.message}`)
+  }
 }
 
 function printWelcome({ webPort }, signIn, sites) {

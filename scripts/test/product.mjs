@@ -29,7 +29,7 @@ export async function withProduct(scratch, work, options = []) {
   const ports = await freePorts(portsNeeded)
   const [web, api, postgres, ...edge] = ports
   const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]
-  args.push('--edge-ports', edge.join(','), '--wave-interval', '15', ...options)
+  args.push('--edge-ports', edge.join(','), '--wave-interval', '15', '--optimised', ...options)
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],

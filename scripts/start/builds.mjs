@@ -1,0 +1,50 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { edgePrograms, quickPrograms } from '../lib/paths.mjs'
+import { buildDemo, ensurePackages, ensureZig, startEdgeBuild, turbo, warmZig } from '../lib/toolchain.mjs'
+
+/** As long as it takes to find out that nothing changed. */
+const unchangedMs = 3_000
+
+/** What a start needs built, all of it side by side; each part can be waited for by itself. */
+export class Builds {
+  isStopped = false
+  #releaseBuild
+
+  /** @param {{ isOptimised: boolean }} options true: waits for the optimised programs, which take minutes the first time */
+  constructor({ isOptimised }) {
+    this.packages = ensurePackages()
+    this.database = this.packages.then(() => turbo(['generate'], 'Making the database client'))
+    this.dashboard = this.database.then(() => turbo(['build'], 'Building the dashboard'))
+    this.programs = this.#buildPrograms(isOptimised)
+    this.all = Promise.all([this.packages, this.database, this.dashboard, this.programs])
+  }
+
+  /**
+   * The optimised programs where they are there or wanted. Otherwise the demo begins with programs that are built in seconds, and
+   * the others are built in the background for the next start.
+   */
+  async #buildPrograms(isOptimised) {
+    const zig = await ensureZig()
+    await warmZig(zig)
+    this.#releaseBuild = startEdgeBuild(zig, { isBehind: !isOptimised })
+    if (isOptimised) {
+      await this.#releaseBuild.done
+      return edgePrograms
+    }
+    this.#releaseBuild.done.catch(() => undefined)
+    if (await Promise.race([this.#releaseBuild.done.then(() => true), delay(unchangedMs, false)])) return edgePrograms
+    await buildDemo(zig)
+    return quickPrograms
+  }
+
+  /** Settles when the optimised programs are there. */
+  get release() {
+    return this.#releaseBuild.done
+  }
+
+  /** Ends what is still being built in the background. */
+  stop() {
+    this.isStopped = true
+    this.#releaseBuild?.stop()
+  }
+}
