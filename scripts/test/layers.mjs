@@ -4,6 +4,7 @@ import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkMigrations } from '../checks/migrations.mjs'
 import { checkTidy } from '../checks/tidy.mjs'
+import { UserError } from '../lib/fail.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { ensureArm64 } from '../lib/machines/arm64.mjs'
 import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
@@ -14,6 +15,7 @@ import { withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
 import { ensurePackages, ensurePrometheusClient, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
+import { changedFiles, testChangedUnits, testChangedZig } from './changed.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
 import { command, patient, playwright, problems, turbo, turboCheck, unhurried, vitest, yielding } from './runners.mjs'
@@ -31,40 +33,10 @@ export async function testEverything(only, { withLong }) {
   try {
     const zig = await ensureZig()
     const layer = layerRunner(tally, only, withLong)
-    // It needs nothing else, and most begins when it is done; whoever fetches packages waits for the network.
-    const edgeBuilt = buildEdge(layer, zig)
-    await ensurePackages()
     const isLong = withLong || only.some((name) => longLayers.includes(name))
-    const system = await ensureTestPackages(isLong)
-    // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
-    const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
-    const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
-    await quickChecks(layer, zig)
-    const machineEnv = async () => {
-      await debian
-      const kernelMissing = await ensureKernel('virtual')
-      const programsMissing = await ensureBootPrograms()
-      return {
-        ...env,
-        ...record.env,
-        BOOTFARM_NO_KERNEL: kernelMissing ?? '',
-        BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '',
-      }
-    }
-    const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
-    const quickOnly = only.length > 0 && only.every((name) => quickLayers.includes(name))
-    const generated = quickOnly ? undefined : turbo('generate', yielding)
-    const webBuilt = buildWeb(layer, generated)
-    const services = webBuilt.then(() => testServices(layer, scratch, generated))
-    await Promise.all([edgeBuilt, webBuilt])
-    await Promise.all([
-      clockTrack(layer, { scratch, env, machineEnv, machineProduct, tally }),
-      browserTrack(layer, { scratch, tally }),
-      services.then(() => strainTrack(layer, { scratch, env })),
-      services.then(() => layer('typecheck', 120, () => turboCheck('typecheck', patient))),
-      zigTrack(layer, zig),
-    ])
-    await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
+    if (only.includes('quick')) await testQuickly(layer, { zig, scratch })
+    else if (only.length > 0 && only.every((name) => staticLayers.includes(name))) await testStatic(layer, zig)
+    else await testProduct(layer, { zig, scratch, tally, record, isLong })
   } finally {
     record.print()
     rmSync(scratch, { recursive: true, force: true })
@@ -74,6 +46,55 @@ export async function testEverything(only, { withLong }) {
   if (skipIsFailure) process.stdout.write('CI=true: a skipped test is a failure\n')
   process.stdout.write(`\n${tally.closingLine()}\n`)
   return tally.failed > 0 || tally.passed === 0 || skipIsFailure ? 1 : 0
+}
+
+/** `npm test -- quick`: what is written, types, and the units of what changed. */
+async function testQuickly(layer, { zig, scratch }) {
+  const changed = changedFiles()
+  await testStatic(layer, zig)
+  const generated = await turbo('generate')
+  if (generated.code !== 0) throw new UserError(generated.output)
+  await Promise.all([
+    layer('typecheck', 40, () => turboCheck('typecheck')),
+    layer.named('changed-units', 60, () => testChangedUnits(scratch, changed)),
+    layer.named('changed-zig', 60, () => testChangedZig(zig, changed)),
+  ])
+}
+
+/** Everything that is named, or everything. */
+async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
+  // It needs nothing else, and most begins when it is done; whoever fetches packages waits for the network.
+  const edgeBuilt = buildEdge(layer, zig)
+  await ensurePackages()
+  const system = await ensureTestPackages(isLong)
+  // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
+  const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
+  const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
+  await testStatic(layer, zig)
+  const machineEnv = async () => {
+    await debian
+    const kernelMissing = await ensureKernel('virtual')
+    const programsMissing = await ensureBootPrograms()
+    return {
+      ...env,
+      ...record.env,
+      BOOTFARM_NO_KERNEL: kernelMissing ?? '',
+      BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '',
+    }
+  }
+  const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
+  const generated = turbo('generate', yielding)
+  const webBuilt = buildWeb(layer, generated)
+  const services = webBuilt.then(() => testServices(layer, scratch, generated))
+  await Promise.all([edgeBuilt, webBuilt])
+  await Promise.all([
+    timed(layer, { scratch, env, machineEnv, machineProduct, tally }),
+    browser(layer, { scratch, tally }),
+    services.then(() => load(layer, { scratch, env })),
+    services.then(() => layer('typecheck', 120, () => turboCheck('typecheck', patient))),
+    zigTrack(layer, zig),
+  ])
+  await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
 }
 
 /** Those that take too long for every change. */
@@ -87,18 +108,22 @@ const longLayers = [
   'lan',
 ]
 
-/** Those of `quickChecks`: they look at what is written, and need nothing made of it. */
-const quickLayers = ['format', 'zig-format', 'boundaries', 'tidy', 'migrations']
+/** Those of `testStatic`: they look at what is written, and need nothing made of it. */
+const staticLayers = ['format', 'zig-format', 'boundaries', 'tidy', 'migrations']
+
+/** What the word `quick` stands for. */
+const quickLayers = [...staticLayers, 'typecheck', 'changed-units', 'changed-zig']
 
 /** Those that run the edge's programs by themselves: who names one alone in a fresh clone has them built. */
 const programLayers = ['set-up', 'sockets', 'machines', 'faults', 'install', 'reports', ...longLayers]
 
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
 function layerRunner(tally, named, withLong) {
-  const only = named.some((name) => programLayers.includes(name)) ? [...named, 'zig-build'] : named
-  const wanted = (name, isLong) => (only.length === 0 ? withLong || !isLong : only.includes(name))
-  const layer = async (name, budgetSeconds, work, isLong = false) => {
-    if (!wanted(name, isLong)) return
+  const only = named.flatMap((name) => (name === 'quick' ? quickLayers : [name]))
+  if (only.some((name) => programLayers.includes(name))) only.push('zig-build')
+  const wanted = (name, isIncluded) => (only.length === 0 ? isIncluded : only.includes(name))
+  const layer = async (name, budgetSeconds, work, isIncluded = true) => {
+    if (!wanted(name, isIncluded)) return
     const begin = performance.now()
     const { result, processorSeconds } = await withProcessorTime(() =>
       work().catch((error) => ({ output: error.stack, ...oneCheck(false) })),
@@ -113,8 +138,9 @@ function layerRunner(tally, named, withLong) {
     if (seconds > budgetSeconds) for (const file of slowest) say(`         ${file.seconds.toFixed(1)} s ${file.name}`)
     if (counts.failed) process.stdout.write(`${output.slice(-20_000)}\n`)
   }
-  layer.wanted = (name) => wanted(name, false)
-  layer.long = (name, budgetSeconds, work) => layer(name, budgetSeconds, work, true)
+  layer.wanted = (name) => wanted(name, true)
+  layer.long = (name, budgetSeconds, work) => layer(name, budgetSeconds, work, withLong)
+  layer.named = (name, budgetSeconds, work) => layer(name, budgetSeconds, work, false)
   return layer
 }
 
@@ -163,7 +189,8 @@ async function testMachineProduct(scratch, missingPackages, project) {
 }
 
 /** What tells at once that a change is not whole. */
-async function quickChecks(layer, zig) {
+async function testStatic(layer, zig) {
+  await ensurePackages()
   await layer('format', 10, () =>
     command(inRoot('node_modules/.bin/biome'), ['ci', '--error-on-warnings', '--max-diagnostics=50', '.'], root),
   )
@@ -186,38 +213,46 @@ async function buildWeb(layer, generated) {
 
 /** Their tests import the database client, which is made from its schema. They stand back behind layers that have clocks. */
 function testServices(layer, scratch, generated) {
-  return layer('services', 200, async () => {
+  return layer('services', 400, async () => {
     const { code, output } = await generated
     return code === 0 ? vitest(scratch, '.', [], {}, [], yielding) : { output, ...oneCheck(false) }
   })
 }
 
-/** What has clocks: nothing of it runs beside another of it. */
-async function clockTrack(layer, { scratch, env, machineEnv, machineProduct, tally }) {
-  await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-  // They wait for the network's clocks most of the time: two files side by side disturb neither.
-  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
-  await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
-  await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
-  await layer('machine-boot', 90, () => machineProduct('machine-boot'))
-  // Programs are killed here, so no browser looks at this product.
-  await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
-    await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
-    await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
-  })
+/**
+ * What has clocks, in two halves. Machines compute nearly all the time; the others wait for the network's clocks most of theirs, and
+ * have names and ports of their own.
+ */
+async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
+  const machines = async () => {
+    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
+    await layer('machines', 300, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+    await layer('machine-boot', 120, () => machineProduct('machine-boot'))
+  }
+  const programs = async () => {
+    // Two files side by side disturb neither.
+    const sideBySide = ['--fileParallelism', '--maxWorkers=2']
+    await layer('sockets', 180, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
+    // Programs are killed here, so no browser looks at this product.
+    await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
+      await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
+      await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
+    })
+  }
+  await Promise.all([machines(), programs()])
 }
 
 /** Beside what has clocks, which leaves half of two processors idle; what it runs has limits, but no clocks. */
-function browserTrack(layer, { scratch, tally }) {
+function browser(layer, { scratch, tally }) {
   return onProduct(layer, { scratch, tally, names: ['browser'] }, (productEnv) =>
-    layer('browser', 300, () => playwright(scratch, productEnv, 'dashboard', yielding)),
+    layer('browser', 520, () => playwright(scratch, productEnv, 'dashboard', yielding)),
   )
 }
 
 /** The API asked what nobody would ask, and programs that were killed and come back: mostly waits. */
-async function strainTrack(layer, { scratch, env }) {
-  await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }))
-  await layer('reports', 120, async () => {
+async function load(layer, { scratch, env }) {
+  await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }, yielding))
+  await layer('reports', 200, async () => {
     await ensurePrometheusClient()
     return vitest(scratch, 'e2e', ['reports/'], env, [], yielding)
   })
@@ -236,11 +271,11 @@ async function onProduct(layer, { scratch, tally, names }, work) {
 }
 
 /** Asks each operation of the API's own description what nobody would think of asking. */
-async function schemathesis(scratch, { examples, seconds }) {
+async function schemathesis(scratch, { examples, seconds }, run) {
   const env = {
     BOOTFARM_SCHEMATHESIS: await ensureSchemathesis(),
     BOOTFARM_SCHEMATHESIS_EXAMPLES: String(examples),
     BOOTFARM_SCHEMATHESIS_SECONDS: String(seconds),
   }
-  return vitest(scratch, 'apps/api/schemathesis', [], env)
+  return vitest(scratch, 'apps/api/schemathesis', [], env, [], run)
 }

@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { trackedFiles } from '../checks/tracked-files.mjs'
+import { edgeSource, root } from '../lib/paths.mjs'
+import { zigJobs } from '../lib/toolchain.mjs'
+import { command, vitest } from './runners.mjs'
+import { zigCounts } from './tally.mjs'
+
+const zigSource = 'edge/streamer-zig/src/'
+const nothing = { output: '', passed: 0, failed: 0, skipped: 0 }
+
+/** Files that differ from where this branch left main, committed or not; on main itself from the commit before. */
+export function changedFiles() {
+  const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+  const lines = (text) => text.split('\n').filter((line) => line !== '')
+  const isKnown = (name) => lines(git('branch', '--all', '--list', name)).length > 0
+  const main = ['main', 'origin/main'].find(isKnown) ?? 'HEAD'
+  const left = git('merge-base', 'HEAD', main)
+  const base = left === git('rev-parse', 'HEAD') ? 'HEAD~1' : left
+  const untracked = lines(git('ls-files', '--others', '--exclude-standard'))
+  return [...lines(git('diff', '--name-only', base)), ...untracked]
+}
+
+/** Unit tests of the folders in which something changed; a package's tests are one folder. */
+export async function testChangedUnits(scratch, changed) {
+  const folderOf = (file) => file.match(/^packages\/[^/]+\//)?.[0] ?? `${path.dirname(file)}/`
+  const folders = new Set(changed.filter((file) => /\.(ts|tsx|prisma|sql|json)$/.test(file)).map(folderOf))
+  const tests = trackedFiles(/^(apps|packages)\/[^/]+\/(src|test)\/.*\.test\.ts$/)
+  const chosen = tests.filter((file) => folders.has(folderOf(file)))
+  return chosen.length > 0 ? vitest(scratch, '.', chosen, {}) : nothing
+}
+
+/** Unit tests of the Zig modules in which something changed, after everything in Zig was compiled, not optimised. */
+export async function testChangedZig(zig, changed) {
+  const zigFiles = changed.filter((file) => file.startsWith('edge/'))
+  if (zigFiles.length === 0) return nothing
+  const build = (...steps) =>
+    command(zig, ['build', zigJobs, ...steps, '-Doptimize=debug', '-Dtest-optimize=debug'], edgeSource)
+  const checked = await build('check')
+  if (checked.failed > 0) return checked
+  const steps = stepsOf(zigFiles, await build('--list-steps'))
+  if (steps.length === 0) return checked
+  const { output, failed } = await build(...steps, '--summary', 'all')
+  return { output, ...zigCounts(output, failed) }
+}
+
+/** `core/boot/boot.zig` is tested by `test-core`; what has no step of its own was compiled. */
+function stepsOf(files, { output }) {
+  const modules = files.filter((file) => file.startsWith(zigSource)).map((file) => file.slice(zigSource.length))
+  const names = new Set(modules.map((file) => `test-${file.split('/')[0]}`))
+  return [...names].filter((name) => new RegExp(`^ +${name} `, 'm').test(output))
+}
