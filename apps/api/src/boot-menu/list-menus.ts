@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { visibleMenus } from '../access/visible.ts'
-import { afterName, cutPage } from '../context/keyset.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { menuSummaryOf, menuSummarySelect } from './rows.ts'
 import type { menuListInput, menuPage } from './schema.ts'
@@ -15,6 +15,7 @@ export async function listMenus(
       organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...(input.siteId ? { farm: { sites: { some: { organizationId, id: input.siteId } } } } : {}),
+      ...nameContains(input.search),
       AND: [visibleMenus(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],

@@ -57,6 +57,8 @@ export const menuListInput = z.object({
   farmId: uuid.optional(),
   /** Those that its collections and devices may show: its farm's. */
   siteId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
 })
 export const menuGetInput = z.object({ menuId: uuid })
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { visibleEdges } from '../access/visible.ts'
-import { afterName, cutPage } from '../context/keyset.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
 import type { edgeListInput, edgePage } from './schema.ts'
@@ -14,6 +14,7 @@ export async function listEdges(
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
+      ...nameContains(input.search),
       AND: [visibleEdges(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],

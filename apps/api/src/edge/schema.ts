@@ -18,7 +18,12 @@ export const edgeShareView = z.object({
   draining: z.boolean(),
 })
 
-export const edgeListInput = z.object({ ...pageInput, siteId: uuid.optional() })
+export const edgeListInput = z.object({
+  ...pageInput,
+  siteId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
 export const edgeSummary = z.object({
   id: uuid,
   name: z.string(),

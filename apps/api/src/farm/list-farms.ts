@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { visibleFarms } from '../access/visible.ts'
-import { afterName, cutPage } from '../context/keyset.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { farmListInput, farmPage } from './schema.ts'
 
@@ -9,7 +9,11 @@ export async function listFarms(
   input: z.output<typeof farmListInput>,
 ): Promise<z.infer<typeof farmPage>> {
   const rows = await db.farm.findMany({
-    where: { organizationId: actor.organizationId, AND: [visibleFarms(actor), afterName(input.cursor)] },
+    where: {
+      organizationId: actor.organizationId,
+      ...nameContains(input.search),
+      AND: [visibleFarms(actor), afterName(input.cursor)],
+    },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
     select: { id: true, name: true, createdAt: true, revision: true },

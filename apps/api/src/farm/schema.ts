@@ -6,7 +6,11 @@ import { pageInput, pageOf } from '../rules/page.ts'
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
 
-export const farmListInput = z.object(pageInput)
+export const farmListInput = z.object({
+  ...pageInput,
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
 export const farmSummary = z.object({
   id: uuid,
   name: z.string(),

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { liveSchedule, visibleSchedules } from '../access/visible.ts'
-import { afterName, cutPage } from '../context/keyset.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { scheduleSummaryOf, scheduleSummarySelect } from './rows.ts'
 import type { scheduleListInput, schedulePage } from './schema.ts'
@@ -18,6 +18,7 @@ export async function listSchedules(
       organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
+      ...nameContains(input.search),
       AND: [
         siteId ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] } : {},
         liveSchedule,

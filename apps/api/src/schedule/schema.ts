@@ -83,6 +83,8 @@ export const scheduleListInput = z.object({
   farmId: uuid.optional(),
   siteId: uuid.optional(),
   enabled: z.boolean().optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
 })
 
 export const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleStores } from '../access/visible.ts'
-import { afterName, cutPage } from '../context/keyset.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { storeDetail, storeListInput, storePage, storeSummary } from './schema.ts'
@@ -28,6 +28,7 @@ export async function listStores(
     where: {
       organizationId: actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...nameContains(input.search),
       AND: [visibleStores(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],

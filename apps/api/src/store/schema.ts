@@ -10,7 +10,12 @@ export const createStoreInput = z.object({ farmId: uuid, name: objectName, note:
 export const updateStoreInput = z.object(storeFields).partial().extend({ storeId: uuid, revision: seenRevision })
 export const storeGetInput = z.object({ storeId: uuid })
 export const removeStoreInput = z.object({ storeId: uuid, revision: seenRevision.optional() })
-export const storeListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const storeListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
 export const storeSummary = z.object({
   id: uuid,
   farmId: uuid,

@@ -76,10 +76,15 @@ export function TextAreaField({ label, value, onChange, hint, rows = 4, mono = f
   )
 }
 
+export interface Option {
+  value: string
+  label: string
+}
+
 interface SelectFieldProps {
   label: string
   value: string
-  options: { value: string; label: string }[]
+  options: Option[]
   onChange: (value: string) => void
   hint?: ReactNode
   disabled?: boolean

@@ -1,11 +1,13 @@
 'use client'
 
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { formProblem } from '../../lib/readable-error'
 import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { PermissionChoice } from './permission-choice'
 import { useGrantedRoles } from './use-granted-roles'
 
@@ -35,9 +37,7 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
   const [siteId, setSiteId] = useState('')
   const [days, setDays] = useState('90')
   const [chosen, setChosen] = useState<NewKey['permissions']>(null)
-  const sites = useInfiniteQuery(
-    trpc.site.list.infiniteQueryOptions({ limit: 100 }, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const sites = usePicker('site', {})
   const create = useMutation(
     trpc.apiKey.create.mutationOptions({
       onSuccess: async ({ secret }) => {
@@ -46,7 +46,6 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       },
     }),
   )
-  const siteRows = sites.data?.pages.flatMap(({ items }) => items) ?? []
   return (
     <FormDialog
       title="Create API key"
@@ -77,13 +76,12 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
             setChosen(null)
           }}
         />
-        <SelectField
+        <ObjectPicker
           label="Scope"
+          picker={sites}
           value={siteId}
-          options={[
-            { value: '', label: 'Whole organization' },
-            ...siteRows.map(({ id, name: site }) => ({ value: id, label: site })),
-          ]}
+          first={[{ value: '', label: 'Whole organization' }]}
+          labelOf={(site) => site.name}
           onChange={setSiteId}
         />
         <SelectField label="Expires after" value={days} options={validities} onChange={setDays} />

@@ -1,15 +1,14 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { ObjectSelect } from '../../components/object-picker'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 
 type Collection = RouterOutputs['site']['get']['collections'][number]
-
-/** As many as the API gives at once. */
-const menusMax = 100
 
 /** In a row: the menu that the collection's devices show. */
 export function CollectionMenu({ collection }: { collection: Collection }) {
@@ -17,7 +16,7 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
   const queryClient = useQueryClient()
   const showToast = useToast()
   const mayChange = useMay('collection.change')
-  const { data } = useQuery(trpc.bootMenu.list.queryOptions({ siteId: collection.siteId, limit: menusMax }))
+  const menus = usePicker('bootMenu', { siteId: collection.siteId })
   const choose = useMutation(
     trpc.collection.setBootMenu.mutationOptions({
       onSuccess: () =>
@@ -29,23 +28,18 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
         showToast({ title: `Could not update ${collection.name}.`, text: readableError(error), tone: 'failed' }),
     }),
   )
-  const menus = new Map((data?.items ?? []).map(({ id, name }) => [id, name]))
-  if (collection.bootMenu) menus.set(collection.bootMenu.id, collection.bootMenu.name)
-  if (!mayChange || menus.size === 0)
-    return <>{collection.bootMenu?.name ?? <span className="text-ink-soft">none</span>}</>
+  const { bootMenu } = collection
+  if (!mayChange || (menus.items.length === 0 && menus.search === '' && !bootMenu))
+    return <>{bootMenu?.name ?? <span className="text-ink-soft">none</span>}</>
   return (
-    <select
-      aria-label={`Boot menu of ${collection.name}`}
-      value={collection.bootMenu?.id ?? ''}
-      onChange={(event) => choose.mutate({ collectionId: collection.id, menuId: event.target.value || null })}
-      className="h-7 max-w-44 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover"
-    >
-      <option value="">none</option>
-      {[...menus].map(([id, name]) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </select>
+    <ObjectSelect
+      label={`Boot menu of ${collection.name}`}
+      picker={menus}
+      value={bootMenu?.id ?? ''}
+      first={[{ value: '', label: 'none' }]}
+      chosen={bootMenu && { value: bootMenu.id, label: bootMenu.name }}
+      labelOf={({ name }) => name}
+      onChange={(menuId) => choose.mutate({ collectionId: collection.id, menuId: menuId || null })}
+    />
   )
 }

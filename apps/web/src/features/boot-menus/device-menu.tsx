@@ -1,18 +1,16 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
-import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Panel } from '../../components/panel'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 
 type DeviceDetail = RouterOutputs['device']['get']
-
-/** As many as the API gives at once. */
-const menusMax = 100
 
 /** Which menu the device shows: its collection's, none, or one of its own. */
 export function DeviceMenu({ device }: { device: DeviceDetail }) {
@@ -20,9 +18,7 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
   const queryClient = useQueryClient()
   const showToast = useToast()
   const { choice, shown, ofCollection } = device.bootMenu
-  const { data } = useQuery(trpc.bootMenu.list.queryOptions({ siteId: device.siteId, limit: menusMax }))
-  const menus = new Map((data?.items ?? []).map(({ id, name }) => [id, name]))
-  if (choice === 'own' && shown) menus.set(shown.id, shown.name)
+  const menus = usePicker('bootMenu', { siteId: device.siteId })
   const choose = useMutation(
     trpc.device.setBootMenu.mutationOptions({
       onSuccess: () =>
@@ -36,14 +32,16 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
   )
   return (
     <Panel title="Boot menu">
-      <SelectField
+      <ObjectPicker
         label="Menu"
+        picker={menus}
         value={choice === 'own' ? (shown?.id ?? '') : choice}
-        options={[
+        first={[
           { value: 'collection', label: `Inherit from collection (${ofCollection?.name ?? 'none'})` },
           { value: 'none', label: 'No menu' },
-          ...[...menus].map(([id, name]) => ({ value: id, label: name })),
         ]}
+        chosen={shown && { value: shown.id, label: shown.name }}
+        labelOf={({ name }) => name}
         disabled={!useMay('device.change')}
         onChange={(value) => choose.mutate({ deviceId: device.id, menu: menuOf(value) })}
         hint={

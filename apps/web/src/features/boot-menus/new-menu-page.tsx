@@ -1,44 +1,51 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { emptyDraft } from './menu-draft'
 import { MenuEditor } from './menu-editor'
 
-type Farm = RouterOutputs['farm']['list']['items'][number]
-
-const farmsMax = 100
 const initial = emptyDraft()
 
 export function NewMenuPage() {
-  const query = useQuery(useTRPC().farm.list.queryOptions({ limit: farmsMax }))
-  const [farmId, setFarmId] = useState<string>()
+  const farms = usePicker('farm', {})
+  const [farmId, setFarmId] = useState('')
   const mayCreate = useMay('boot_menu.change')
-  if (query.isPending) {
+  if (farms.error) return <QueryError noun="farms" error={farms.error} onRetry={farms.retry} />
+  if (!farms.isLoaded) {
     return (
       <LoadingState label="Loading farms">
         <Skeleton className="h-80 w-full rounded-lg" />
       </LoadingState>
     )
   }
-  if (!query.data) return <QueryError noun="farms" error={query.error} onRetry={() => query.refetch()} />
-  const farms = query.data.items
-  const farm = farms.find(({ id }) => id === farmId) ?? farms[0]
+  const farm = farms.itemOf(farmId) ?? farms.items[0]
   return (
     <Page>
       <PageName name="New boot menu" />
       <PageHeader title="New boot menu" summary={farm && `Farm ${farm.name}`} />
-      {farms.length > 1 && <FarmChoice farms={farms} value={farm?.id ?? ''} onChange={setFarmId} />}
+      {farm && (farms.items.length > 1 || farms.search !== '') && (
+        <Panel title="Farm">
+          <ObjectPicker
+            label="The menu offers the vDisks of this farm."
+            picker={farms}
+            value={farm.id}
+            labelOf={({ name }) => name}
+            onChange={setFarmId}
+          />
+        </Panel>
+      )}
       {farm && mayCreate ? (
         <NewMenu key={farm.id} farmId={farm.id} />
       ) : (
@@ -48,15 +55,6 @@ export function NewMenuPage() {
         />
       )}
     </Page>
-  )
-}
-
-function FarmChoice(props: { farms: Farm[]; value: string; onChange: (farmId: string) => void }) {
-  const options = props.farms.map(({ id, name }) => ({ value: id, label: name }))
-  return (
-    <Panel title="Farm">
-      <SelectField label="The menu offers the vDisks of this farm." {...props} options={options} />
-    </Panel>
   )
 }
 

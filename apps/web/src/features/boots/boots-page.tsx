@@ -1,11 +1,11 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { FilterBar, SelectFilter } from '../../components/filter'
+import { ObjectFilter } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { EmptyState } from '../../components/states'
-import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { bootFilterShape, bootListInput, originOptions, periodOptions } from './boot-filters'
 import { BootList } from './boot-list'
@@ -18,8 +18,6 @@ const outcomeOptions = [
   { value: 'superseded', label: 'Restarted' },
   { value: 'local_disk', label: 'Booted from local disk' },
 ]
-/** As many as the API gives at once; beyond them a device's own page has its boots. */
-const devicesMax = 100
 
 export function BootsPage() {
   const { filters, bind, clearFilters, filtered } = useUrlFilters(bootFilterShape)
@@ -41,11 +39,16 @@ export function BootsPage() {
 }
 
 function DeviceFilter({ value, onChange }: { value: string | undefined; onChange: (value: string) => void }) {
-  const trpc = useTRPC()
-  const { data } = useQuery(trpc.device.list.queryOptions({ limit: devicesMax }))
-  const options = (data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))
-  if (value && !options.some((option) => option.value === value)) options.push({ value, label: 'Selected device' })
-  return <SelectFilter label="Device" value={value} options={options} onChange={onChange} />
+  return (
+    <ObjectFilter
+      label="Device"
+      picker={usePicker('device', {})}
+      value={value}
+      chosen={value ? { value, label: 'Selected device' } : null}
+      labelOf={({ name }) => name}
+      onChange={onChange}
+    />
+  )
 }
 
 function NoBoots({ filtered }: { filtered: boolean }) {

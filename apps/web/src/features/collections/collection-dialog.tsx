@@ -2,9 +2,11 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Notice, SelectField, TextField } from '../../components/field'
+import { Notice, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { PersonalityField } from '../objects/personality-field'
 
@@ -52,9 +54,8 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
   const [templateId, setTemplateId] = useState(seen.templateDevice?.id ?? '')
   const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
   const personality = pairsOfLines(pairs)
-  const devices = useQuery(trpc.device.list.queryOptions({ collectionId: seen.id, limit: 100 }))
+  const devices = usePicker('device', { collectionId: seen.id })
   const update = useMutation(trpc.collection.update.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const templates = (devices.data?.items ?? []).map((one) => ({ value: one.id, label: one.name }))
   const chosen = { vdiskId: vdiskId || null, templateDeviceId: templateId || null }
   return (
     <ObjectDialog
@@ -68,16 +69,25 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
       onClose={onClose}
     >
       <TextField label="Name" value={name} onChange={setName} />
-      <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="none" />
+      <VdiskField
+        farmId={seen.farmId}
+        chosen={seen.vdiskId === null ? null : { id: seen.vdiskId, name: seen.vdiskName ?? '' }}
+        value={vdiskId}
+        onChange={setVdiskId}
+        none="none"
+      />
       {vdiskId !== (seen.vdiskId ?? '') && (
         <Notice tone="live">
           Devices of this collection use it from their next boot. Running devices keep their current vDisk.
         </Notice>
       )}
-      <SelectField
+      <ObjectPicker
         label="Template for new devices"
+        picker={devices}
         value={templateId}
-        options={[{ value: '', label: 'none' }, ...templates]}
+        first={[{ value: '', label: 'none' }]}
+        chosen={seen.templateDevice && { value: seen.templateDevice.id, label: seen.templateDevice.name }}
+        labelOf={(one) => one.name}
         onChange={setTemplateId}
         hint="New devices in this collection get the tags, attributes, vDisk, boot programs and menu of this device."
       />
@@ -88,20 +98,25 @@ function EditCollection({ collection, onClose }: { collection: CollectionDetail;
 
 interface VdiskFieldProps {
   farmId: string
+  /** The vDisk until now. */
+  chosen?: { id: string; name: string } | null
   value: string
   onChange: (value: string) => void
   /** What no vDisk means. */
   none: string
 }
 
-export function VdiskField({ farmId, value, onChange, none }: VdiskFieldProps) {
-  const trpc = useTRPC()
-  const vdisks = useQuery(trpc.vdisk.list.queryOptions({ farmId, limit: 100 }))
-  const options = (vdisks.data?.items ?? []).map(({ id, name, newestVersion }) => ({
-    value: id,
-    label: newestVersion ? name : `${name} (no version yet)`,
-  }))
+export function VdiskField({ farmId, chosen, value, onChange, none }: VdiskFieldProps) {
+  const vdisks = usePicker('vdisk', { farmId })
   return (
-    <SelectField label="vDisk" value={value} options={[{ value: '', label: none }, ...options]} onChange={onChange} />
+    <ObjectPicker
+      label="vDisk"
+      picker={vdisks}
+      value={value}
+      first={[{ value: '', label: none }]}
+      chosen={chosen && { value: chosen.id, label: chosen.name }}
+      labelOf={({ name, newestVersion }) => (newestVersion ? name : `${name} (no version yet)`)}
+      onChange={onChange}
+    />
   )
 }

@@ -1,14 +1,16 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { tagsOfText } from '../../lib/pair-lines'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ManyFields, manyInput, noChoices } from './many-fields'
 import { PlanTable } from './plan-table'
 
@@ -25,7 +27,7 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }))
+  const collections = usePicker('collection', {})
   const [collectionId, setCollectionId] = useState('')
   const [enabled, setEnabled] = useState('')
   const [addTags, setAddTags] = useState('')
@@ -69,16 +71,12 @@ export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: Change
       onClose={onClose}
       onSubmit={() => change.mutate({ ...input, preview: !isReady })}
     >
-      <SelectField
+      <ObjectPicker
         label="Move to collection"
+        picker={collections}
         value={collectionId}
-        options={[
-          { value: '', label: 'No change' },
-          ...(collections.data?.items ?? []).map(({ id, name, siteName }) => ({
-            value: id,
-            label: `${name}, ${siteName}`,
-          })),
-        ]}
+        first={[{ value: '', label: 'No change' }]}
+        labelOf={({ name, siteName }) => `${name}, ${siteName}`}
         onChange={edit(setCollectionId)}
       />
       <TextField label="Add tags" value={addTags} onChange={edit(setAddTags)} hint="Comma-separated." />

@@ -1,15 +1,16 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
-import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { formProblem, readableError } from '../../lib/readable-error'
 import { saveFile } from '../../lib/save-file'
 import { type RouterInputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 import { PlanTable } from './plan-table'
 
@@ -48,11 +49,10 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const sites = useQuery(trpc.site.list.queryOptions({ limit: 100 }))
+  const sites = usePicker('site', {})
   const [chosenId, setChosenId] = useState('')
   const [csv, setCsv] = useState('')
-  const options = sites.data?.items ?? []
-  const site = options.find(({ id }) => id === chosenId) ?? options[0]
+  const site = sites.itemOf(chosenId) ?? sites.items[0]
   const take = useMutation(
     trpc.device.importCsv.mutationOptions({
       onSuccess: (plan) => {
@@ -91,10 +91,11 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
           Download a template{' '}
         </button>
       </p>
-      <SelectField
+      <ObjectPicker
         label="Site"
+        picker={sites}
         value={site?.id ?? ''}
-        options={options.map(({ id, name }) => ({ value: id, label: name }))}
+        labelOf={({ name }) => name}
         onChange={(value) => {
           setChosenId(value)
           take.reset()

@@ -1,10 +1,12 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { linesOfPairs, pairsOfLines, tagsOfText } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { VdiskField } from '../collections/collection-dialog'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { PersonalityField } from '../objects/personality-field'
@@ -16,14 +18,13 @@ const macPlaceholder = '02:00:00:00:00:01'
 
 export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
   const trpc = useTRPC()
-  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }))
+  const collections = usePicker('collection', {})
   const [chosenId, setChosenId] = useState('')
   const [name, setName] = useState('')
   const [mac, setMac] = useState('')
   const [templateId, setTemplateId] = useState('collection')
   const create = useMutation(trpc.device.create.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const options = collections.data?.items ?? []
-  const collection = options.find(({ id }) => id === chosenId) ?? options[0]
+  const collection = collections.itemOf(chosenId) ?? collections.items[0]
   const template = templateId === 'collection' ? {} : { templateDeviceId: templateId || null }
   return (
     <ObjectDialog
@@ -43,16 +44,13 @@ export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
         placeholder={macPlaceholder}
         hint="The network card that this device boots from."
       />
-      <SelectField
+      <ObjectPicker
         label="Collection"
+        picker={collections}
         value={collection?.id ?? ''}
-        options={options.map((one) => ({ value: one.id, label: `${one.name}, ${one.siteName}` }))}
+        labelOf={(one) => `${one.name}, ${one.siteName}`}
         onChange={setChosenId}
-        hint={
-          collections.data && options.length === 0
-            ? 'There is no collection yet. Create one on a site’s page.'
-            : undefined
-        }
+        hint={collections.isLoaded && !collection && 'There is no collection yet. Create one on a site’s page.'}
       />
       {collection && <TemplateField collection={collection} value={templateId} onChange={setTemplateId} />}
     </ObjectDialog>
@@ -66,17 +64,17 @@ interface TemplateFieldProps {
 }
 
 function TemplateField({ collection, value, onChange }: TemplateFieldProps) {
-  const trpc = useTRPC()
-  const devices = useQuery(trpc.device.list.queryOptions({ siteId: collection.siteId, limit: 100 }))
+  const devices = usePicker('device', { siteId: collection.siteId })
   return (
-    <SelectField
+    <ObjectPicker
       label="Settings"
+      picker={devices}
       value={value}
-      options={[
+      first={[
         { value: 'collection', label: 'From the collection’s template, if there is one' },
         { value: '', label: 'None' },
-        ...(devices.data?.items ?? []).map((one) => ({ value: one.id, label: `Copy from ${one.name}` })),
       ]}
+      labelOf={(one) => `Copy from ${one.name}`}
       onChange={onChange}
     />
   )
@@ -135,7 +133,13 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
         ]}
         onChange={setEnabled}
       />
-      <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="Inherit from collection" />
+      <VdiskField
+        farmId={seen.farmId}
+        chosen={seen.ownVdisk}
+        value={vdiskId}
+        onChange={setVdiskId}
+        none="Inherit from collection"
+      />
       <DeviceTypeField value={deviceType} onChange={setDeviceType} />
       <PersonalityField value={pairs} onChange={setPairs} />
     </ObjectDialog>

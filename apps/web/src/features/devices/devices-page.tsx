@@ -1,13 +1,15 @@
 'use client'
 
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { z } from 'zod'
 import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { ObjectFilter } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
 import { CsvButtons } from './csv-buttons'
@@ -40,13 +42,11 @@ const writeCacheOptions = [
 ]
 /** How soon the list hears that an order was taken or has expired. */
 const orderRefreshMs = 3000
-/** As many as the API gives at once. */
-const collectionsMax = 100
 
 export function DevicesPage() {
   const trpc = useTRPC()
   const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
-  const collections = useQuery(trpc.collection.list.queryOptions({ limit: collectionsMax }))
+  const collections = usePicker('collection', {})
   const mayChange = useMay('device.change')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const filter = {
@@ -67,10 +67,6 @@ export function DevicesPage() {
     }),
   )
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
-  const collectionOptions = (collections.data?.items ?? []).map(({ id, name, siteName }) => ({
-    value: id,
-    label: `${name}, ${siteName}`,
-  }))
   const toggle = (id: string) =>
     setSelected((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]))
   const columns = mayChange ? selectable(deviceColumns, { selected, onSelect: toggle }) : deviceColumns
@@ -88,7 +84,13 @@ export function DevicesPage() {
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter label="Search name or MAC" {...bind('search')} />
-        <SelectFilter label="Collection" options={collectionOptions} {...bind('collection')} />
+        <ObjectFilter
+          label="Collection"
+          picker={collections}
+          chosen={filters.collection ? { value: filters.collection, label: 'Selected collection' } : null}
+          labelOf={({ name, siteName }) => `${name}, ${siteName}`}
+          {...bind('collection')}
+        />
         <SelectFilter label="Type" options={deviceTypeOptions} {...bind('type')} />
         <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
         <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />

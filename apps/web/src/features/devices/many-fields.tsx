@@ -2,12 +2,14 @@
 
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { deviceTypeOptions, deviceTypes } from './device-type'
 
 type ChangeMany = RouterInputs['device']['changeMany']
 
-/** As many as the API gives at once. */
+/** Farms are listed for their names alone; the API gives no more at once. */
 const listedMax = 100
 const asTheyAre = { value: '', label: 'No change' }
 
@@ -36,8 +38,8 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   const trpc = useTRPC()
   const farms = useQuery(trpc.farm.list.queryOptions({ limit: listedMax }))
   const farmNameOf = new Map((farms.data?.items ?? []).map(({ id, name }) => [id, name]))
-  const vdisks = useQuery(trpc.vdisk.list.queryOptions({ limit: listedMax }))
-  const menus = useQuery(trpc.bootMenu.list.queryOptions({ limit: listedMax }))
+  const vdisks = usePicker('vdisk', {})
+  const menus = usePicker('bootMenu', {})
   const sets = useQueries({
     queries: siteIds.map((siteId) => trpc.site.bootProgramSets.queryOptions({ siteId })),
     combine: (results) => [...new Set(results.flatMap(({ data }) => (data?.sets ?? []).map(({ name }) => name)))],
@@ -45,17 +47,14 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   const choose = (choice: Partial<ManyChoices>) => onChoose({ ...choices, ...choice })
   return (
     <>
-      <SelectField
+      <ObjectPicker
         label="vDisk"
+        picker={vdisks}
         value={choices.vdisk}
-        options={[
-          asTheyAre,
-          { value: 'collection', label: 'Inherit from collection' },
-          ...(vdisks.data?.items ?? []).map(({ id, name, farmId, newestVersion }) => ({
-            value: id,
-            label: `${name}, ${farmNameOf.get(farmId) ?? 'another farm'}${newestVersion ? '' : ' (no version yet)'}`,
-          })),
-        ]}
+        first={[asTheyAre, { value: 'collection', label: 'Inherit from collection' }]}
+        labelOf={({ name, farmId, newestVersion }) =>
+          `${name}, ${farmNameOf.get(farmId) ?? 'another farm'}${newestVersion ? '' : ' (no version yet)'}`
+        }
         onChange={(vdisk) => choose({ vdisk })}
       />
       <SelectField
@@ -76,18 +75,16 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         onChange={(programs) => choose({ programs })}
         hint="Sets that the edges of these sites have."
       />
-      <SelectField
+      <ObjectPicker
         label="Boot menu"
+        picker={menus}
         value={choices.menu}
-        options={[
+        first={[
           asTheyAre,
           { value: 'collection', label: 'Inherit from collection' },
           { value: 'none', label: 'No menu' },
-          ...(menus.data?.items ?? []).map(({ id, name, farmName }) => ({
-            value: id,
-            label: `${name}, ${farmName}`,
-          })),
         ]}
+        labelOf={({ name, farmName }) => `${name}, ${farmName}`}
         onChange={(menu) => choose({ menu })}
       />
     </>

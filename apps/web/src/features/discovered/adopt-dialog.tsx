@@ -1,15 +1,17 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
-import { Notice, SelectField, TextField } from '../../components/field'
+import { Notice, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Facts } from '../../components/panel'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { formProblem } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { architecture } from '../boots/boot-facts'
 import type { Discovered } from './discovered-columns'
 
@@ -27,12 +29,10 @@ interface AdoptDialogProps {
 export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
   const [device] = devices
   const isOne = devices.length === 1
-  const trpc = useTRPC()
-  const collections = useQuery(trpc.collection.list.queryOptions({ siteId: device.siteId, limit: 100 }))
+  const collections = usePicker('collection', { siteId: device.siteId })
   const [name, setName] = useState(isOne ? device.suggestedName : 'pc-{nn}')
   const [chosenId, setChosenId] = useState('')
-  const options = collections.data?.items ?? []
-  const collection = options.find(({ id }) => id === chosenId) ?? options[0]
+  const collection = collections.itemOf(chosenId) ?? collections.items[0]
   const adopt = useAdopt(onClose)
   return (
     <FormDialog
@@ -60,17 +60,15 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
         maxLength={nameSizeMax}
         hint={isOne ? undefined : <PatternHint />}
       />
-      <SelectField
+      <ObjectPicker
         label={`Collection in ${device.siteName}`}
+        picker={collections}
         value={collection?.id ?? ''}
-        options={options.map(({ id, name: title, vdiskName }) => ({
-          value: id,
-          label: vdiskName ? `${title} (boots ${vdiskName})` : `${title} (no vDisk)`,
-        }))}
+        labelOf={({ name: title, vdiskName }) => `${title} (${vdiskName ? `boots ${vdiskName}` : 'no vDisk'})`}
         onChange={setChosenId}
-        disabled={options.length === 0}
+        disabled={!collection}
       />
-      {collections.data && options.length === 0 && (
+      {collections.isLoaded && !collection && (
         <Notice tone="silent">
           This site has no collection. Create one first: every device belongs to a collection.
         </Notice>

@@ -1,14 +1,16 @@
 'use client'
 
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { z } from 'zod'
-import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { FilterBar, SearchFilter } from '../../components/filter'
+import { ObjectFilter } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
 import { AdoptDialog } from './adopt-dialog'
@@ -20,8 +22,6 @@ const filterShape = {
   site: z.uuid().optional(),
   state: z.enum(['ignored']).optional(),
 }
-/** As many as the API gives at once, and takes at once. */
-const sitesMax = 100
 
 export function DiscoveredPage() {
   const trpc = useTRPC()
@@ -29,7 +29,7 @@ export function DiscoveredPage() {
   const { filters, setFilter, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
   const [adopting, setAdopting] = useState<Discovered[]>([])
-  const sites = useQuery(trpc.site.list.queryOptions({ limit: sitesMax }))
+  const sites = usePicker('site', {})
   const query = useInfiniteQuery(
     trpc.discovered.list.infiniteQueryOptions(
       {
@@ -70,9 +70,11 @@ export function DiscoveredPage() {
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter label="Search MAC, name or class" {...bind('search')} />
-        <SelectFilter
+        <ObjectFilter
           label="Site"
-          options={(sites.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          picker={sites}
+          chosen={filters.site ? { value: filters.site, label: 'Selected site' } : null}
+          labelOf={({ name }) => name}
           {...bind('site')}
         />
         <select

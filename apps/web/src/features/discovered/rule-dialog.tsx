@@ -3,18 +3,17 @@
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
+import { type Picker, usePicker } from '../../lib/use-picker'
 import { PatternHint } from './adopt-dialog'
 import { architectureNames, type Conditions, noConditions, type Rule } from './rule-words'
-
-interface Choice {
-  id: string
-  name: string
-}
 
 interface RuleDialogProps {
   /** Null for a new one. */
   rule: Rule | null
-  choices: { collections: Choice[]; devices: Choice[] }
+  siteId: string
+  /** The name of what the rule names now. */
+  nameOf: (id: string) => string
   busy: boolean
   failure: string | null
   onSave: (rule: Rule) => void
@@ -36,14 +35,17 @@ const textLabels: Record<(typeof texts)[number], { label: string; placeholder: s
   relayNetwork: { label: 'Relay agent network', placeholder: 'any, or 10.20.0.0/16' },
 }
 
-export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: RuleDialogProps) {
+export function RuleDialog({ rule, siteId, nameOf, busy, failure, onSave, onClose }: RuleDialogProps) {
   const [conditions, setConditions] = useState<Conditions>(rule?.conditions ?? noConditions)
   const [kind, setKind] = useState<Kind>(rule?.action.kind ?? 'adopt')
   const action = rule?.action
   const [pattern, setPattern] = useState(action && action.kind !== 'ignore' ? action.namePattern : 'pc-{nn}')
   const [chosenId, setChosenId] = useState(chosenBy(action))
-  const offered = kind === 'copy' ? choices.devices : choices.collections
-  const chosen = offered.find(({ id }) => id === chosenId) ?? offered[0]
+  const devices = usePicker('device', { siteId })
+  const collections = usePicker('collection', { siteId })
+  const offered: Picker<{ id: string; name: string }> = kind === 'copy' ? devices : collections
+  const isKept = action?.kind === kind && chosenBy(action) === chosenId
+  const chosen = isKept ? { id: chosenId, name: nameOf(chosenId) } : (offered.itemOf(chosenId) ?? offered.items[0])
   const set = (name: keyof Conditions, value: string) =>
     setConditions((before) => ({ ...before, [name]: value === '' ? null : value }))
   return (
@@ -88,10 +90,12 @@ export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: Ru
         />
         {kind !== 'ignore' && (
           <>
-            <SelectField
+            <ObjectPicker
               label={kind === 'copy' ? 'Template device' : 'Collection'}
+              picker={offered}
               value={chosen?.id ?? ''}
-              options={offered.map(({ id, name }) => ({ value: id, label: name }))}
+              chosen={chosen && { value: chosen.id, label: chosen.name }}
+              labelOf={({ name }) => name}
               onChange={setChosenId}
               hint={kind === 'copy' && 'Copies its collection, boot programs, menu and enabled state.'}
             />

@@ -1,6 +1,6 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { Panel } from '../../components/panel'
@@ -14,8 +14,6 @@ import { RuleRow } from './rule-row'
 import { moved, type Rule } from './rule-words'
 import { RunRulesDialog } from './run-rules-dialog'
 
-const choicesMax = 100
-
 interface Editing {
   /** Of the rule that is changed; as many as there are for a new one. */
   index: number
@@ -27,8 +25,7 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
   const mayChange = useMay('discovery.rules')
   const mayRun = useMay('discovery.decide')
   const query = useQuery(trpc.discovered.rules.queryOptions({ siteId }))
-  const collections = useQuery(trpc.collection.list.queryOptions({ siteId, limit: choicesMax }))
-  const devices = useQuery(trpc.device.list.queryOptions({ siteId, limit: choicesMax }))
+  const nameOf = useTargetNames(query.data?.rules ?? [])
   const [editing, setEditing] = useState<Editing | null>(null)
   const [running, setRunning] = useState(false)
   const save = useSave({ isEditing: editing !== null, onSaved: () => setEditing(null) })
@@ -41,9 +38,6 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
       <ErrorState title="Could not load the rules." text={readableError(query.error)} onRetry={() => query.refetch()} />
     )
   const { rules, revision } = query.data
-  const choices = { collections: collections.data?.items ?? [], devices: devices.data?.items ?? [] }
-  const nameOf = (id: string) =>
-    [...choices.collections, ...choices.devices].find((choice) => choice.id === id)?.name ?? 'another one'
   const put = (changed: Rule[]) => save.mutate({ siteId, revision, rules: changed })
   return (
     <Panel
@@ -89,7 +83,8 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
       {editing && (
         <RuleDialog
           rule={editing.rule}
-          choices={choices}
+          siteId={siteId}
+          nameOf={nameOf}
           busy={save.isPending}
           failure={formProblem(save.error)}
           onClose={() => {
@@ -102,6 +97,22 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
       {running && <RunRulesDialog siteId={siteId} onClose={() => setRunning(false)} />}
     </Panel>
   )
+}
+
+/** Returns the names of the collections and devices that the rules name. */
+function useTargetNames(rules: Rule[]): (id: string) => string {
+  const trpc = useTRPC()
+  const actions = rules.map(({ action }) => action)
+  const collectionIds = actions.flatMap((action) => (action.kind === 'adopt' ? action.collectionId : []))
+  const deviceIds = actions.flatMap((action) => (action.kind === 'copy' ? action.templateDeviceId : []))
+  const collections = useQueries({
+    queries: [...new Set(collectionIds)].map((collectionId) => trpc.collection.get.queryOptions({ collectionId })),
+  })
+  const devices = useQueries({
+    queries: [...new Set(deviceIds)].map((deviceId) => trpc.device.get.queryOptions({ deviceId })),
+  })
+  const names = new Map([...collections, ...devices].flatMap(({ data }) => (data ? [[data.id, data.name]] : [])))
+  return (id) => names.get(id) ?? 'another one'
 }
 
 /** Where a dialog is open, it says why nothing was saved. */

@@ -2,24 +2,30 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { z } from 'zod'
-import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { PageName } from '../shell/breadcrumbs'
 import { RulesOfSite } from './rules-of-site'
 
 const filterShape = { site: z.uuid().optional() }
-const sitesMax = 100
 
 export function RulesPage() {
-  const trpc = useTRPC()
   const { filters, setFilter } = useUrlFilters(filterShape)
-  const sites = useQuery(trpc.site.list.queryOptions({ limit: sitesMax }))
-  const options = sites.data?.items ?? []
-  const site = options.find(({ id }) => id === filters.site) ?? options[0]
+  const sites = usePicker('site', {})
+  const isListed = filters.site === undefined || sites.itemOf(filters.site) !== undefined
+  // A link may name a site that is not among the first.
+  const linked = useQuery(
+    useTRPC().site.get.queryOptions(
+      { siteId: filters.site ?? '' },
+      { enabled: sites.isLoaded && !isListed, retry: false },
+    ),
+  )
+  const site = sites.itemOf(filters.site ?? '') ?? linked.data ?? (linked.isLoading ? undefined : sites.items[0])
   return (
     <Page>
       <PageName name="Rules" />
@@ -27,22 +33,20 @@ export function RulesPage() {
       {site ? (
         <>
           <div className="w-full sm:w-72">
-            <SelectField
+            <ObjectPicker
               label="Site"
+              picker={sites}
               value={site.id}
-              options={options.map(({ id, name }) => ({ value: id, label: name }))}
+              chosen={{ value: site.id, label: site.name }}
+              labelOf={({ name }) => name}
               onChange={(value) => setFilter('site', value)}
             />
           </div>
           <RulesOfSite key={site.id} siteId={site.id} siteName={site.name} />
         </>
       ) : sites.error ? (
-        <ErrorState
-          title="Could not load the sites."
-          text={readableError(sites.error)}
-          onRetry={() => sites.refetch()}
-        />
-      ) : sites.data ? (
+        <ErrorState title="Could not load the sites." text={readableError(sites.error)} onRetry={sites.retry} />
+      ) : sites.isLoaded && !linked.isLoading ? (
         <EmptyState title="No sites yet." text="Rules belong to a site. Create a site first." />
       ) : (
         <LoadingState label="Loading sites">

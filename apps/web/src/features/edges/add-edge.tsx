@@ -4,9 +4,11 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
-import { Notice, SelectField } from '../../components/field'
+import { Notice } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 import { addressWarning } from './install-line'
 import { JoinDialog } from './join-dialog'
@@ -40,12 +42,11 @@ export function AddEdge({ site, look = 'primary' }: AddEdgeProps) {
 /** Asks for the site where it is not known, makes a token, and goes on to the line that uses it. */
 function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) {
   const trpc = useTRPC()
-  const sites = useQuery(trpc.site.list.queryOptions({ limit: 100 }, { enabled: site === undefined }))
+  const sites = usePicker('site', {}, { enabled: site === undefined })
   const installation = useQuery(trpc.edge.installation.queryOptions())
   const [chosenId, setChosenId] = useState('')
   const make = useMutation(trpc.edge.createJoinToken.mutationOptions())
-  const choices = site ? [site] : (sites.data?.items ?? [])
-  const chosen = choices.find(({ id }) => id === chosenId) ?? choices[0]
+  const chosen = site ?? sites.itemOf(chosenId) ?? sites.items[0]
   if (make.data && chosen && installation.data)
     return <JoinDialog site={chosen} url={installation.data.url} token={make.data} onClose={onClose} />
   const missing = installation.data?.releases.filter(({ problem }) => problem !== null) ?? []
@@ -66,15 +67,16 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
         contains a token for one edge of this site that is valid for one hour.
       </p>
       {!site && (
-        <SelectField
+        <ObjectPicker
           label="Site"
+          picker={sites}
           value={chosen?.id ?? ''}
-          options={choices.map(({ id, name }) => ({ value: id, label: name }))}
+          labelOf={({ name }) => name}
           onChange={setChosenId}
-          disabled={choices.length === 0}
+          disabled={!chosen}
         />
       )}
-      {!site && sites.data && choices.length === 0 && (
+      {sites.isLoaded && !chosen && (
         <Notice tone="silent">There is no site yet. Create one first: an edge belongs to a site.</Notice>
       )}
       {warning && <Notice tone="silent">{warning}</Notice>}

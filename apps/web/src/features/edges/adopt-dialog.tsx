@@ -1,14 +1,14 @@
 'use client'
 
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { adoptionSentences, type EdgeImage, imageName } from './adopt-words'
 
-/** As many as the API gives at once. */
-const listedMax = 100
 const nameMax = 64
 const newVdisk = 'new'
 
@@ -23,19 +23,15 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
   const trpc = useTRPC()
   const site = useQuery(trpc.site.get.queryOptions({ siteId: edge.siteId }))
   const farmId = site.data?.farmId
-  const [search, setSearch] = useState('')
-  const vdisks = useQuery({
-    ...trpc.vdisk.list.queryOptions({ limit: listedMax, search, ...(farmId ? { farmId } : {}) }, { enabled: !!farmId }),
-    placeholderData: keepPreviousData,
-  })
+  const vdisks = usePicker('vdisk', farmId ? { farmId } : {}, { enabled: !!farmId })
   const [chosenId, setChosenId] = useState(image.parent?.vdiskId ?? newVdisk)
   const [name, setName] = useState(imageName(image).slice(0, nameMax))
   const [note, setNote] = useState('')
   const [state, setState] = useState<'test' | 'released'>('test')
   const adopt = useMutation(trpc.version.adopt.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const listed = vdisks.data?.items ?? []
-  const options = withParent(listed, image)
-  const chosen = options.find(({ id }) => id === chosenId)
+  const { parent } = image
+  const isParent = chosenId === parent?.vdiskId
+  const chosen = isParent && parent ? { id: parent.vdiskId, name: parent.vdiskName } : vdisks.itemOf(chosenId)
   const isNewVdisk = !chosen
   const sentences = adoptionSentences({
     image,
@@ -65,16 +61,13 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
       }
       onClose={onClose}
     >
-      {(search !== '' || vdisks.data?.nextCursor) && (
-        <TextField label="Search vDisks" value={search} onChange={setSearch} hint="Part of the name." />
-      )}
-      <SelectField
+      <ObjectPicker
         label="Adopt as a version of"
+        picker={vdisks}
         value={chosen?.id ?? newVdisk}
-        options={[
-          { value: newVdisk, label: 'New vDisk' },
-          ...options.map(({ id, name: label }) => ({ value: id, label })),
-        ]}
+        first={[{ value: newVdisk, label: 'New vDisk' }]}
+        chosen={chosen && { value: chosen.id, label: chosen.name }}
+        labelOf={(vdisk) => vdisk.name}
         onChange={setChosenId}
       />
       {isNewVdisk && <TextField label="vDisk name" value={name} onChange={setName} maxLength={nameMax} />}
@@ -99,11 +92,4 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
       </section>
     </ObjectDialog>
   )
-}
-
-/** The vDisk of what the image was made from is there also where it is none of the first. */
-function withParent(listed: { id: string; name: string }[], { parent }: EdgeImage) {
-  const known = listed.map(({ id, name }) => ({ id, name }))
-  if (!parent || known.some(({ id }) => id === parent.vdiskId)) return known
-  return [{ id: parent.vdiskId, name: parent.vdiskName }, ...known]
 }

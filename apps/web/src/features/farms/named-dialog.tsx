@@ -1,9 +1,11 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { SelectField, TextField } from '../../components/field'
+import { TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 
 type Farm = RouterOutputs['farm']['list']['items'][number]
@@ -36,7 +38,7 @@ export function FarmDialog({ farm, onClose }: { farm?: Farm; onClose: () => void
 /** @param store absent for a new one */
 export function StoreDialog({ store, onClose }: { store?: Store; onClose: () => void }) {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
+  const farms = usePicker('farm', {})
   const [seen] = useState(store)
   const [name, setName] = useState(seen?.name ?? '')
   const [note, setNote] = useState(seen?.note ?? '')
@@ -44,8 +46,7 @@ export function StoreDialog({ store, onClose }: { store?: Store; onClose: () => 
   const onSuccess = useSaved(onClose)
   const create = useMutation(trpc.store.create.mutationOptions({ onSuccess }))
   const update = useMutation(trpc.store.update.mutationOptions({ onSuccess }))
-  const options = farms.data?.items ?? []
-  const farm = options.find(({ id }) => id === chosenId) ?? options[0]
+  const farm = farms.itemOf(chosenId) ?? farms.items[0]
   return (
     <ObjectDialog
       title={seen ? `Edit ${seen.name}` : 'New store'}
@@ -60,10 +61,11 @@ export function StoreDialog({ store, onClose }: { store?: Store; onClose: () => 
     >
       <TextField label="Name" value={name} onChange={setName} />
       {!seen && (
-        <SelectField
+        <ObjectPicker
           label="Farm"
+          picker={farms}
           value={farm?.id ?? ''}
-          options={options.map((one) => ({ value: one.id, label: one.name }))}
+          labelOf={(one) => one.name}
           onChange={setChosenId}
         />
       )}

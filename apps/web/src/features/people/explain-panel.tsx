@@ -2,14 +2,16 @@
 
 import { useQuery } from '@tanstack/react-query'
 import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Panel } from '../../components/panel'
 import { EmptyState, ErrorState } from '../../components/states'
 import { type Column, Table, TableSkeleton } from '../../components/table'
+import { inSentence } from '../../lib/in-sentence'
 import { readableError } from '../../lib/readable-error'
 import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Picker, usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
-import { explainFilterShape, memberOptions, optionsOf, placeKinds } from './explain-choices'
-import { OptionField } from './option-field'
+import { explainFilterShape, type PlaceKind, placeKinds } from './explain-choices'
 import { YesOrNo } from './yes-or-no'
 
 type Explained = RouterOutputs['member']['explain']['permissions'][number]
@@ -23,11 +25,13 @@ export function ExplainPanel() {
   return (
     <Panel title="Check access" flush>
       <div className="grid gap-3 border-line border-b p-4 sm:grid-cols-3">
-        <OptionField
+        <ObjectPicker
           label="Member"
-          queryKey="members"
-          value={member}
-          load={memberOptions}
+          picker={usePicker('member', {})}
+          value={member ?? ''}
+          first={[selectFirst]}
+          chosen={member ? { value: member, label: 'Selected member' } : null}
+          labelOf={({ name, email }) => `${name}, ${email}`}
           onChange={(id) => setFilter('member', id)}
         />
         <SelectField
@@ -42,16 +46,7 @@ export function ExplainPanel() {
             setFilter('kind', value)
           }}
         />
-        {kind && (
-          <OptionField
-            key={kind.value}
-            label={kind.label}
-            queryKey={kind.value}
-            value={object}
-            load={(client, search) => optionsOf(client, kind, search)}
-            onChange={(id) => setFilter('object', id)}
-          />
-        )}
+        {kind && <PlacePicker key={kind.value} kind={kind} value={object} onChange={(id) => setFilter('object', id)} />}
       </div>
       {member && (isWhole || object) ? (
         <Explanation input={{ userId: member, ...(kind && object ? { [kind.value]: object } : {}) }} />
@@ -62,6 +57,29 @@ export function ExplainPanel() {
         />
       )}
     </Panel>
+  )
+}
+
+const selectFirst = { value: '', label: 'Select …' }
+
+interface PlacePickerProps {
+  kind: PlaceKind
+  value: string | undefined
+  onChange: (id: string) => void
+}
+
+function PlacePicker({ kind: { label, noun }, value = '', onChange }: PlacePickerProps) {
+  const picker: Picker<{ name: string }> = usePicker(noun, {})
+  return (
+    <ObjectPicker
+      label={label}
+      picker={picker}
+      value={value}
+      first={[selectFirst]}
+      chosen={value ? { value, label: `Selected ${inSentence(label)}` } : null}
+      labelOf={({ name }) => name}
+      onChange={onChange}
+    />
   )
 }
 

@@ -11,27 +11,24 @@ import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
-import { draftOf } from './schedule-draft'
-import { ScheduleEditor, type ScopeChoice } from './schedule-editor'
+import { draftOf, tomorrow } from './schedule-draft'
+import { ScheduleEditor } from './schedule-editor'
 import type { ScheduleDetail } from './schedule-types'
-import { tomorrow, useScopes } from './use-scopes'
 
 export function EditSchedulePage({ scheduleId }: { scheduleId: string }) {
   const query = useQuery(useTRPC().schedule.get.queryOptions({ scheduleId }))
-  const farms = useScopes()
   if (query.error) return <QueryError noun="schedule" error={query.error} onRetry={() => query.refetch()} />
-  if (!query.data || !farms) {
+  if (!query.data) {
     return (
       <LoadingState label="Loading schedule">
         <Skeleton className="h-80 w-full rounded-lg" />
       </LoadingState>
     )
   }
-  const scopes = farms.find(({ farmId }) => farmId === query.data.farmId)?.scopes ?? []
-  return <EditSchedule schedule={query.data} scopes={scopes} />
+  return <EditSchedule schedule={query.data} />
 }
 
-function EditSchedule({ schedule, scopes }: { schedule: ScheduleDetail; scopes: ScopeChoice[] }) {
+function EditSchedule({ schedule }: { schedule: ScheduleDetail }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const router = useRouter()
@@ -67,8 +64,8 @@ function EditSchedule({ schedule, scopes }: { schedule: ScheduleDetail; scopes: 
       )}
       <ScheduleEditor
         key={edited.revision}
-        farmId={schedule.farmId}
-        scopes={scopes}
+        farm={{ id: schedule.farmId, name: schedule.farmName }}
+        site={schedule.siteId === null ? null : { id: schedule.siteId, name: schedule.siteName ?? '' }}
         initial={draftOf(edited, today)}
         action="Save"
         busy={save.isPending || save.isSuccess}

@@ -1,48 +1,51 @@
 'use client'
 
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { SelectField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
-import { emptyDraft } from './schedule-draft'
-import { ScheduleEditor, type ScopeChoice } from './schedule-editor'
-import { tomorrow, useScopes } from './use-scopes'
+import { QueryError } from '../shell/query-error'
+import { emptyDraft, tomorrow } from './schedule-draft'
+import { ScheduleEditor } from './schedule-editor'
 
 export function NewSchedulePage() {
-  const farms = useScopes()
-  const [farmId, setFarmId] = useState<string>()
+  const farms = usePicker('farm', {})
+  const [farmId, setFarmId] = useState('')
   const mayCreate = useMay('schedule.change')
-  if (!farms) {
+  if (farms.error) return <QueryError noun="farms" error={farms.error} onRetry={farms.retry} />
+  if (!farms.isLoaded) {
     return (
-      <LoadingState label="Loading sites">
+      <LoadingState label="Loading farms">
         <Skeleton className="h-80 w-full rounded-lg" />
       </LoadingState>
     )
   }
-  const farm = farms.find((one) => one.farmId === farmId) ?? farms[0]
+  const farm = farms.itemOf(farmId) ?? farms.items[0]
   return (
     <Page>
       <PageName name="New schedule" />
-      <PageHeader title="New schedule" summary={farm && `Farm ${farm.farmName}`} />
-      {farms.length > 1 && (
+      <PageHeader title="New schedule" summary={farm && `Farm ${farm.name}`} />
+      {farm && (farms.items.length > 1 || farms.search !== '') && (
         <Panel title="Farm">
-          <SelectField
+          <ObjectPicker
             label="The schedule powers on devices of this farm"
-            value={farm?.farmId ?? ''}
-            options={farms.map((one) => ({ value: one.farmId, label: one.farmName }))}
+            picker={farms}
+            value={farm.id}
+            labelOf={({ name }) => name}
             onChange={setFarmId}
           />
         </Panel>
       )}
       {farm && mayCreate ? (
-        <NewSchedule key={farm.farmId} farmId={farm.farmId} scopes={farm.scopes} />
+        <NewScheduleOfFarm key={farm.id} farm={farm} />
       ) : (
         <EmptyState
           title="You cannot create a schedule here."
@@ -53,13 +56,24 @@ export function NewSchedulePage() {
   )
 }
 
-function NewSchedule({ farmId, scopes }: { farmId: string; scopes: ScopeChoice[] }) {
+interface Farm {
+  id: string
+  name: string
+}
+
+/** Begins with the farm's first site. */
+function NewScheduleOfFarm({ farm }: { farm: Farm }) {
+  const sites = useQuery(useTRPC().site.list.queryOptions({ farmId: farm.id, limit: 1 }))
+  if (!sites.data) return null
+  return <NewSchedule farm={farm} first={sites.data.items[0] ?? null} />
+}
+
+function NewSchedule({ farm, first }: { farm: Farm; first: { id: string; name: string; timeZone: string } | null }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const router = useRouter()
-  const [first] = scopes
   const [initial] = useState(() =>
-    emptyDraft({ siteId: first?.siteId ?? null, timeZone: first?.timeZone ?? 'UTC' }, tomorrow(new Date())),
+    emptyDraft({ siteId: first?.id ?? null, timeZone: first?.timeZone ?? 'UTC' }, tomorrow(new Date())),
   )
   const create = useMutation(
     trpc.schedule.create.mutationOptions({
@@ -72,13 +86,13 @@ function NewSchedule({ farmId, scopes }: { farmId: string; scopes: ScopeChoice[]
   )
   return (
     <ScheduleEditor
-      farmId={farmId}
-      scopes={scopes}
+      farm={farm}
+      site={first}
       initial={initial}
       action="Create schedule"
       busy={create.isPending || create.isSuccess}
       failure={create.error && readableError(create.error)}
-      onSave={(fields) => create.mutate({ farmId, ...fields })}
+      onSave={(fields) => create.mutate({ farmId: farm.id, ...fields })}
     />
   )
 }

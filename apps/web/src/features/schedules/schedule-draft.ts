@@ -31,6 +31,13 @@ export interface ScheduleDraft {
   targets: ScheduleTarget[]
 }
 
+/** `YYYY-MM-DD` of the viewer's tomorrow. */
+export function tomorrow(now: Date): string {
+  const day = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1)
+  const two = (number: number) => String(number).padStart(2, '0')
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`
+}
+
 export function emptyDraft(place: { siteId: string | null; timeZone: string }, tomorrow: string): ScheduleDraft {
   return {
     ...place,

@@ -3,7 +3,9 @@
 import { type FormEvent, useDeferredValue, useState } from 'react'
 import { Button } from '../../components/button'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { Panel } from '../../components/panel'
+import { usePicker } from '../../lib/use-picker'
 import { NextInstants } from './next-instants'
 import { bareTarget, fieldsOf, type ScheduleDraft, targetKey, whenOf, withTarget } from './schedule-draft'
 import type { ScheduleFields } from './schedule-types'
@@ -11,16 +13,10 @@ import { powerWords } from './schedule-words'
 import { TargetsField } from './targets-field'
 import { WhenField } from './when-field'
 
-export interface ScopeChoice {
-  /** Null: all sites of the farm. */
-  siteId: string | null
-  label: string
-  timeZone: string
-}
-
 interface ScheduleEditorProps {
-  farmId: string
-  scopes: ScopeChoice[]
+  farm: { id: string; name: string }
+  /** The schedule's site until now. */
+  site?: { id: string; name: string } | null
   initial: ScheduleDraft
   /** The verb, e.g. `Save`. */
   action: string
@@ -31,7 +27,8 @@ interface ScheduleEditorProps {
 }
 
 /** What a schedule says, beside when that would be. */
-export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure, onSave }: ScheduleEditorProps) {
+export function ScheduleEditor({ farm, site, initial, action, busy, failure, onSave }: ScheduleEditorProps) {
+  const sites = usePicker('site', { farmId: farm.id })
   const [draft, setDraft] = useState(initial)
   const [problem, setProblem] = useState<string | null>(null)
   const change = (changed: Partial<ScheduleDraft>) => setDraft((known) => ({ ...known, ...changed }))
@@ -48,13 +45,16 @@ export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure,
         <Panel title="Schedule">
           <div className="grid gap-4 sm:grid-cols-2">
             <TextField label="Name" value={draft.name} onChange={(name) => change({ name })} />
-            <SelectField
+            <ObjectPicker
               label="Site"
+              picker={sites}
               value={draft.siteId ?? ''}
-              options={scopes.map(({ siteId, label }) => ({ value: siteId ?? '', label }))}
-              onChange={(value) => {
-                const scope = scopes.find(({ siteId }) => (siteId ?? '') === value)
-                if (scope) change({ siteId: scope.siteId, timeZone: scope.timeZone, targets: [] })
+              first={[{ value: '', label: `All sites of ${farm.name}` }]}
+              chosen={site && { value: site.id, label: site.name }}
+              labelOf={({ name }) => name}
+              onChange={(siteId) => {
+                const place = sites.itemOf(siteId) ?? sites.items[0]
+                change({ siteId: siteId || null, timeZone: place?.timeZone ?? 'UTC', targets: [] })
               }}
               hint="Changing the site resets devices and time zone."
             />
@@ -101,7 +101,7 @@ export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure,
         </div>
       </div>
       <NextInstants
-        farmId={farmId}
+        farmId={farm.id}
         siteId={shown.siteId}
         when={whenOf(shown)}
         timeZone={shown.timeZone}

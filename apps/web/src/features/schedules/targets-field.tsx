@@ -5,7 +5,9 @@ import { useState } from 'react'
 import { Button } from '../../components/button'
 import { SelectField, TextField } from '../../components/field'
 import { Icon } from '../../components/icon'
+import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { targetKey } from './schedule-draft'
 import type { ScheduleTarget } from './schedule-types'
 import { targetWords } from './schedule-words'
@@ -65,22 +67,17 @@ interface PickerProps {
   onAdd: (target: ScheduleTarget) => void
 }
 
-const shownMax = 100
-
 function CollectionPicker({ siteId, onAdd }: PickerProps) {
-  const input = { limit: shownMax, ...(siteId ? { siteId } : {}) }
-  const collections = useQuery(useTRPC().collection.list.queryOptions(input)).data?.items ?? []
-  const options = collections.map(({ id, name, siteName }) => ({
-    value: id,
-    label: siteId ? name : `${name} (${siteName})`,
-  }))
+  const collections = usePicker('collection', siteId ? { siteId } : {})
   return (
-    <SelectField
+    <ObjectPicker
       label="Collection"
+      picker={collections}
       value=""
-      options={[{ value: '', label: 'Select a collection' }, ...options]}
+      first={[{ value: '', label: 'Select a collection' }]}
+      labelOf={({ name, siteName }) => (siteId ? name : `${name} (${siteName})`)}
       onChange={(collectionId) => {
-        const found = collections.find(({ id }) => id === collectionId)
+        const found = collections.itemOf(collectionId)
         if (found) onAdd({ kind: 'collection', collectionId, name: found.name, siteName: found.siteName })
       }}
     />
@@ -126,6 +123,9 @@ function DevicePicker({ siteId, onAdd }: PickerProps) {
           ))}
         {wanted.search && found.data?.items.length === 0 && (
           <li className="text-ink-soft text-xs">No device matches.</li>
+        )}
+        {wanted.search && found.data?.nextCursor && (
+          <li className="self-center text-ink-soft text-xs">More devices match. Enter more of the name.</li>
         )}
       </ul>
     </div>

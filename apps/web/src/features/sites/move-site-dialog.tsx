@@ -1,20 +1,22 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Notice, SelectField } from '../../components/field'
+import { Notice } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { staleRevision } from '../objects/stale'
 
 /** To another farm; vDisks and boot menus do not go along. */
 export function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site']['get']; onClose: () => void }) {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
+  const farms = usePicker('farm', {})
+  const others = { ...farms, items: farms.items.filter(({ id }) => id !== site.farmId) }
   const [farmId, setFarmId] = useState('')
   const move = useMutation(trpc.site.move.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const options = (farms.data?.items ?? []).filter(({ id }) => id !== site.farmId)
-  const farm = options.find(({ id }) => id === farmId) ?? options[0]
+  const farm = others.itemOf(farmId) ?? others.items[0]
   const losesSome = move.error !== null && staleRevision(move.error) === null
   return (
     <ObjectDialog
@@ -31,12 +33,13 @@ export function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site'][
         Edges, collections, devices and boots move with the site. vDisks and boot menus stay in the farm {site.farmName}
         .
       </Notice>
-      <SelectField
+      <ObjectPicker
         label="New farm"
+        picker={others}
         value={farm?.id ?? ''}
-        options={options.map(({ id, name }) => ({ value: id, label: name }))}
+        labelOf={({ name }) => name}
         onChange={setFarmId}
-        hint={options.length === 0 ? 'There is no other farm.' : undefined}
+        hint={farms.isLoaded && !farm && 'There is no other farm.'}
       />
     </ObjectDialog>
   )

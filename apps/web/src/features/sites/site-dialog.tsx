@@ -1,10 +1,12 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { PersonalityField } from '../objects/personality-field'
 
@@ -17,13 +19,12 @@ const unknownOptions = [
 
 export function NewSiteDialog({ onClose }: { onClose: () => void }) {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
+  const farms = usePicker('farm', {})
   const [chosenId, setChosenId] = useState('')
   const [name, setName] = useState('')
   const [timeZone, setTimeZone] = useState(viewerZone)
   const create = useMutation(trpc.site.create.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const options = farms.data?.items ?? []
-  const farm = options.find(({ id }) => id === chosenId) ?? options[0]
+  const farm = farms.itemOf(chosenId) ?? farms.items[0]
   return (
     <ObjectDialog
       title="New site"
@@ -40,12 +41,13 @@ export function NewSiteDialog({ onClose }: { onClose: () => void }) {
         onChange={setTimeZone}
         hint="For example Europe/Berlin. Schedules of the site follow its daylight saving time."
       />
-      <SelectField
+      <ObjectPicker
         label="Farm"
+        picker={farms}
         value={farm?.id ?? ''}
-        options={options.map((one) => ({ value: one.id, label: one.name }))}
+        labelOf={(one) => one.name}
         onChange={setChosenId}
-        hint={farms.data && options.length === 0 ? 'There is no farm yet. Create one first.' : undefined}
+        hint={farms.isLoaded && !farm && 'There is no farm yet. Create one first.'}
       />
     </ObjectDialog>
   )

@@ -1,25 +1,24 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { VdiskDetail } from './version-types'
 
-/** As many as the API gives at once. */
-const listedMax = 100
 const pathMax = 255
 
 /** Makes a version of a raw image that lies in an edge's store. */
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
-  const sites = useQuery(trpc.site.list.queryOptions({ farmId: vdisk.farmId, limit: listedMax }))
+  const sites = usePicker('site', { farmId: vdisk.farmId })
   const [chosenSiteId, setChosenSiteId] = useState('')
-  const siteId = chosenSiteId || sites.data?.items[0]?.id
-  const edges = useQuery(
-    trpc.edge.list.queryOptions({ limit: listedMax, ...(siteId ? { siteId } : {}) }, { enabled: !!siteId }),
-  )
+  const siteId = chosenSiteId || sites.items[0]?.id
+  const listed = usePicker('edge', siteId ? { siteId } : {}, { enabled: !!siteId })
+  const edges = { ...listed, items: listed.items.filter(({ revokedAt }) => revokedAt === null) }
   const [chosenId, setChosenId] = useState('')
   const [sourcePath, setSourcePath] = useState('')
   const [bootFiles, setBootFiles] = useState<'image' | 'none'>('image')
@@ -27,9 +26,8 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
   const importing = useMutation(trpc.version.import.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const options = (edges.data?.items ?? []).filter(({ revokedAt }) => revokedAt === null)
-  const edge = options.find(({ id }) => id === chosenId) ?? options[0]
-  const isEmpty = sites.data && (siteId === undefined || (edges.data && options.length === 0))
+  const edge = edges.itemOf(chosenId) ?? edges.items[0]
+  const isEmpty = sites.isLoaded && (siteId === undefined || (edges.isLoaded && !edge))
   return (
     <ObjectDialog
       title={`Import an image into ${vdisk.name}`}
@@ -50,18 +48,23 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
       }
       onClose={onClose}
     >
-      <SelectField
+      <ObjectPicker
         label="Site"
+        picker={sites}
         value={siteId ?? ''}
-        options={(sites.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
-        onChange={setChosenSiteId}
+        labelOf={({ name }) => name}
+        onChange={(chosen) => {
+          setChosenSiteId(chosen)
+          setChosenId('')
+        }}
       />
-      <SelectField
+      <ObjectPicker
         label="Edge"
+        picker={edges}
         value={edge?.id ?? ''}
-        options={options.map(({ id, name }) => ({ value: id, label: name }))}
+        labelOf={({ name }) => name}
         onChange={setChosenId}
-        hint={isEmpty ? 'This site has no edges yet.' : undefined}
+        hint={isEmpty && 'This site has no edges yet.'}
       />
       <TextField
         label="Image"

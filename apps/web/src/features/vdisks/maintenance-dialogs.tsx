@@ -1,15 +1,14 @@
 'use client'
 
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { Notice, SelectField, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { StepProps } from './step-dialogs'
-
-/** As many as the API gives at once. */
-const devicesMax = 100
 
 type BootFiles = 'image' | 'parent' | 'none'
 
@@ -25,15 +24,10 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
   const [seen] = useState(vdisk.revision)
   const [chosenId, setChosenId] = useState('')
   const [note, setNote] = useState('')
-  const [search, setSearch] = useState('')
-  const devices = useQuery({
-    ...trpc.device.list.queryOptions({ deviceType: 'maintenance', limit: devicesMax, search }),
-    // The field stays while the next ones are on their way.
-    placeholderData: keepPreviousData,
-  })
-  const isSearched = search !== '' || Boolean(devices.data?.nextCursor)
-  const options = (devices.data?.items ?? []).filter((device) => device.vdisk?.id === vdisk.id)
-  const device = options.find(({ id }) => id === chosenId) ?? options[0]
+  const listed = usePicker('device', { deviceType: 'maintenance' })
+  const devices = { ...listed, items: listed.items.filter((device) => device.vdisk?.id === vdisk.id) }
+  const isSearched = listed.search !== '' || listed.hasMore
+  const device = devices.itemOf(chosenId) ?? devices.items[0]
   const start = useMutation(trpc.version.startMaintenance.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
@@ -46,16 +40,7 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
       }
       onClose={onClose}
     >
-      {isSearched && (
-        <TextField
-          label="Search devices"
-          value={search}
-          onChange={setSearch}
-          maxLength={64}
-          hint={`There are more than ${devicesMax} maintenance devices. Search for part of the name or MAC address.`}
-        />
-      )}
-      {devices.data && options.length === 0 && !isSearched ? (
+      {devices.isLoaded && !device && !isSearched ? (
         <Notice tone="silent">
           No maintenance device is assigned this vDisk. First set the type of one of its{' '}
           <Link href="/devices" className="underline underline-offset-4">
@@ -65,13 +50,14 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
           to maintenance.
         </Notice>
       ) : (
-        <SelectField
+        <ObjectPicker
           label="Maintenance device"
+          picker={devices}
           value={device?.id ?? ''}
-          options={options.map(({ id, name, siteName }) => ({ value: id, label: `${name}, ${siteName}` }))}
+          labelOf={({ name, siteName }) => `${name}, ${siteName}`}
           onChange={setChosenId}
           hint={
-            devices.data && !device
+            devices.isLoaded && !device
               ? 'None of these devices is assigned this vDisk. Search for another name or MAC address.'
               : 'A maintenance device that is assigned this vDisk.'
           }

@@ -1,9 +1,11 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { SelectField, TextField } from '../../components/field'
+import { TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 
 type VdiskDetail = RouterOutputs['vdisk']['get']
@@ -11,14 +13,13 @@ const noteMax = 500
 
 export function NewVdiskDialog({ onClose }: { onClose: () => void }) {
   const trpc = useTRPC()
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
+  const farms = usePicker('farm', {})
   const [chosenId, setChosenId] = useState('')
   const [name, setName] = useState('')
   const [note, setNote] = useState('')
   const [storeId, setStoreId] = useState('')
   const create = useMutation(trpc.vdisk.create.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const options = farms.data?.items ?? []
-  const farm = options.find(({ id }) => id === chosenId) ?? options[0]
+  const farm = farms.itemOf(chosenId) ?? farms.items[0]
   return (
     <ObjectDialog
       title="New vDisk"
@@ -29,11 +30,15 @@ export function NewVdiskDialog({ onClose }: { onClose: () => void }) {
       onClose={onClose}
     >
       <TextField label="Name" value={name} onChange={setName} />
-      <SelectField
+      <ObjectPicker
         label="Farm"
+        picker={farms}
         value={farm?.id ?? ''}
-        options={options.map((one) => ({ value: one.id, label: one.name }))}
-        onChange={setChosenId}
+        labelOf={(one) => one.name}
+        onChange={(farmId) => {
+          setChosenId(farmId)
+          setStoreId('')
+        }}
       />
       {farm && <StoreField farmId={farm.id} value={storeId} onChange={setStoreId} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={noteMax} />
@@ -60,7 +65,7 @@ export function EditVdiskDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClos
       onClose={onClose}
     >
       <TextField label="Name" value={name} onChange={setName} />
-      <StoreField farmId={seen.farmId} value={storeId} onChange={setStoreId} />
+      <StoreField farmId={seen.farmId} chosen={seen.store} value={storeId} onChange={setStoreId} />
       <TextField label="Note" value={note} onChange={setNote} maxLength={noteMax} />
     </ObjectDialog>
   )
@@ -68,21 +73,22 @@ export function EditVdiskDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClos
 
 interface StoreFieldProps {
   farmId: string
+  /** The vDisk's store until now. */
+  chosen?: VdiskDetail['store']
   value: string
   onChange: (value: string) => void
 }
 
-function StoreField({ farmId, value, onChange }: StoreFieldProps) {
-  const trpc = useTRPC()
-  const stores = useQuery(trpc.store.list.queryOptions({ farmId, limit: 100 }))
+function StoreField({ farmId, chosen, value, onChange }: StoreFieldProps) {
+  const stores = usePicker('store', { farmId })
   return (
-    <SelectField
+    <ObjectPicker
       label="Store"
+      picker={stores}
       value={value}
-      options={[
-        { value: '', label: 'none' },
-        ...(stores.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name })),
-      ]}
+      first={[{ value: '', label: 'none' }]}
+      chosen={chosen && { value: chosen.id, label: chosen.name }}
+      labelOf={({ name }) => name}
       onChange={onChange}
     />
   )
