@@ -30,7 +30,8 @@ export default defineConfig({
     baseURL: process.env.BOOTFARM_WEB_URL ?? 'http://localhost:3000',
     viewport: { width: 1280, height: 800 },
     screenshot: 'only-on-failure',
-    // A dot that pulses for as long as a boot runs has the whole page painted 60 times a second, without a graphics card.
+    // A dot that pulses for as long as a boot runs has the whole page painted 60 times a second, without a graphics
+    // card.
     contextOptions: { reducedMotion: 'reduce' },
     launchOptions: {
       executablePath: await browserProgram(),

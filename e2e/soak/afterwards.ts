@@ -8,7 +8,10 @@ import type { Editor } from './editor.ts'
 
 type Db = ReturnType<typeof createDb>
 
-/** Sentences for changes that the API acknowledged and that are not there, or of which the audit log knows too few or too many. */
+/**
+ * Sentences for changes that the API acknowledged and that are not there, or of which the audit log knows too few or
+ * too many.
+ */
 export async function lostChanges(db: Db, { edge, ledger }: Editor): Promise<string[]> {
   const { organizationId } = edge.tenant
   const devices = await db.device.findMany({

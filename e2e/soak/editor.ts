@@ -8,7 +8,10 @@ const pauseMs = 500
 const creationsEvery = 20
 const refusalsKept = 5
 
-/** Somebody who changes an organization's devices all the time, through whichever API process, and keeps what was promised. */
+/**
+ * Somebody who changes an organization's devices all the time, through whichever API process, and keeps what was
+ * promised.
+ */
 export class Editor {
   readonly edge: ControlledEdge
   readonly ledger = new Ledger()

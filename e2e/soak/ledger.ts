@@ -8,8 +8,8 @@ export type Answer =
   | 'unknown'
 
 /**
- * Who has been promised what: each object has one writer, which asks for one value after the other, each with the revision that it has
- * read. So what was asked for before an acknowledged change cannot come after it.
+ * Who has been promised what: each object has one writer, which asks for one value after the other, each with the
+ * revision that it has read. So what was asked for before an acknowledged change cannot come after it.
  */
 export class Ledger {
   acknowledged = 0
@@ -32,7 +32,10 @@ export class Ledger {
     this.#possible.set(id, possible.add(value))
   }
 
-  /** @param found the value of an object, null where it is not there. @returns sentences for what was promised and is not so */
+  /**
+   * @param found the value of an object, null where it is not there.
+   * @returns sentences for what was promised and is not so
+   */
   lost(found: (id: string) => string | null): string[] {
     return [...this.#promised].flatMap(([id, promised]) => {
       const value = found(id)

@@ -4,7 +4,8 @@ import { inRoot } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 
 /**
- * Keeps a run: its table in docs/results, which is committed, and its raw figures in `bench-results/`, which git ignores.
+ * Keeps a run: its table in docs/results, which is committed, and its raw figures in `bench-results/`, which git
+ * ignores.
  * @param {string} name of the benchmark
  * @param {{ date: string }} result
  * @param {string} markdown

@@ -41,7 +41,8 @@ const measureMs = 1_000
 const quickMeasureMs = 300
 
 /**
- * Reads one disk from us and from NBD servers by the same client, in turns, and prints medians, extremes, ratios and what was reached.
+ * Reads one disk from us and from NBD servers by the same client, in turns, and prints medians, extremes, ratios and
+ * what was reached.
  * @param {{ rounds: number, write: boolean, only: string, quick: boolean }} options
  */
 export async function benchStream({ rounds, write, only, quick }) {

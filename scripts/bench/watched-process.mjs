@@ -37,7 +37,8 @@ export class WatchedProcess {
   /**
    * @param {RegExp} pattern
    * @param {number} limitMs
-   * @returns {Promise<{ match: RegExpMatchArray, afterMs: number }>} ms from the process's start until the output fitted
+   * @returns {Promise<{ match: RegExpMatchArray, afterMs: number }>} ms from the process's start until the output
+   *   fitted
    */
   waitFor(pattern, limitMs) {
     return new Promise((resolve, reject) => {

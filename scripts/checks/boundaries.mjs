@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
-/** Folders of apps/api/src that are no noun; every other folder is one: its schema, router, services and their tests. */
+/**
+ * Folders of apps/api/src that are no noun; every other folder is one: its schema, router, services and their tests.
+ */
 const apiFolders = {
   rules: [],
   errors: ['rules'],

@@ -1,4 +1,5 @@
-// A migration runs while the API of the release before goes on: it may add, and must neither take away nor rename nor lock what is in use.
+// A migration runs while the API of the release before goes on: it may add, and must neither take away nor rename nor
+// lock what is in use.
 import { readFileSync } from 'node:fs'
 import { trackedFiles } from './tracked-files.mjs'
 

@@ -44,8 +44,8 @@ const shownMax = 20
 const baselineFile = inRoot('scripts/checks/tidy-baseline.json')
 
 /**
- * What breaks a rule. The baseline has what broke it before there was the rule: a rule is broken only where there is more of that
- * in the whole tree, since files move.
+ * What breaks a rule. The baseline has what broke it before there was the rule: a rule is broken only where there is
+ * more of that in the whole tree, since files move.
  * @returns {string[]} one sentence each
  */
 export function checkTidy() {

@@ -11,8 +11,8 @@ let block
 let taken = 0
 
 /**
- * Ports, all different, free for TCP and UDP, that no other test takes until this process ends: they lie below those that the
- * kernel gives to outgoing connections, and each process has a block of its own.
+ * Ports, all different, free for TCP and UDP, that no other test takes until this process ends: they lie below those
+ * that the kernel gives to outgoing connections, and each process has a block of its own.
  * @param {number} count
  * @returns {Promise<number[]>}
  */

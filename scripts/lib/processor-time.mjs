@@ -4,12 +4,18 @@ import { readFileSync } from 'node:fs'
 /** The kernel's unit in /proc, on every Linux that Node runs on. */
 const ticksPerSecond = 100
 
-/** What the programs of a piece of work cost, whatever runs beside it. @type {AsyncLocalStorage<{ seconds: number }>} */
+/**
+ * What the programs of a piece of work cost, whatever runs beside it.
+ * @type {AsyncLocalStorage<{ seconds: number }>}
+ */
 const accounts = new AsyncLocalStorage()
 
 let counted = 0
 
-/** @returns {Promise<{ result: Awaited<T>, processorSeconds: number }>} of all programs that `work` ran and waited for. @template T */
+/**
+ * @returns {Promise<{ result: Awaited<T>, processorSeconds: number }>} of all programs that `work` ran and waited for.
+ * @template T
+ */
 export async function withProcessorTime(work) {
   const account = { seconds: 0 }
   const result = await accounts.run(account, work)
@@ -17,8 +23,8 @@ export async function withProcessorTime(work) {
 }
 
 /**
- * Counts what `child` and all that it waited for have used, for the work that called this. The kernel knows only the sum over
- * all children that ended: what it grew by when one ends is that one's.
+ * Counts what `child` and all that it waited for have used, for the work that called this. The kernel knows only the
+ * sum over all children that ended: what it grew by when one ends is that one's.
  * @param {import('node:child_process').ChildProcess} child
  */
 export function countProcessorTime(child) {
@@ -30,7 +36,9 @@ export function countProcessorTime(child) {
   })
 }
 
-/** Seconds of processor time that a process has used, with its ended threads: the fields `utime` and `stime` (proc(5)). */
+/**
+ * Seconds of processor time that a process has used, with its ended threads: the fields `utime` and `stime` (proc(5)).
+ */
 export function secondsOfProcess(pid) {
   const [user, system] = statFields(pid, 11)
   return (user + system) / ticksPerSecond

@@ -19,7 +19,10 @@ const prometheusClientVersion = '0.26.0'
 /** They go beside the optimised ones. */
 const demoOptions = ['-Doptimize=debug', '--prefix', path.dirname(path.dirname(quickPrograms.edge))]
 
-/** Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two busy. */
+/**
+ * Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two
+ * busy.
+ */
 export const zigJobs = `-j${Math.min(8, 2 * os.cpus().length)}`
 
 const toolchainNode = path.join(toolchain, 'node_modules/.bin/node')
@@ -39,9 +42,10 @@ function isNewEnough([major, minor]) {
 }
 
 /**
- * Makes sure that the running Node is new enough: otherwise fetches one into .toolchain/ and runs `script` again with it.
- * Zig, which is needed next, is fetched beside it.
- * @returns {Promise<boolean>} true where the caller goes on; false where the other Node did the work and set the exit code
+ * Makes sure that the running Node is new enough: otherwise fetches one into .toolchain/ and runs `script` again with
+ * it. Zig, which is needed next, is fetched beside it.
+ * @returns {Promise<boolean>} true where the caller goes on; false where the other Node did the work and set the exit
+ *   code
  */
 export async function withSupportedNode(script) {
   if (isNewEnough(process.versions.node.split('.').map(Number))) {
@@ -96,7 +100,8 @@ function runAgain(script) {
 
 /** Path of Zig, exactly of the version that build.zig wants; fetched into .toolchain/ where PATH has none. */
 export async function ensureZig() {
-  // `zig build` compiles its own program once on a machine: for debugging that takes 10 s of a processor, in place of 86.
+  // `zig build` compiles its own program once on a machine: for debugging that takes 10 s of a processor, in place of
+  // 86.
   process.env.ZIG_DEBUG_CMD ??= '1'
   if (zigVersionOf('zig') === zigVersion) return 'zig'
   if (zigVersionOf(toolchainZig) === zigVersion) return toolchainZig

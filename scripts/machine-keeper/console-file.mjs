@@ -7,8 +7,8 @@ const fileSizeMax = 4 * 1024 * 1024
 const partialAfterMs = 300
 
 /**
- * Records a machine's console as `DIR/52-54-00-78-00-00.log`, one line of `UNIX_MS TEXT` for each line; the API shows it beside
- * the machine's boots. When it is full it becomes `.log.1` in place of the one before.
+ * Records a machine's console as `DIR/52-54-00-78-00-00.log`, one line of `UNIX_MS TEXT` for each line; the API shows
+ * it beside the machine's boots. When it is full it becomes `.log.1` in place of the one before.
  */
 export class ConsoleFile {
   #file

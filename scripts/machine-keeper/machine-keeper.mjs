@@ -5,8 +5,9 @@ import { say } from '../lib/progress.mjs'
 /** @typedef {Parameters<typeof emulator>[0]} Machine */
 
 /**
- * A machine says that it takes an order to switch itself off when it begins to: who wakes it a moment later means the time after.
- * So long is a packet remembered that came while the machine was on; a network card alone would take no notice of it.
+ * A machine says that it takes an order to switch itself off when it begins to: who wakes it a moment later means the
+ * time after. So long is a packet remembered that came while the machine was on; a network card alone would take no
+ * notice of it.
  */
 const wakeUpValidMs = 30_000
 

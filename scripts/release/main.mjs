@@ -1,4 +1,5 @@
-// `node scripts/release/main.mjs [--key FILE] [--out DIR] PROGRAM...`: makes signed releases of bootfarm-edge for site servers.
+// `node scripts/release/main.mjs [--key FILE] [--out DIR] PROGRAM...`: makes signed releases of bootfarm-edge for site
+// servers.
 import path from 'node:path'
 import { runMain, UserError } from '../lib/fail.mjs'
 import { edgeProgram, inRoot } from '../lib/paths.mjs'

@@ -15,8 +15,8 @@ const proofs = {
 export const proofNames = Object.keys(proofs)
 
 /**
- * `npm run soak -- store`, `npm run soak -- stream`: the layer `store-proof` or `stream-proof`, only more of it. Each line of progress
- * says with which options it goes on after it was ended.
+ * `npm run soak -- store`, `npm run soak -- stream`: the layer `store-proof` or `stream-proof`, only more of it. Each
+ * line of progress says with which options it goes on after it was ended.
  * @param {string} zig
  * @param {string} name one of `proofNames`
  * @param {string[]} args pairs of option and whole number

@@ -10,7 +10,9 @@ export class Builds {
   isStopped = false
   #releaseBuild
 
-  /** @param {{ isOptimised: boolean }} options true: waits for the optimised programs, which take minutes the first time */
+  /**
+   * @param {{ isOptimised: boolean }} options true: waits for the optimised programs, which take minutes the first time
+   */
   constructor({ isOptimised }) {
     this.packages = ensurePackages()
     this.database = this.packages.then(() => turbo(['generate'], 'Making the database client'))
@@ -20,8 +22,8 @@ export class Builds {
   }
 
   /**
-   * The optimised programs where they are there or wanted. Otherwise the demo begins with programs that are built in seconds, and
-   * the others are built in the background for the next start.
+   * The optimised programs where they are there or wanted. Otherwise the demo begins with programs that are built in
+   * seconds, and the others are built in the background for the next start.
    */
   async #buildPrograms(isOptimised) {
     const zig = await ensureZig()

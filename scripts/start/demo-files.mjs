@@ -22,7 +22,8 @@ const kernelMagicOffset = 0x202
 export const demoDiskSize = 419_430_400
 
 /**
- * Makes the demo vDisk's files below `store`, once. The disk has bytes only where the recorded boot reads, so it takes 25 MB.
+ * Makes the demo vDisk's files below `store`, once. The disk has bytes only where the recorded boot reads, so it takes
+ * 25 MB.
  * @param {string} trace CSV with `time_ms,offset,length` and a header
  * @returns {{ bootFiles: string, disk: string }}
  */
@@ -45,7 +46,10 @@ export function makeDemoFiles(store, trace) {
   return { bootFiles, disk }
 }
 
-/** Writes beside and renames, so that an interrupted start leaves no half file. `isCurrent` tells a file of an earlier release. */
+/**
+ * Writes beside and renames, so that an interrupted start leaves no half file. `isCurrent` tells a file of an earlier
+ * release.
+ */
 function onceWritten(file, write, isCurrent = () => true) {
   if (existsSync(file) && isCurrent(file)) return
   const fd = openSync(`${file}.part`, 'w', 0o644)

@@ -15,7 +15,8 @@ const siteName = 'Machines'
 const device = { name: 'machine-1', mac: '52:54:00:78:00:00' }
 const memoryMib = 768
 /**
- * An emulated processor that gets no time fails Linux's check of its timer. The variable reaches systemd: its colours cut in two by its own shortening of lines would be rubbish in a record.
+ * An emulated processor that gets no time fails Linux's check of its timer. The variable reaches systemd: its colours
+ * cut in two by its own shortening of lines would be rubbish in a record.
  */
 const serialConsole = 'console=ttyS0 no_timer_check SYSTEMD_COLORS=0'
 const edgePort = 6980
@@ -23,8 +24,8 @@ const edgePort = 6980
 const socketPathMax = 107
 
 /**
- * `--machine`: a real machine, emulated, that boots from an edge of its own in network namespaces. It sees the edge at its real
- * ports beside another DHCP server; the edge reaches the API through a socket file.
+ * `--machine`: a real machine, emulated, that boots from an edge of its own in network namespaces. It sees the edge at
+ * its real ports beside another DHCP server; the edge reaches the API through a socket file.
  */
 export class MachineSite {
   static processNames = ['machines-dhcp', 'machines-uplink', 'machines-edge', 'machines']

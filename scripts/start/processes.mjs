@@ -23,8 +23,8 @@ const stopLimitMs = 10_000
 const logSizeMax = 20 * 1024 * 1024
 
 /**
- * Starts processes in an order, starts each again when it dies, stops them in the opposite order. Each has its own process group, so
- * that Ctrl-C in the terminal reaches only this supervisor.
+ * Starts processes in an order, starts each again when it dies, stops them in the opposite order. Each has its own
+ * process group, so that Ctrl-C in the terminal reaches only this supervisor.
  */
 export class Processes {
   #data
@@ -37,8 +37,8 @@ export class Processes {
   }
 
   /**
-   * @param {{ name: string, command: string, args: string[], env?: object, cwd?: string, ready: (child) => Promise<boolean> }} spec
-   *   ready: asked again and again until true; the process ending first is an error.
+   * @param {{ name: string, command: string, args: string[], env?: object, cwd?: string, ready: (child) =>
+   *   Promise<boolean> }} spec ready: asked again and again until true; the process ending first is an error.
    */
   async start(spec) {
     if (this.#stopping) throw new UserError('stopped while starting.')
@@ -134,7 +134,9 @@ export class Processes {
   }
 }
 
-/** Field 22 of /proc/PID/stat (proc_pid_stat(5)): with the pid it names one process for as long as the machine is up. */
+/**
+ * Field 22 of /proc/PID/stat (proc_pid_stat(5)): with the pid it names one process for as long as the machine is up.
+ */
 function startTimeOf(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -172,7 +172,9 @@ async function setUpDemo(data, env, sites) {
   })
 }
 
-/** A database server outlives its supervisor when that was killed; only then does its pid file name a running process. */
+/**
+ * A database server outlives its supervisor when that was killed; only then does its pid file name a running process.
+ */
 async function stopLeftoverPostgres(data) {
   const directory = path.join(data, 'postgres')
   for (const file of ['postgres.url', 'postgres.api-url']) rmSync(path.join(data, file), { force: true })

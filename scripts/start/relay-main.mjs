@@ -1,4 +1,5 @@
-// `node relay-main.mjs FROM TO`: passes what comes to FROM on to TO, each a port of this namespace's loopback or a socket file.
+// `node relay-main.mjs FROM TO`: passes what comes to FROM on to TO, each a port of this namespace's loopback or a
+// socket file.
 import { runMain } from '../lib/fail.mjs'
 import { relay } from './relay.mjs'
 

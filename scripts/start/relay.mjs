@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream'
 const connectionsMax = 64
 
 /**
- * Passes connections on, from a port or a socket file to another. A socket file is reached from every network namespace, so that
- * two of these are a way from one namespace to another without any address of the machine.
+ * Passes connections on, from a port or a socket file to another. A socket file is reached from every network
+ * namespace, so that two of these are a way from one namespace to another without any address of the machine.
  * @param {net.ListenOptions} from
  * @param {net.NetConnectOpts} to
  * @returns {Promise<net.Server>}

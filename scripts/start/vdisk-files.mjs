@@ -17,8 +17,8 @@ const debianBootPrograms = '/usr/lib/ipxe'
 const bootProgramNames = ['undionly.kpxe', 'snponly.efi', 'ipxe.efi']
 
 /**
- * Puts the files of a vDisk version into an edge's store, in a folder that is named by what is in them, and removes the versions
- * that were there before. The disk is linked where that is possible, not copied.
+ * Puts the files of a vDisk version into an edge's store, in a folder that is named by what is in them, and removes the
+ * versions that were there before. The disk is linked where that is possible, not copied.
  * @param {string} store
  * @param {{ disk: string, kernel?: string, initrd?: string }} files without a kernel iPXE boots the disk itself
  * @returns paths below the store

@@ -23,8 +23,8 @@ import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
 /**
- * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take long are
- * run when they are named or `withLong` is true.
+ * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take
+ * long are run when they are named or `withLong` is true.
  */
 export async function testEverything(only, { withLong }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
@@ -205,13 +205,19 @@ function buildEdge(layer, zig) {
   return layer('zig-build', 150, () => command(zig, ['build', zigJobs], edgeSource))
 }
 
-/** First, since products start with it. What the services import is made before: turbo writes again nothing that it made itself. */
+/**
+ * First, since products start with it. What the services import is made before: turbo writes again nothing that it made
+ * itself.
+ */
 async function buildWeb(layer, generated) {
   await generated
   await layer('web-build', 240, () => turboCheck('build', yielding))
 }
 
-/** Their tests import the database client, which is made from its schema. They stand back behind layers that have clocks. */
+/**
+ * Their tests import the database client, which is made from its schema. They stand back behind layers that have
+ * clocks.
+ */
 function testServices(layer, scratch, generated) {
   return layer('services', 400, async () => {
     const { code, output } = await generated
@@ -220,8 +226,8 @@ function testServices(layer, scratch, generated) {
 }
 
 /**
- * What has clocks, in two halves. Machines compute nearly all the time; the others wait for the network's clocks most of theirs, and
- * have names and ports of their own.
+ * What has clocks, in two halves. Machines compute nearly all the time; the others wait for the network's clocks most
+ * of theirs, and have names and ports of their own.
  */
 async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
   const machines = async () => {

@@ -18,7 +18,8 @@ const testSettings = {
 /**
  * Starts the whole product as `npm start` does, with a data directory and ports of its own, and stops it after `work`.
  * @template T
- * @param {(env: Record<string, string>) => Promise<T>} work gets the addresses and the sign-in as environment for test runners
+ * @param {(env: Record<string, string>) => Promise<T>} work gets the addresses and the sign-in as environment for test
+ *   runners
  * @param {string[]} options further ones of `npm start`
  * @returns {Promise<T>}
  */

@@ -13,8 +13,8 @@ const fuzzCasesLong = 1_000_000
 const simulatedSeedsLong = 200
 
 /**
- * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as long as those
- * go on.
+ * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as
+ * long as those go on.
  */
 export async function zigTrack(layer, zig) {
   const build = (step, mode, ...args) =>
@@ -25,7 +25,8 @@ export async function zigTrack(layer, zig) {
       const { code, output } = await build(...args)
       return { output, ...oneCheck(code === 0) }
     }
-  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so few cases.
+  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so
+  // few cases.
   const quick = 'debug'
   const long = 'safe'
   const zigTests = async (mode) => {

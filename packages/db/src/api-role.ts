@@ -26,7 +26,10 @@ const readRole = `
       and inherit_option and not set_option and not admin_option) as is_member
   from pg_roles where rolname = $1`
 
-/** Before the first migration: the group, where this role may make it. Throws a sentence that says what an administrator has to do. */
+/**
+ * Before the first migration: the group, where this role may make it. Throws a sentence that says what an administrator
+ * has to do.
+ */
 export async function ensureApiGroup(owner: pg.Client): Promise<void> {
   const { rows } = await owner.query<{ version: number; is_there: boolean; may_create: boolean }>(
     `select current_setting('server_version_num')::int as version, to_regrole('${apiGroup}') is not null as is_there,
@@ -41,8 +44,8 @@ export async function ensureApiGroup(owner: pg.Client): Promise<void> {
 }
 
 /**
- * Makes the login role that `apiUrl` names, or gives it the password that `apiUrl` has, puts it into the group, and lets nobody else into
- * the database. Throws where it is the owner, or mightier than the API's role may be.
+ * Makes the login role that `apiUrl` names, or gives it the password that `apiUrl` has, puts it into the group, and
+ * lets nobody else into the database. Throws where it is the owner, or mightier than the API's role may be.
  */
 export async function ensureApiRole(owner: pg.Client, ownerUrl: string, apiUrl: string): Promise<void> {
   const role = decodeURIComponent(new URL(apiUrl).username)

@@ -8,10 +8,10 @@ import pg from 'pg'
 import { z } from 'zod'
 
 /**
- * A backup is one gzip file of JSON lines: a header, then for each table its name and its rows, then the number of rows and the
- * SHA-256 of all lines before. All of it is one moment of the database: a snapshot, read while everybody goes on writing.
- * It holds what the control plane must keep secret (signing keys, hashes of passwords and keys): mode 0600, to be kept like a password.
- * Sessions are left out, so that after a restore people sign in again.
+ * A backup is one gzip file of JSON lines: a header, then for each table its name and its rows, then the number of rows
+ * and the SHA-256 of all lines before. All of it is one moment of the database: a snapshot, read while everybody goes
+ * on writing. It holds what the control plane must keep secret (signing keys, hashes of passwords and keys): mode 0600,
+ * to be kept like a password. Sessions are left out, so that after a restore people sign in again.
  */
 
 export const backupVersion = 1
@@ -146,7 +146,10 @@ export type BackupLine =
   | { kind: 'table'; table: string }
   | { kind: 'row'; text: string }
 
-/** Throws a sentence for a file that is no backup, is cut short or was changed: only after the last line is it known to be whole. */
+/**
+ * Throws a sentence for a file that is no backup, is cut short or was changed: only after the last line is it known to
+ * be whole.
+ */
 export async function* readBackup(file: string): AsyncGenerator<BackupLine> {
   const input = createReadStream(file)
   const unpacked = input.pipe(createGunzip())

@@ -9,7 +9,9 @@ export type Db = PrismaClient
 export type DbTransaction = Omit<Prisma.TransactionClient, '$transaction'>
 
 const connectionsMax = 10
-/** Report transactions of an organization wait for each other (BootFeed): a storm queues here, and is refused beyond. */
+/**
+ * Report transactions of an organization wait for each other (BootFeed): a storm queues here, and is refused beyond.
+ */
 const transactionOptions = { maxWait: 10_000, timeout: 15_000 }
 
 /** A client with its own pool. It connects at the first query, and again after the database was away. */

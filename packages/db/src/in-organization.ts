@@ -2,8 +2,8 @@ import type { Db, DbTransaction } from './client.ts'
 import { beginIn, outOfOrganization } from './organization-client.ts'
 
 /**
- * One organization's rows, within one transaction. A service may ask for a transaction of its own: it goes on in this one, so that
- * everything is kept or nothing.
+ * One organization's rows, within one transaction. A service may ask for a transaction of its own: it goes on in this
+ * one, so that everything is kept or nothing.
  */
 export type TenantDb = DbTransaction & {
   $transaction<T>(work: (transaction: DbTransaction) => Promise<T>): Promise<T>
@@ -17,8 +17,9 @@ export interface OrganizationOptions {
 }
 
 /**
- * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even where a query
- * forgets to say so. It must not wait for anything but the database, nor take a second connection while it has this one.
+ * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even
+ * where a query forgets to say so. It must not wait for anything but the database, nor take a second connection while
+ * it has this one.
  */
 export function inOrganization<T>(
   db: Db,

@@ -8,7 +8,10 @@ const schema = 'pgboss'
 /** Of the pg-boss that is installed here. */
 const schemaVersion = (createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }).pgboss
   .schema
-/** A job whose process was killed is free again when its heartbeat has been silent for so long, and the next look finds that. */
+/**
+ * A job whose process was killed is free again when its heartbeat has been silent for so long, and the next look finds
+ * that.
+ */
 const heartbeatSeconds = 10
 const superviseIntervalSeconds = 15
 const expireInSeconds = 600
@@ -17,13 +20,19 @@ const retryLimit = 3
 const retryDelaySeconds = 10
 const pollingIntervalSeconds = 2
 const connectionsMax = 2
-/** A job is asked for twice in its time, and at least once a minute: the first one to ask in a slot of that time gets it. */
+/**
+ * A job is asked for twice in its time, and at least once a minute: the first one to ask in a slot of that time gets
+ * it.
+ */
 const askIntervalMsMax = 60_000
 const stopLimitMs = 8_000
 
 const queueOf = (name: JobName) => name.replaceAll(' ', '-')
 
-/** By the owner, while it migrates: pg-boss's tables in a schema of their own, and a queue for each job. The API may use them and make none. */
+/**
+ * By the owner, while it migrates: pg-boss's tables in a schema of their own, and a queue for each job. The API may use
+ * them and make none.
+ */
 export async function installJobQueues(owner: pg.Client): Promise<void> {
   const version = await installedVersion(owner)
   if (version === null) await owner.query(getConstructionPlans(schema))
@@ -65,7 +74,10 @@ export interface JobEvents {
 }
 
 export interface JobQueue {
-  /** Runs `work` in each slot of so many seconds, in one of the processes that ask for it; never twice at once. Tried again where it throws. */
+  /**
+   * Runs `work` in each slot of so many seconds, in one of the processes that ask for it; never twice at once. Tried
+   * again where it throws.
+   */
   every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
   /** Throws while pg-boss reaches no database, or has stopped. */
   check(): Promise<void>

@@ -8,8 +8,8 @@ import { ensureApiGroup, ensureApiRole } from './api-role.ts'
 import { installJobQueues } from './job-queue.ts'
 
 /**
- * Applies prisma/migrations at start-up and keeps Prisma's own table, row by row as `prisma migrate deploy` does, so that
- * production needs no CLI and the CLI agrees afterwards.
+ * Applies prisma/migrations at start-up and keeps Prisma's own table, row by row as `prisma migrate deploy` does, so
+ * that production needs no CLI and the CLI agrees afterwards.
  */
 
 /** The advisory lock that Prisma's engine takes. */
@@ -23,14 +23,16 @@ const notYetReady = new Set(['ECONNREFUSED', 'ECONNRESET', '57P03'])
 /** SQLSTATE 55P03 lock_not_available, 40P01 deadlock_detected: nothing is wrong with the migration. */
 const lockMissed = new Set(['55P03', '40P01'])
 /**
- * A migration that waits for a table stands before everybody who comes later: so it waits this long only, gives back what it holds, lets
- * them pass and tries again. Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it gives way before another is cut off.
+ * A migration that waits for a table stands before everybody who comes later: so it waits this long only, gives back
+ * what it holds, lets them pass and tries again. Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it
+ * gives way before another is cut off.
  */
 const lockTimeoutMs = 500
 const politeAttempts = 4
 /**
- * Where somebody always holds one table while waiting for another, giving way would go on for ever. Beyond the deadlock_timeout PostgreSQL
- * decides: it cuts off who waited first, whose transaction is undone and whose caller asks again.
+ * Where somebody always holds one table while waiting for another, giving way would go on for ever. Beyond the
+ * deadlock_timeout PostgreSQL decides: it cuts off who waited first, whose transaction is undone and whose caller asks
+ * again.
  */
 const insistingLockTimeoutMs = 3_000
 const lockRetryMs = 500
@@ -60,8 +62,8 @@ interface MigrateOptions {
 /**
  * Brings the database up to date and makes it where it does not exist.
  * @param ownerUrl of the role that owns, or will own, the tables
- * @returns names of the migrations applied now
- * Throws when one failed earlier, was edited after it was applied, or does not get the tables that others hold: the next start goes on.
+ * @returns names of the migrations applied now. Throws when one failed earlier, was edited after it was applied, or
+ *   does not get the tables that others hold: the next start goes on.
  */
 export async function migrate(ownerUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const { apiUrl, folder = migrationsFolder } = options
@@ -194,8 +196,8 @@ async function longestTransaction(client: pg.Client): Promise<string> {
 }
 
 /**
- * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that whoever is killed
- * leaves nothing of it behind. Only a migration that fails is recorded on its own.
+ * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that whoever is
+ * killed leaves nothing of it behind. Only a migration that fails is recorded on its own.
  * @returns false where others hold what it needs, and nothing was done
  */
 async function apply(client: pg.Client, { name, sql, checksum }: Migration, lockWaitMs: number): Promise<boolean> {

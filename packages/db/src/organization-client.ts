@@ -33,9 +33,10 @@ export function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A connection that sets the organization with the same message that begins the transaction, and sends that together with the transaction's
- * first statement: a round trip less for each. SET LOCAL ends with the transaction, so that the connection goes back to the pool without
- * it. Were the organization ever lost on the way here, the transaction would see nothing.
+ * A connection that sets the organization with the same message that begins the transaction, and sends that together
+ * with the transaction's first statement: a round trip less for each. SET LOCAL ends with the transaction, so that the
+ * connection goes back to the pool without it. Were the organization ever lost on the way here, the transaction would
+ * see nothing.
  *
  * Its pool sets `pipeline`: Prisma asks for a row's relations at once, and they go out without waiting for each other.
  */

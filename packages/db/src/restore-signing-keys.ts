@@ -5,9 +5,10 @@ import { BackupError, readBackup, signingKeyTable } from './backup.ts'
 const keyRow = z.object({ organization_id: z.string(), public_key: z.string() })
 
 /**
- * Brings the keys that sign desired states to where a file of keys has them, so that edges which have seen a change after the backup
- * believe the restored control plane. Each organization's keys of the backup have to be among the file's, or, where the backup is the
- * newer one, the other way round: then they stay. Throws a BackupError otherwise, and for a file that holds no keys.
+ * Brings the keys that sign desired states to where a file of keys has them, so that edges which have seen a change
+ * after the backup believe the restored control plane. Each organization's keys of the backup have to be among the
+ * file's, or, where the backup is the newer one, the other way round: then they stay. Throws a BackupError otherwise,
+ * and for a file that holds no keys.
  * @returns how many keys were taken
  */
 export async function restoreSigningKeys(client: pg.Client, file: string): Promise<number> {

@@ -18,9 +18,9 @@ interface RestoreOptions {
 }
 
 /**
- * Fills an empty database from a backup: makes the tables as they were, loads the rows, brings everything up to date, and begins a new
- * incarnation of each organization's desired states, so that edges take them although they have seen later ones.
- * The file is read to its end before anything is written. Throws where the database has organizations.
+ * Fills an empty database from a backup: makes the tables as they were, loads the rows, brings everything up to date,
+ * and begins a new incarnation of each organization's desired states, so that edges take them although they have seen
+ * later ones. The file is read to its end before anything is written. Throws where the database has organizations.
  * @returns how many rows were loaded from `file`
  */
 export async function restore({ ownerUrl, apiUrl, file, keysFile = null }: RestoreOptions): Promise<number> {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Pages of lists, as Prisma writes them: which index finds the first 50 depends on the values of the filter, so that these are planned
- * for each. A plan for any value would not even take an index of what hardly any row has.
+ * Pages of lists, as Prisma writes them: which index finds the first 50 depends on the values of the filter, so that
+ * these are planned for each. A plan for any value would not even take an index of what hardly any row has.
  */
 const page = /\bORDER BY\b.*\bLIMIT \$\d+/s
 /** A text that came so often is named: what is asked once is parsed once, either way. */
@@ -13,8 +13,8 @@ const namesMax = 400
 const sightingsMax = 2_000
 
 /**
- * Names for statements that come again and again: PostgreSQL parses a named one once for each connection, puts the conditions of row-level
- * security into it once, and need not plan it each time.
+ * Names for statements that come again and again: PostgreSQL parses a named one once for each connection, puts the
+ * conditions of row-level security into it once, and need not plan it each time.
  */
 export class StatementNames {
   readonly #names = new Map<string, string>()

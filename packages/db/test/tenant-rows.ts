@@ -7,7 +7,10 @@ export interface TenantTable {
   key: string
 }
 
-/** From the catalogue: every table of the schema that has rows of organizations, but no partitions: those are nobody's to name. */
+/**
+ * From the catalogue: every table of the schema that has rows of organizations, but no partitions: those are nobody's
+ * to name.
+ */
 export async function readTenantTables(owner: pg.Client): Promise<TenantTable[]> {
   const { rows } = await owner.query<TenantTable>(`
     select relname as name, case relname when 'organization' then 'id' else 'organization_id' end as key from pg_class
@@ -24,7 +27,10 @@ interface Column {
   first_label: string | null
 }
 
-/** A row in each of the tables for each organization, made up from the columns' types; foreign keys lead nowhere, and checks are dropped. */
+/**
+ * A row in each of the tables for each organization, made up from the columns' types; foreign keys lead nowhere, and
+ * checks are dropped.
+ */
 export async function fillTenantTables(
   owner: pg.Client,
   tables: TenantTable[],

@@ -20,7 +20,9 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
-/** A database of one's own, made from the run's migrated one: its files copied, not each page written to the log first. */
+/**
+ * A database of one's own, made from the run's migrated one: its files copied, not each page written to the log first.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await createEmptyDatabase('template bootfarm_template strategy file_copy')
   await withClient(database.url, (client) => closeDatabase(client, new URL(database.apiUrl).username))

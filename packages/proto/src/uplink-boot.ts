@@ -101,7 +101,10 @@ export type ReadAheadReport = z.infer<typeof readAheadReport>
 
 const durationBuckets = 24
 
-/** Durations by their power of two: bucket 0 holds those below 1 µs, bucket i from 2^(i-1) to less than 2^i µs, bucket 23 all longer ones too. */
+/**
+ * Durations by their power of two: bucket 0 holds those below 1 µs, bucket i from 2^(i-1) to less than 2^i µs, bucket
+ * 23 all longer ones too.
+ */
 const durationHistogram = z
   .object({
     /** The bucket of `counts[0]`; those that are left out hold nothing. */
@@ -121,7 +124,10 @@ export type DurationHistogram = z.infer<typeof durationHistogram>
 const readTimesOfPart = {
   /** That READs asked the edge for; absent from older edges. */
   bytes: count.optional(),
-  /** The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to the kernel. */
+  /**
+   * The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to
+   * the kernel.
+   */
   warm: durationHistogram.optional(),
   cold: durationHistogram.optional(),
   send: durationHistogram.optional(),
@@ -163,7 +169,9 @@ export const dhcpOffer = z.object({
 })
 export type DhcpOffer = z.infer<typeof dhcpOffer>
 
-/** The boot has come to this edge from another one (STREAM.md, "Fail-over"); its revisions are above all of that one. */
+/**
+ * The boot has come to this edge from another one (STREAM.md, "Fail-over"); its revisions are above all of that one.
+ */
 export const handOverReport = z.object({
   /** How often the boot has gone on at another edge. */
   number: count.min(1).max(65535),
@@ -199,7 +207,10 @@ export const bootReport = z.object({
   /** How the stream was protected (STREAM.md). */
   cipher: z.enum(streamCiphers).optional(),
   reconnects: count,
-  /** When a device that writes at this edge came back to it last, µs since the boot's begin; absent: never, or from older edges. */
+  /**
+   * When a device that writes at this edge came back to it last, µs since the boot's begin; absent: never, or from
+   * older edges.
+   */
   resumedUs: count.optional(),
   /** Absent: it has begun at the edge that reports it. */
   handOver: handOverReport.optional(),
@@ -218,7 +229,10 @@ export const bootReport = z.object({
   phases: z.array(bootPhaseReport).max(bootPhases.length),
   /** Absent until the device has said anything; it may change after the boot is over. */
   guest: guestReport.optional(),
-  /** Of a device that got ready and reported: nothing has been heard of it since, µs since the boot's begin. Absent while it is heard. */
+  /**
+   * Of a device that got ready and reported: nothing has been heard of it since, µs since the boot's begin. Absent
+   * while it is heard.
+   */
   silentSinceUs: count.optional(),
   /** Absent while the boot goes on. */
   outcome: bootOutcomeReport.optional(),

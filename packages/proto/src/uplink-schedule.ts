@@ -40,8 +40,8 @@ export const scheduleResults = ['sent', 'hook_failed', 'disabled', 'booting_alre
 export const scheduleDevicesPerReportMax = 24
 
 /**
- * How far an edge has come with a run. A run has a `running` report for each handful of devices and one that ends it; devices are
- * named once, by the edge that started them.
+ * How far an edge has come with a run. A run has a `running` report for each handful of devices and one that ends it;
+ * devices are named once, by the edge that started them.
  */
 export const scheduleRunReport = z.object({
   scheduleId: uuid,

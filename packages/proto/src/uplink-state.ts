@@ -52,7 +52,10 @@ export type BootMenu = z.infer<typeof bootMenu>
 export const siteEdges = z.object({
   /** Authenticates what edges of the site say to each other; made by the control plane, never leaves it and them. */
   key: base64(32),
-  /** What devices show to go on at another edge (STREAM.md) is sealed by the first and opened by all; absent: no device does. */
+  /**
+   * What devices show to go on at another edge (STREAM.md) is sealed by the first and opened by all; absent: no device
+   * does.
+   */
   ticketKeys: z.array(base64(32)).min(1).max(2).optional(),
   edges: z
     .array(
@@ -84,7 +87,10 @@ const stateFields = z.object({
   incarnation: count,
   counter: count,
   issuedUnixMs: count,
-  /** Devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first vDisk's first version. */
+  /**
+   * Devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first vDisk's first
+   * version.
+   */
   unknownDevices: z.enum(['ignore', 'boot']),
   vdisks: z.array(
     z.object({
@@ -95,7 +101,10 @@ const stateFields = z.object({
       /** What production devices boot while nothing is overridden. */
       defaultVersionId: uuid.optional(),
       overrideVersionId: uuid.optional(),
-      /** From that instant on this is the default: devices and menu entries of the old one get it, also with the control plane away. */
+      /**
+       * From that instant on this is the default: devices and menu entries of the old one get it, also with the control
+       * plane away.
+       */
       pending: z.object({ versionId: uuid, atUnixMs: count }).optional(),
       /** What production devices boot comes first. */
       versions: z.array(
@@ -127,7 +136,9 @@ const stateFields = z.object({
       deviceType: z.enum(deviceTypes).optional(),
       /** It is the one that writes `versionId`. */
       writes: z.boolean().optional(),
-      /** Index into `homeEdges`: the one edge that keeps what the device writes; absent: it writes nothing that is kept. */
+      /**
+       * Index into `homeEdges`: the one edge that keeps what the device writes; absent: it writes nothing that is kept.
+       */
       home: count.optional(),
       /** Where it is not the site's. */
       bootProgramSet: bootProgramSetName.optional(),

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { base64, count, unixMs, untrustedText, uuid } from './uplink-values.ts'
 
-/** vDisk versions in edges' stores: what a desired state says of them, and what edges say back. UPLINK.md, "vDisk versions". */
+/**
+ * vDisk versions in edges' stores: what a desired state says of them, and what edges say back. UPLINK.md, "vDisk
+ * versions".
+ */
 
 /** Of one edge at a time; an edge refuses a state with more. */
 export const storeJobsMax = 64

@@ -26,7 +26,9 @@ export const stateWaitMsMax = 25_000
 export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
-/** What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which. */
+/**
+ * What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which.
+ */
 export const uplinkVersion = 4
 /** An API of version N takes edges of N-3..N, and of the next one, which asks for nothing that it does not know. */
 export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
@@ -66,7 +68,9 @@ export const stateQuery = z.object({
   waitMs: z.coerce.number().int().min(0).max(stateWaitMsMax),
 })
 
-/** A device that is not in the desired state and asked to boot. Reported when first seen, then at most once a minute. */
+/**
+ * A device that is not in the desired state and asked to boot. Reported when first seen, then at most once a minute.
+ */
 export const discoveredDevice = z.object({
   mac: macAddress,
   machineId: z.guid().lowercase().optional(),
@@ -89,7 +93,10 @@ export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('discovered'), device: discoveredDevice }),
   /** The boot went on at another edge of the site: what this edge reported of it is no boot. */
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
-  /** A device asked this edge to go on with its boot, and was sent back to `edgeId`, which has what it wrote. `atUs` is since the boot's begin. */
+  /**
+   * A device asked this edge to go on with its boot, and was sent back to `edgeId`, which has what it wrote. `atUs` is
+   * since the boot's begin.
+   */
   z.object({
     seq: count.min(1),
     type: z.literal('waiting'),
@@ -113,7 +120,10 @@ export const report = z.discriminatedUnion('type', [
 ])
 export type Report = z.infer<typeof report>
 
-/** A report that this version cannot read counts as lost: refusing its batch would hold up all that come after it for ever. */
+/**
+ * A report that this version cannot read counts as lost: refusing its batch would hold up all that come after it for
+ * ever.
+ */
 export interface UnreadableReport {
   seq: number
   type: 'unreadable'

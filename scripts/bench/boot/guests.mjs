@@ -37,8 +37,8 @@ export function makeBusyboxDisk(directory) {
 }
 
 /**
- * The Debian, with a unit that prints the line when all is up, and without what names another machine's disk and cards: whoever
- * boots it has nothing to adapt.
+ * The Debian, with a unit that prints the line when all is up, and without what names another machine's disk and cards:
+ * whoever boots it has nothing to adapt.
  * @param {import('../../lib/machines/system-root.mjs').SystemRoot} root
  */
 export function makeSystemDisk(directory, root) {

@@ -9,8 +9,8 @@ const relayQueue = 10_000
 const ethernetBytes = 38
 
 /**
- * How packets pass the cable. `S`: the kernel cuts super-packets before they leave, as for a network card that cannot. `U`: they
- * pass whole, as for a card that cuts them itself.
+ * How packets pass the cable. `S`: the kernel cuts super-packets before they leave, as for a network card that cannot.
+ * `U`: they pass whole, as for a card that cuts them itself.
  * @typedef {'S' | 'U'} Mode
  */
 
@@ -43,7 +43,8 @@ export class Cable {
 
   /**
    * Replaces the cable by a link with a delay, for the same addresses, until the relay that it returns is stopped.
-   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link of each direction; the speed is that of the servers' end
+   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link of each direction; the speed is that
+   *   of the servers' end
    */
   async delay({ delayUs, lossPercent, mbitPerSecond }) {
     const ends = ['--server-namespace', this.#server.name, '--client-namespace', this.#client.name]
@@ -65,8 +66,9 @@ export class Cable {
   }
 
   /**
-   * Replaces the cable by a switch, for the same addresses, until what it returns is removed. The switch's port towards the devices has
-   * a limited speed, and drops what its queue cannot hold. It sees packets as on a network card without segmentation.
+   * Replaces the cable by a switch, for the same addresses, until what it returns is removed. The switch's port towards
+   * the devices has a limited speed, and drops what its queue cannot hold. It sees packets as on a network card without
+   * segmentation.
    * @param {{ mbitPerSecond: number, queueKb: number }} port
    */
   behindPort({ mbitPerSecond, queueKb }) {

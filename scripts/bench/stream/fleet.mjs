@@ -19,8 +19,8 @@ const ends = 10
 export const fleetCases = [{ name: `${devices} devices boot` }]
 
 /**
- * Devices that all start at once, from DHCP to ready, with the think times of a recorded boot; one edge on one processor, the devices on
- * another. Every byte is compared.
+ * Devices that all start at once, from DHCP to ready, with the think times of a recorded boot; one edge on one
+ * processor, the devices on another. Every byte is compared.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number }} options
  */

@@ -40,7 +40,9 @@ export async function measurePorts(site, { rounds, measureMs, cases }) {
   return measured
 }
 
-/** With the segments that the servers' end has sent again, which TCP counts for all of it (RFC 4022), the warm-up, too. */
+/**
+ * With the segments that the servers' end has sent again, which TCP counts for all of it (RFC 4022), the warm-up, too.
+ */
 async function counted(site, peer, load) {
   const before = sentAgain(site)
   const found = await loadOnce(site, peer, load)

@@ -17,7 +17,10 @@ const nbdPort = 10_809
  * @property {string[]} [args] of our edge, for its cipher
  */
 
-/** What serves, in the order of the tables. All read the same file, which lies in the page cache; each is as it comes but for that. */
+/**
+ * What serves, in the order of the tables. All read the same file, which lies in the page cache; each is as it comes
+ * but for that.
+ */
 export function peersHere() {
   return [
     ...edgeCiphers().map(({ by, args }) => ({

@@ -11,7 +11,10 @@ async function bench(args) {
   return lastJson(await runToEnd(storeBenchProgram, args))
 }
 
-/** Merging a difference of 2.7 GB, and one of 25 million scattered blocks; opening what came of it with an empty page cache. */
+/**
+ * Merging a difference of 2.7 GB, and one of 25 million scattered blocks; opening what came of it with an empty page
+ * cache.
+ */
 export async function measureLarge(directory, rounds) {
   const measured = { difference: [], scattered: [] }
   for (let round = 0; round < rounds; round++) {

@@ -14,8 +14,8 @@ const startLimitMs = 20_000
 const address = '127.0.0.1'
 
 /**
- * The same writes through the same client by four ways, in turns: our write caches behind an edge's stream, and qcow2 above the same
- * disk behind qemu-nbd.
+ * The same writes through the same client by four ways, in turns: our write caches behind an edge's stream, and qcow2
+ * above the same disk behind qemu-nbd.
  */
 export async function measureWrites(directory, rounds) {
   const disk = path.join(directory, 'disk.raw')

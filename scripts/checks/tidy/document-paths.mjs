@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { inRoot } from '../../lib/paths.mjs'
 
-/** Relative links, and `paths/in/back.ticks` that look like files of this project. @type {import('../tidy.mjs').Rule} */
+/**
+ * Relative links, and `paths/in/back.ticks` that look like files of this project.
+ * @type {import('../tidy.mjs').Rule}
+ */
 export const documentPaths = {
   name: 'document-paths',
   instead: 'name one that exists',

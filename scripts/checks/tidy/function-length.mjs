@@ -11,7 +11,10 @@ const scriptHeaders = [
   /^( +)(?:(?:static|async|get|set|private|protected) |\*)*(?!(?:if|for|while|switch|catch|return)\b)(#?\w+)\((?!.*=>).*\)(?:: .+)? \{$/,
 ]
 
-/** Both formatters put a function's last brace below the first letter of its first line. @type {import('../tidy.mjs').Rule} */
+/**
+ * Both formatters put a function's last brace below the first letter of its first line.
+ * @type {import('../tidy.mjs').Rule}
+ */
 export const functionLength = {
   name: 'function-length',
   instead: `at most ${zigMax} lines in Zig and ${scriptMax} elsewhere; give each of its steps a function with a name`,

@@ -4,8 +4,8 @@ import { isTest, zigSources } from './sources.mjs'
 const importPattern = /@import\("([^"]+\.zig)"\)/g
 
 /**
- * Files of a module that import each other, however far around. A module's root and a folder's index import all that is below them,
- * and tests import what they test: these do not count.
+ * Files of a module that import each other, however far around. A module's root and a folder's index import all that is
+ * below them, and tests import what they test: these do not count.
  * @type {import('../tidy.mjs').Rule}
  */
 export const zigCycles = {

@@ -10,8 +10,8 @@ const uncountedFrameBytes = 24
 let labCount = 0
 
 /**
- * The namespaces of one test, benchmark or demo. Their names carry the id of the process that made them, so two runs never meet, and
- * the next run removes what a killed one left behind.
+ * The namespaces of one test, benchmark or demo. Their names carry the id of the process that made them, so two runs
+ * never meet, and the next run removes what a killed one left behind.
  */
 export class Lab {
   #prefix

@@ -5,8 +5,8 @@ const network = '10.78.0'
 const edgesMax = 7
 
 /**
- * An office's network segment: a switch (a bridge) with ports for emulated machines, one edge or several, and somebody else's plain
- * DHCP server. Each of them has its own network namespace. Simulated devices run on the switch.
+ * An office's network segment: a switch (a bridge) with ports for emulated machines, one edge or several, and somebody
+ * else's plain DHCP server. Each of them has its own network namespace. Simulated devices run on the switch.
  */
 export class Segment {
   edgeIp = `${network}.1`
@@ -28,7 +28,8 @@ export class Segment {
 
   /**
    * @param {string} name lower-case letters and digits
-   * @param {{ machines?: number, edges?: number }} [size] `machines`: how many ports the switch has for them: tap0, tap1, …
+   * @param {{ machines?: number, edges?: number }} [size] `machines`: how many ports the switch has for them: tap0,
+   *   tap1, …
    */
   constructor(name, { machines = 0, edges = 1 } = {}) {
     if (edges > edgesMax) throw new Error(`a segment has at most ${edgesMax} edges`)
@@ -63,8 +64,8 @@ export class Segment {
   }
 
   /**
-   * The site's DHCP server: it gives addresses and knows nothing about booting. It advertises an IPv6 network too, as an office's
-   * router does: the iPXE of 2019 in QEMU's network cards waits 15 s for one.
+   * The site's DHCP server: it gives addresses and knows nothing about booting. It advertises an IPv6 network too, as
+   * an office's router does: the iPXE of 2019 in QEMU's network cards waits 15 s for one.
    * @param {string[]} more options of dnsmasq
    */
   dhcpServer(more = []) {
@@ -93,12 +94,18 @@ export class Segment {
     this.#switch.address(this.deviceInterface, `${this.switchIp}/24`)
   }
 
-  /** Gives the switch an address of the segment, for simulated devices that do not ask for one. @param {number} host its last byte */
+  /**
+   * Gives the switch an address of the segment, for simulated devices that do not ask for one.
+   * @param {number} host its last byte
+   */
   addDeviceAddress(host) {
     this.#switch.address(this.deviceInterface, `${network}.${host}/24`)
   }
 
-  /** Puts addresses behind the devices that nobody there answers; packets from them can be sent, and their answers are taken. */
+  /**
+   * Puts addresses behind the devices that nobody there answers; packets from them can be sent, and their answers are
+   * taken.
+   */
   addFalseAddresses(addresses, deviceIp) {
     this.#edge(0).ip('route', 'add', addresses, 'via', deviceIp)
     this.#switch.ip('route', 'add', 'local', addresses, 'dev', 'lo')
@@ -110,8 +117,8 @@ export class Segment {
   }
 
   /**
-   * Lets the ports of the switch, and the cards at their far ends, carry larger packets than Ethernet's. The bridge takes the
-   * smallest size among its ports.
+   * Lets the ports of the switch, and the cards at their far ends, carry larger packets than Ethernet's. The bridge
+   * takes the smallest size among its ports.
    * @param {number} mtu bytes of an IP packet
    */
   takeLargePackets(mtu) {

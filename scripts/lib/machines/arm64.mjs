@@ -27,7 +27,8 @@ export async function ensureArm64(zig) {
 }
 
 /**
- * @returns {{ kernel: { release: string, vmlinuz: string, modules: string }, grub: string, busybox: string, target: string } | undefined}
+ * @returns {{ kernel: { release: string, vmlinuz: string, modules: string }, grub: string, busybox: string, target:
+ *   string } | undefined}
  */
 export function findArm64() {
   const modules = path.join(unpacked, 'lib/modules')

@@ -4,7 +4,10 @@ import { toolchain } from '../paths.mjs'
 import { say } from '../progress.mjs'
 import { capture } from '../run.mjs'
 
-/** Debian's packages of boot programs, and what signs them: unpacked, since installing shim and GRUB changes how a machine starts. */
+/**
+ * Debian's packages of boot programs, and what signs them: unpacked, since installing shim and GRUB changes how a
+ * machine starts.
+ */
 const packages = ['shim-signed', 'grub-efi-amd64-signed', 'pxelinux', 'syslinux-common', 'sbsigntool']
 const unpacked = path.join(toolchain, 'boot-programs')
 

@@ -4,8 +4,8 @@ import { StringDecoder } from 'node:string_decoder'
 const lineLengthMax = 1000
 
 /**
- * A serial console's bytes as lines of plain text: colours and cursor movements are taken out, a line that is written again after
- * a carriage return (a progress display) counts as written last, and a jump of the cursor ends a line.
+ * A serial console's bytes as lines of plain text: colours and cursor movements are taken out, a line that is written
+ * again after a carriage return (a progress display) counts as written last, and a jump of the cursor ends a line.
  */
 export class ConsoleLines {
   #decoder = new StringDecoder('utf8')

@@ -1,16 +1,17 @@
 import { copyFileSync } from 'node:fs'
 
 /**
- * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF with its
- * own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone; `uefi-arm64` AAVMF with its PXE client,
- * on another processor. `uefi-secure-site` and `uefi-secure-microsoft` are `uefi` with Secure Boot: the one knows the key of Debian's
- * package ovmf alone (whose private half lies beside it), as machines with a site's own key, the other Microsoft's keys.
+ * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF
+ * with its own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone; `uefi-arm64` AAVMF
+ * with its PXE client, on another processor. `uefi-secure-site` and `uefi-secure-microsoft` are `uefi` with Secure
+ * Boot: the one knows the key of Debian's package ovmf alone (whose private half lies beside it), as machines with a
+ * site's own key, the other Microsoft's keys.
  * @typedef {'bios' | 'uefi' | 'uefi-http' | 'uefi-arm64' | 'uefi-secure-site' | 'uefi-secure-microsoft'} Firmware
  */
 
 /**
- * What it starts from instead of the network, an image in its drive or on its USB port; or a disk of its own, which comes after the
- * network.
+ * What it starts from instead of the network, an image in its drive or on its USB port; or a disk of its own, which
+ * comes after the network.
  * @typedef {{ kind: 'cd' | 'usb' | 'disk', file: string }} Medium
  */
 
@@ -25,16 +26,18 @@ const secureVariables = {
 }
 
 /**
- * A virtual machine, emulated (there is no /dev/kvm on many machines). Its serial console is the process's
- * output. It powers off when its system does.
+ * A virtual machine, emulated (there is no /dev/kvm on many machines). Its serial console is the process's output. It
+ * powers off when its system does.
  * @param {object} options
  * @param {Firmware} options.firmware
  * @param {string} options.mac
  * @param {string} options.tap the port of the switch
- * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a BIOS
+ * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a
+ *   BIOS
  * @param {number} options.memoryMib
  * @param {Medium | undefined} [options.medium] without it, it starts from the network
- * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts from
+ * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts
+ *   from
  * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; without it, Ethernet's
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}

@@ -48,8 +48,8 @@ const roots = path.join(toolchain, 'roots')
 const targetProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-target')
 
 /**
- * What a Debian that was installed on a disk has in /etc, and a machine without one must get along with: partitions that are
- * not there, two network managers that want the card, timers.
+ * What a Debian that was installed on a disk has in /etc, and a machine without one must get along with: partitions
+ * that are not there, two network managers that want the card, timers.
  */
 const configuration = {
   'etc/hostname': 'debian\n',
@@ -72,8 +72,9 @@ const configuration = {
  */
 
 /**
- * A small Debian with systemd that starts from an edge, built once into .toolchain/roots and kept as long as what it is made of
- * stays the same. Anybody may sign in as root at its console, without a password. The edge has to be built before.
+ * A small Debian with systemd that starts from an edge, built once into .toolchain/roots and kept as long as what it is
+ * made of stays the same. Anybody may sign in as root at its console, without a password. The edge has to be built
+ * before.
  * @param {'virtual' | 'full'} kind its kernel: for virtual machines, or with the drivers of real network cards
  * @returns {Promise<SystemRoot | { missing: string }>} `missing`: why it cannot be built here
  */

@@ -52,7 +52,9 @@ function stage(packaged: string, version: string): string {
   return target
 }
 
-/** npm packages carry no symlinks; the package's own install script, which may not have run, makes them from this list. */
+/**
+ * npm packages carry no symlinks; the package's own install script, which may not have run, makes them from this list.
+ */
 function linkLibraries(native: string): void {
   const list = path.join(native, 'pg-symlinks.json')
   if (!existsSync(list)) return

@@ -22,8 +22,8 @@ export function isReady(cluster: string, pid: number): boolean {
 }
 
 /**
- * Ends a server that outlived its supervisor, and clears away the file of one that is gone. The pid in the file may belong to
- * some other process by now: only one that is called postgres and lives in this very cluster is touched.
+ * Ends a server that outlived its supervisor, and clears away the file of one that is gone. The pid in the file may
+ * belong to some other process by now: only one that is called postgres and lives in this very cluster is touched.
  * @returns true when there was one to stop
  */
 export async function stopOrphan(cluster: string): Promise<boolean> {

@@ -14,8 +14,9 @@ const partitions = '20261121140000_boot_partitions'
 export const earlierStates = migrationNames().slice(0, -1)
 
 /**
- * Makes a database as it was after `state`, and applies the later migrations one by one while that release writes and reads. Each
- * connection has to get on between any two of them; what it had committed has to be there, and the schema must be that of a new database.
+ * Makes a database as it was after `state`, and applies the later migrations one by one while that release writes and
+ * reads. Each connection has to get on between any two of them; what it had committed has to be there, and the schema
+ * must be that of a new database.
  */
 export async function migrateFrom(state: string): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-migrations-'))

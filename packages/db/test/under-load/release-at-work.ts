@@ -7,7 +7,10 @@ const writerCount = 3
 const devicesPerWriter = 4
 /** Between two requests of a connection. */
 const pauseMs = 5
-/** Whoever waits for longer is cut off, which fails the test. Far beyond what a migration may keep anybody waiting, for busy machines. */
+/**
+ * Whoever waits for longer is cut off, which fails the test. Far beyond what a migration may keep anybody waiting, for
+ * busy machines.
+ */
 const statementLimitMs = 30_000
 /** Of a writer that a deadlock has chosen; the API's callers ask again, too. */
 const deadlock = '40P01'

@@ -37,9 +37,9 @@ import { parseReadTimes } from './times.ts'
 import { parseControl, parseWrite, parseWriteAck } from './writes.ts'
 
 /**
- * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not
- * fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts)
- * writes back byte for byte.
+ * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits
+ * (they do not fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts) writes
+ * back byte for byte.
  */
 
 const welcomeSize = 168

@@ -14,8 +14,8 @@ import type { StreamHello } from './packet.ts'
 import { headerSize } from './reader.ts'
 
 /**
- * What protects a session (STREAM.md, "Protection"), with the one of its ciphers that Node.js has. Keys and secrets are bytes, what
- * packets hold is hex.
+ * What protects a session (STREAM.md, "Protection"), with the one of its ciphers that Node.js has. Keys and secrets are
+ * bytes, what packets hold is hex.
  */
 
 const tagSize = 16

@@ -55,7 +55,9 @@ export function emitFailover({ lifetime_s, edges, ticket }: StreamFailover): Buf
   return bytes
 }
 
-/** What is sealed in a ticket. Bytes are hex, 64-bit numbers 16 hex digits, times of phases µs since the boot's begin. */
+/**
+ * What is sealed in a ticket. Bytes are hex, 64-bit numbers 16 hex digits, times of phases µs since the boot's begin.
+ */
 export interface StreamTicket {
   boot_id: string
   version_id: string
