@@ -135,9 +135,6 @@ test {
     _ = @import("boot/release.zig");
     _ = @import("boot/release_test.zig");
     _ = @import("boot/report.zig");
-    _ = @import("boot/report_guest.zig");
-    _ = @import("boot/report_packets.zig");
-    _ = @import("boot/report_times.zig");
     _ = @import("boot/table.zig");
     _ = @import("device/device.zig");
     _ = @import("device/device_profile.zig");

@@ -1,6 +1,9 @@
-//! One boot of one device as a state machine: what the edge sees becomes phases, counts and an
-//! outcome. Phases: packages/proto/boot-phases.json. Pure: time comes in with each event. Bad or
-//! late events change nothing. The outcome is final; a boot that is over may still be served.
+//! The state machine of one boot of one device: turns what the edge observes into phases, counts
+//! and an outcome. Producer: the agent, through `BootTable.apply`; consumers: boot reports, the
+//! journal and the console. Phases: packages/proto/boot-phases.json.
+//!
+//! Pure: each event carries its time. An invalid or late event changes nothing. An outcome is
+//! final, but a boot that is over may still be served.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,16 +30,16 @@ pub const LoaderFiles = assignment_module.LoaderFiles;
 pub const Event = boot_event.Event;
 pub const Assignment = assignment_module.Assignment;
 
-/// So late a copy of a DHCP request may arrive that was sent before its boot was over.
+/// A copy of a DHCP request that was sent before its boot ended may arrive this much later.
 const duplicate_us_max = 10 * std.time.us_per_s;
 
-/// What a DHCP request means for the boot that its device is known to be in.
+/// Tells whether a DHCP request belongs to the boot that its device is known to be in.
 pub const DhcpMeaning = enum { same_boot, new_boot };
 
 pub const Identity = struct {
     id: base.Uuid,
     mac: base.Mac,
-    /// 16 hex digits in URLs and boot file names.
+    /// Appears as 16 hex digits in URLs and boot file names.
     handle: u64,
     token: [16]u8,
 };
@@ -50,7 +53,7 @@ pub const Facts = struct {
     vendor_class: base.UntrustedText = .empty,
     user_class: base.UntrustedText = .empty,
     ip: ?base.Ip4 = null,
-    /// IP packet size that the fragments of the newest read have, in bytes.
+    /// IP packet size of the newest read's fragments, in bytes.
     mtu: ?u16 = null,
     cipher: ?stream.Cipher = null,
     program: ?Program = null,
@@ -62,14 +65,14 @@ pub const Boot = struct {
     identity: Identity,
     assignment: Assignment,
     facts: Facts = .{},
-    /// One wall-clock anchor; everything else is on the monotonic clock.
+    /// The only wall-clock anchor; everything else is on the monotonic clock.
     started_unix_ms: u64,
     started_us: u64,
-    /// Of the last report made of this boot; 0 before the first.
+    /// Revision of the last report of this boot; 0 before the first.
     revision: u64 = 0,
     /// A phase began or ended since the last report.
     changed: bool = true,
-    /// What is new to somebody who watches, since the last report.
+    /// What changed since the last report for somebody who watches live.
     live_changes: LiveChanges = .{},
     /// Something was counted since the boot was last written to the journal.
     touched: bool = true,
@@ -77,16 +80,17 @@ pub const Boot = struct {
     outcome: ?boot_phase.Outcome = null,
     suspicion: ?boot_phase.Failure = null,
     store_errors: u32 = 0,
-    /// READs of which all was asked for again, since the last new one.
+    /// Consecutive READs, since the last new one, of which every fragment was missing.
     whole_retransmits_in_row: u32 = 0,
     loader_done: LoaderFiles = .{},
-    /// Kernel or initramfs was asked for: what this boot starts is settled.
+    /// The kernel or initramfs was requested: the device can no longer choose what it boots.
     files_begun: bool = false,
-    /// A boot menu is shown: so much longer the device may be silent.
+    /// A boot menu is shown: extends the silence limit by this.
     menu_wait_us: u64 = 0,
-    /// Title of the entry that was taken.
+    /// Title of the menu entry that was chosen.
     menu_entry: base.UntrustedText = .empty,
-    /// Something of the loader came after the boot program: before, more of the program may follow.
+    /// The loader was active after the boot program; until then, parts of the program may still
+    /// follow.
     loader_seen: bool = false,
     rom_xid: ?u32 = null,
     ipxe_xid: ?u32 = null,
@@ -94,26 +98,27 @@ pub const Boot = struct {
     last_us: u64 = 0,
     reconnects: u64 = 0,
     stream_was_open: bool = false,
-    /// The device has turned to this edge by name, before any download.
+    /// The device addressed this edge by name, before any download.
     is_taken: bool = false,
     guest: ?Guest = null,
     read_ahead: BootReadAhead = .{},
     read_times: BootReadTimes = .{},
-    /// DHCP offers heard for the device up to its first download.
+    /// DHCP offers observed for the device up to its first download.
     offers: boot_packets.Offers = .{},
-    /// Before the boot was over.
+    /// The last packet in each direction before the boot ended.
     last_packets: boot_packets.LastPackets = .{},
-    /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
-    /// others.
+    /// Nonce of the first valid HELLO with this boot's token; the token is worthless to anyone
+    /// else.
     token_nonce: ?[16]u8 = null,
-    /// Null: it has begun at this edge.
+    /// Null if the boot began at this edge.
     failover: ?BootFailover = null,
-    /// When a device that writes here came back last, since the boot's begin.
+    /// When a device whose writes this edge keeps last came back, since the boot's start.
     resumed_us: ?u64 = null,
 
-    /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
+    /// The device retries after an occasional store error; a store that keeps failing will not boot
+    /// it.
     pub const store_errors_max = 16;
-    /// Four reads under way, each asked for again three times.
+    /// Four reads in flight, each retransmitted three times.
     pub const whole_retransmits_max = 12;
 
     pub const simulator_user_class = "bootfarm-sim";
@@ -135,13 +140,13 @@ pub const Boot = struct {
         return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
     }
 
-    /// The device has shown itself in this boot; before that only a power command was sent.
+    /// The device itself was seen in this boot; before that, only a power command was sent.
     pub fn deviceHasBegun(boot: *const Boot) bool {
         const phase = boot.current() orelse return false;
         return phase != .firmware;
     }
 
-    /// The latest phase that has begun.
+    /// Returns the latest phase that has begun.
     pub fn current(boot: *const Boot) ?Phase {
         var index: u8 = Phase.count;
         while (index > 0) {
@@ -155,19 +160,23 @@ pub const Boot = struct {
         return if (boot.phases[@backingInt(phase)]) |*found| found else null;
     }
 
-    /// Whether the firmware or iPXE asked by this DHCP transaction id.
+    /// Tells whether the firmware or iPXE used this DHCP transaction id.
     pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
         return boot.rom_xid == xid or boot.ipxe_xid == xid;
     }
 
-    /// A device tells in no message that it starts again; its DHCP requests show it. The second
-    /// DHCP of one boot (iPXE after the firmware's ROM) and repeated requests belong to the boot.
-    /// Rules, in this order: a transaction id that this boot knows: same boot, also for a moment when it
-    /// is over (a late duplicate), but not for good: some firmware makes the id of its MAC address, and
-    /// has the same one after each reset; the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
-    /// ROM: new boot once a download has begun or iPXE has spoken, since a ROM does not come back
-    /// by itself; iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and
-    /// already had its script.
+    /// No message announces that a device starts again; its DHCP requests reveal it. The second
+    /// DHCP exchange of a boot (iPXE after the firmware's ROM) and retransmitted requests belong to
+    /// the same boot. Rules, in this order:
+    /// - A transaction id that this boot knows: same boot. For a boot that is over this holds only
+    ///   briefly (a late duplicate), since some firmware derives the id from its MAC address and
+    ///   uses the same one after each reset.
+    /// - The boot is over: new boot.
+    /// - A REQUEST: same boot; only a DISCOVER starts one.
+    /// - ROM: new boot once a download has begun or iPXE was seen, since a ROM does not come back
+    ///   by itself.
+    /// - iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already
+    ///   had its script.
     pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
         const is_known = boot.knowsTransaction(request.xid);
         const since_end_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
@@ -184,18 +193,20 @@ pub const Boot = struct {
         return if (again) .new_boot else .same_boot;
     }
 
-    /// The one slot where a boot changes. Late events of a boot that is over are ignored.
+    /// The only function that changes a boot by an event. Late events of a boot that is over are
+    /// ignored.
     pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
         if (event == .guest) boot.onGuestReport(at_us, event.guest);
         if (boot.isOver()) return;
         const event_us = at_us -| boot.started_us;
-        // The clock may have been restarted under a boot taken from the journal; time never runs
-        // backwards in a boot.
+        // The clock may have restarted under a boot taken from the journal; time never runs
+        // backwards within a boot.
         const now_us = @max(event_us, boot.last_us);
         boot.last_us = now_us;
         boot.touched = true;
         switch (event) {
-            // What is told late of a download happened when it did: only its own phase is looked at.
+            // A download's events may be reported late but carry their own time: only that phase
+            // may use it.
             .nbp_traffic => |traffic| boot.load(.nbp, event_us, traffic),
             .nbp_end => boot.nbpEnd(event_us),
             .loader_traffic => |traffic| boot.load(.loader, event_us, traffic),
@@ -212,7 +223,11 @@ pub const Boot = struct {
                 boot.facts.mtu = read.mtu orelse boot.facts.mtu;
                 boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments);
             },
-            .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
+            .stream_traffic => |traffic| boot.count(
+                if (boot.has(.stage2)) .stage2 else .breather,
+                now_us,
+                traffic,
+            ),
             .ready => |by| boot.becomeReady(now_us, by == .http),
             .guest => boot.touchCurrent(now_us),
             .failed => |failed| boot.finish(now_us, .{ .failed = .{
@@ -229,40 +244,43 @@ pub const Boot = struct {
             .menu_shown => |shown| if (boot.mayChoose()) {
                 boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
             },
-            .menu_choice => |choice| if (boot.mayChoose()) boot.choose(choice.title, choice.assignment),
+            .menu_choice => |choice| if (boot.mayChoose())
+                boot.choose(choice.title, choice.assignment),
             .left_to_local_disk => boot.finish(now_us, .local_disk),
         }
     }
 
-    /// What this boot starts is still open.
+    /// The device can still choose what it boots.
     pub fn mayChoose(boot: *const Boot) bool {
-        return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and !boot.stream_was_open;
+        return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and
+            !boot.stream_was_open;
     }
 
     fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
         boot.menu_entry = title;
         boot.menu_wait_us = 0;
         if (assignment) |chosen| boot.assignment = chosen;
-        // It was about another version.
+        // The suspicion was about another version.
         if (boot.suspicion) |failure| if (failure.cause == .version_missing) {
             boot.suspicion = null;
         };
         boot.changed = true;
     }
 
-    /// A device that has started again says nothing of an earlier boot.
+    /// After a device has started again, its reports no longer concern an earlier boot.
     fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
         if (boot.outcome) |outcome| if (outcome == .superseded) return;
         const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
-        // The last ones come with the first report after the boot: that one is told.
-        const has_last_times = boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
+        // The final read times come with the first report after the boot: report them once.
+        const has_last_times =
+            boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
         if (trigger == .nothing and !has_last_times) return;
         if (trigger == .steps) boot.live_changes.steps = true;
         boot.changed = true;
         boot.touched = true;
     }
 
-    /// A packet of this boot passed. It is no event: it changes nothing but what is told of the boot.
+    /// Records a packet of this boot. It is no event: it only changes what the report says.
     pub fn onPacket(
         boot: *Boot,
         at_us: u64,
@@ -274,7 +292,8 @@ pub const Boot = struct {
         boot.touched = true;
     }
 
-    /// An offer for this boot's device was heard. What other servers say is no sign of the device.
+    /// Records an offer seen for this boot's device. Another server's packets are no sign of the
+    /// device.
     pub fn onOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
         if (boot.isOver() or boot.has(.nbp) or boot.has(.loader)) return;
         var heard = offer;
@@ -284,52 +303,54 @@ pub const Boot = struct {
 
     fn storeError(boot: *Boot, now_us: u64) void {
         boot.store_errors += 1;
-        const failure: boot_phase.Failure = .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
+        const failure: boot_phase.Failure =
+            .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
         boot.suspicion = failure;
         if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
     }
 
-    /// The device started again: what was suspected is more than that it did.
+    /// The device started again. A suspected failure says more than that it did.
     pub fn supersede(boot: *Boot, at_us: u64) void {
         if (boot.isOver()) return;
         const now_us = @max(at_us -| boot.started_us, boot.last_us);
         if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
-        if (boot.programsLoadedOnly()) return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
+        if (boot.programsLoadedOnly())
+            return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
         boot.finish(now_us, .superseded);
     }
 
-    /// Programs were loaded whole, and nothing came of them yet.
+    /// Boot programs were loaded completely, and nothing followed yet.
     fn programsLoadedOnly(boot: *const Boot) bool {
         return !boot.loader_seen and boot.has(.nbp) and boot.current() == .loader;
     }
 
-    /// Firmware that refuses a program says so to nobody, and begins its boot anew.
+    /// Firmware that refuses a program reports it to nobody and restarts its boot.
     fn notStartedFailure(boot: *Boot) boot_phase.Failure {
-        // No loader ran that could have a phase.
+        // No loader ran, so the loader has no phase.
         boot.phases[@backingInt(Phase.loader)] = null;
         const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
         return .{ .phase = .nbp, .cause = .nbp_not_started, .text = program.* };
     }
 
-    /// Ends a boot of which nothing was heard for its phase's limit, or for `limit_us_max` where that
-    /// is shorter.
+    /// Ends a boot that was silent for its phase's limit, or for `limit_us_max` if that is shorter.
     pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
         if (boot.isOver()) return;
         const phase = boot.current() orelse .dhcp;
         const phase_limit_us = phase.silenceLimitUs() orelse return;
-        const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
+        const limit_us =
+            @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
         if (at_us < boot.started_us + boot.last_us + limit_us) return;
         boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
     }
 
-    /// What was suspected, else what the phase and the offers heard say.
+    /// Returns the suspected failure, or else what the phase and the observed offers imply.
     fn outcomeOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
         if (boot.suspicion) |failure| return .{ .failed = failure };
         switch (phase) {
             .dhcp => if (boot.offerThatWon()) |offer| {
                 var buffer: [base.UntrustedText.size_max]u8 = undefined;
                 var writer: std.Io.Writer = .fixed(&buffer);
-                // A file name that is too long is cut.
+                // A file name that is too long is truncated.
                 writer.print("{f} {s}", .{ offer.server, offer.file.slice() }) catch {};
                 const text: base.UntrustedText = .init(std.mem.trimEnd(u8, writer.buffered(), " "));
                 return .{ .failed = .{ .phase = phase, .cause = .other_offer_won, .text = text } };
@@ -340,8 +361,8 @@ pub const Boot = struct {
         return .{ .silent = phase };
     }
 
-    /// Another server's, after which the device, which had ours as well, has not asked anew: a device
-    /// that goes on with DISCOVER has taken none.
+    /// Returns another server's offer after which the device, which also had ours, sent no more
+    /// DISCOVER: a device that keeps sending DISCOVER has taken none.
     fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
         if (!boot.offers.hasOurs()) return null;
         const other = boot.offers.otherBootOffer() orelse return null;
@@ -350,8 +371,8 @@ pub const Boot = struct {
         return if (still_discovers) null else other;
     }
 
-    /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as
-    /// well as it can.
+    /// Moves the boot to the clock of a restarted machine: the monotonic clock starts over, and the
+    /// wall clock bridges the gap as well as it can.
     pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
         const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
         boot.started_us = now_us -| @max(age_us, boot.last_us);
@@ -370,7 +391,7 @@ pub const Boot = struct {
         boot.phases[@backingInt(phase)] = .init(start_us, source);
         boot.changed = true;
         if (boot.suspicion) |failure| {
-            // Getting further than the trouble proves that the device overcame it.
+            // Progress beyond the phase in trouble proves that the device overcame it.
             if (@backingInt(failure.phase) < @backingInt(phase)) boot.suspicion = null;
         }
     }
@@ -382,7 +403,7 @@ pub const Boot = struct {
         boot.changed = true;
     }
 
-    /// Ends a phase of which nobody saw the end where the device last got further in it.
+    /// Ends a phase whose end was not observed at the device's last progress in it.
     fn endAtLastAdvance(boot: *Boot, phase: Phase) void {
         const found = boot.record(phase) orelse return;
         boot.end(phase, found.lastAdvanceUs());
@@ -406,7 +427,7 @@ pub const Boot = struct {
 
     fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
         boot.end(.firmware, now_us);
-        // It runs now: the firmware's ROM loaded it, though nobody saw the end of that.
+        // iPXE is running, so the firmware's ROM loaded it, even if nobody saw that download end.
         const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
         if (request.client == .ipxe and was_loaded) boot.onLoaderActivity(now_us);
         const phase = boot.dhcpPhase(now_us);
@@ -429,7 +450,7 @@ pub const Boot = struct {
         boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
     }
 
-    /// DHCP after the first download is the loader's (iPXE asks again by itself).
+    /// DHCP after the first download is the loader's: iPXE runs its own exchange.
     fn dhcpPhase(boot: *Boot, now_us: u64) Phase {
         if (boot.has(.loader)) return .loader;
         if (boot.has(.nbp)) return .nbp;
@@ -444,7 +465,7 @@ pub const Boot = struct {
 
     fn nbpBegin(boot: *Boot, now_us: u64) void {
         if (boot.has(.loader) and !boot.has(.nbp)) return;
-        // A device that asks again got over the refusal.
+        // A device that requests the file again has overcome the refusal.
         if (boot.suspicion) |failure| if (failure.cause == .tftp_option_refused) {
             boot.suspicion = null;
         };
@@ -452,11 +473,11 @@ pub const Boot = struct {
         boot.endDhcp();
         boot.begin(.nbp, now_us, .observed);
         if (boot.programsLoadedOnly()) {
-            // One program loads another: shim GRUB, PXELINUX its modules.
+            // One program loads another: shim loads GRUB, PXELINUX its modules.
             boot.phases[@backingInt(Phase.loader)] = null;
             boot.changed = true;
         }
-        // A second download of a boot program (OVMF asks for the size first) prolongs the phase.
+        // A second download of a boot program prolongs the phase: OVMF asks for the size first.
         const found = boot.mutable(.nbp).?;
         if (boot.current() == .nbp) found.end_us = null;
     }
@@ -471,7 +492,7 @@ pub const Boot = struct {
         boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
     }
 
-    /// The boot program is done, whether its end was seen or not.
+    /// The boot program is done, whether or not its end was observed.
     fn onLoaderActivity(boot: *Boot, now_us: u64) void {
         boot.beginLoader(now_us);
         boot.advance(.loader, now_us);
@@ -488,7 +509,7 @@ pub const Boot = struct {
             boot.menu_wait_us = 0;
         }
         if (boot.has(.breather) and file != .script) {
-            // The loader had not finished after all: the breather was concluded too early.
+            // The loader had not finished after all: the breather was inferred too early.
             boot.phases[@backingInt(Phase.breather)] = null;
             boot.mutable(.loader).?.end_us = null;
             boot.changed = true;
@@ -528,7 +549,7 @@ pub const Boot = struct {
         boot.endBreather(now_us);
     }
 
-    /// The operating system shows itself for the first time.
+    /// The operating system is seen for the first time.
     fn endBreather(boot: *Boot, now_us: u64) void {
         boot.end(.firmware, now_us);
         boot.endDhcp();
@@ -539,7 +560,7 @@ pub const Boot = struct {
         boot.end(.breather, now_us);
     }
 
-    /// The last byte for the loader, or the last read of stage 1.
+    /// Time of the last byte for the loader, or of the last read of stage 1.
     fn loadedUs(boot: *const Boot) ?u64 {
         for ([_]Phase{ .stage1, .loader, .nbp, .dhcp }) |phase| {
             if (boot.record(phase)) |found| return found.end_us;
@@ -562,15 +583,19 @@ pub const Boot = struct {
         stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
     }
 
-    /// A device whose reads are repeated whole, and which reads nothing new, got the edge's small
-    /// packets and not its large ones.
+    /// Suspects a path MTU black hole: the device retransmits whole reads and reads nothing new, so
+    /// it receives the edge's small packets but not its large ones.
     fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
         const mtu = boot.facts.mtu orelse return;
         const is_whole = @as(u64, missing_fragments) * mtu >= size;
         boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
         if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
         var buffer: [base.UntrustedText.size_max]u8 = undefined;
-        const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch unreachable;
+        const text = std.mem.print(
+            &buffer,
+            "stream packets of {d} bytes do not arrive",
+            .{mtu},
+        ) catch unreachable;
         boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
     }
 
@@ -581,7 +606,10 @@ pub const Boot = struct {
 
     fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
         if (!boot.stream_was_open and !by_http) return;
-        if (boot.stream_was_open) boot.begin(.stage2, now_us, .observed) else boot.endBreather(now_us);
+        if (boot.stream_was_open)
+            boot.begin(.stage2, now_us, .observed)
+        else
+            boot.endBreather(now_us);
         boot.begin(.ready, now_us, .reported);
         boot.finish(now_us, .ready);
     }
@@ -591,12 +619,15 @@ pub const Boot = struct {
         for (&boot.phases, 0..) |*slot, index| {
             const found = if (slot.*) |*value| value else continue;
             if (found.end_us != null) continue;
-            // Silence is not part of the phase in which it began, but for the last phase of a boot
-            // that got ready.
+            // Silence does not belong to the phase in which it began, except to the last phase of a
+            // boot that became ready.
             const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
             const ended_us = switch (outcome) {
                 .ready, .failed, .local_disk => now_us,
-                .silent, .superseded => if (is_last and found.source != .inferred) found.last_us else now_us,
+                .silent, .superseded => if (is_last and found.source != .inferred)
+                    found.last_us
+                else
+                    now_us,
             };
             found.end_us = @max(ended_us, found.start_us);
         }

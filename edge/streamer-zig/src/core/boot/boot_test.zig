@@ -1,4 +1,4 @@
-//! Tests of boot.zig: what sequences of packets mean.
+//! Tests of boot.zig: sequences of packets and the phases they mean.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,7 +29,7 @@ fn discover(client: boot_module.DhcpClient, xid: u32) DhcpRequest {
     return .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
 }
 
-/// Applies an event `at_ms` after the boot's begin.
+/// Applies an event `at_ms` after the boot's start.
 fn at(boot: *Boot, at_ms: u64, event: boot_module.Event) void {
     boot.apply(boot.started_us + at_ms * ms, event);
 }
@@ -73,7 +73,7 @@ fn expectPhase(boot: *const Boot, phase: boot_phase.Phase, start_ms: u64, durati
     try testing.expectEqual(duration_ms * ms, record.durationUs().?);
 }
 
-test "a whole boot has each phase with its own begin and end" {
+test "a whole boot has each phase with its own start and end" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
@@ -96,7 +96,7 @@ test "a whole boot has each phase with its own begin and end" {
     try testing.expectEqual(.reported, boot.record(.ready).?.source);
 }
 
-test "a power command begins the firmware phase and the first DHCP packet ends it" {
+test "a power command starts the firmware phase and the first DHCP packet ends it" {
     var boot = start();
     at(&boot, 0, .power_command);
     at(&boot, 2500, .{ .dhcp_request = discover(.rom, 1) });
@@ -104,34 +104,52 @@ test "a power command begins the firmware phase and the first DHCP packet ends i
     try testing.expectEqual(.dhcp, boot.current().?);
 }
 
-test "the second DHCP of one boot, by iPXE, starts no new boot" {
+test "the second DHCP exchange of one boot, by iPXE, starts no new boot" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.ipxe, 2)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(
+        boot.started_us + boot.last_us,
+        discover(.ipxe, 2),
+    ));
     loadSystem(&boot);
-    // Asking again with a new transaction id while it loads is iPXE's own retry.
+    // A new transaction id while iPXE loads is its own retry.
     var loading = start();
     dhcpRom(&loading);
     downloadNbp(&loading);
     at(&loading, 30, .{ .dhcp_request = discover(.ipxe, 2) });
-    try testing.expectEqual(.same_boot, loading.dhcpMeaning(loading.started_us + loading.last_us, discover(.ipxe, 3)));
+    try testing.expectEqual(
+        .same_boot,
+        loading.dhcpMeaning(loading.started_us + loading.last_us, discover(.ipxe, 3)),
+    );
 }
 
-test "a repeated or delayed DISCOVER of a known transaction starts no new boot" {
+test "a duplicate or delayed DISCOVER of a known transaction starts no new boot" {
     var boot = start();
     dhcpRom(&boot);
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 1)));
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 77)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(
+        boot.started_us + boot.last_us,
+        discover(.rom, 1),
+    ));
+    try testing.expectEqual(
+        .same_boot,
+        boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 77)),
+    );
     downloadNbp(&boot);
     loadSystem(&boot);
     streamSystem(&boot);
     at(&boot, 2000, .{ .ready = .stream });
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 1)));
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.ipxe, 2)));
+    try testing.expectEqual(
+        .same_boot,
+        boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 1)),
+    );
+    try testing.expectEqual(
+        .same_boot,
+        boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.ipxe, 2)),
+    );
 }
 
-test "firmware that has the same transaction id after each reset begins a new boot" {
+test "firmware that uses the same transaction id after each reset starts a new boot" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
@@ -141,35 +159,59 @@ test "firmware that has the same transaction id after each reset begins a new bo
     streamSystem(&boot);
     at(&boot, 2000, .{ .ready = .stream });
     const end_us = boot.started_us + boot.last_us;
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(end_us + 10 * std.time.us_per_s, discover(.rom, 1)));
-    try testing.expectEqual(.new_boot, boot.dhcpMeaning(end_us + 11 * std.time.us_per_s, discover(.rom, 1)));
+    try testing.expectEqual(
+        .same_boot,
+        boot.dhcpMeaning(end_us + 10 * std.time.us_per_s, discover(.rom, 1)),
+    );
+    try testing.expectEqual(
+        .new_boot,
+        boot.dhcpMeaning(end_us + 11 * std.time.us_per_s, discover(.rom, 1)),
+    );
 }
 
 test "a DISCOVER of the firmware after a download means that the device started again" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
-    try testing.expectEqual(.new_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 5)));
+    try testing.expectEqual(
+        .new_boot,
+        boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 5)),
+    );
     var spoken = start();
     dhcpRom(&spoken);
     at(&spoken, 30, .{ .dhcp_request = discover(.ipxe, 2) });
-    try testing.expectEqual(.new_boot, spoken.dhcpMeaning(spoken.started_us + spoken.last_us, discover(.rom, 5)));
+    try testing.expectEqual(
+        .new_boot,
+        spoken.dhcpMeaning(spoken.started_us + spoken.last_us, discover(.rom, 5)),
+    );
 }
 
-test "iPXE as the ROM starts again with a DISCOVER after its script, and anyone after loading" {
+test "iPXE as the ROM starts again with a DISCOVER after its script, and any client after loading" {
     var native = start();
     at(&native, 0, .{ .dhcp_request = discover(.ipxe, 1) });
-    try testing.expectEqual(.same_boot, native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 2)));
+    try testing.expectEqual(
+        .same_boot,
+        native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 2)),
+    );
     download(&native, 10, .script);
-    try testing.expectEqual(.new_boot, native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 3)));
+    try testing.expectEqual(
+        .new_boot,
+        native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 3)),
+    );
     var loaded = start();
     dhcpRom(&loaded);
     downloadNbp(&loaded);
     loadSystem(&loaded);
-    try testing.expectEqual(.new_boot, loaded.dhcpMeaning(loaded.started_us + loaded.last_us, discover(.ipxe, 3)));
+    try testing.expectEqual(
+        .new_boot,
+        loaded.dhcpMeaning(loaded.started_us + loaded.last_us, discover(.ipxe, 3)),
+    );
     try testing.expectEqual(
         .same_boot,
-        loaded.dhcpMeaning(loaded.started_us + loaded.last_us, .{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }),
+        loaded.dhcpMeaning(
+            loaded.started_us + loaded.last_us,
+            .{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 },
+        ),
     );
 }
 
@@ -180,7 +222,10 @@ test "a boot that is over is followed by a new one at any new transaction" {
     try testing.expectEqual(boot_phase.Phase.dhcp, boot.outcome.?.silent);
     try testing.expectEqual(
         .new_boot,
-        boot.dhcpMeaning(boot.started_us + boot.last_us, .{ .message = .request, .client = .rom, .xid = 9, .size = 1 }),
+        boot.dhcpMeaning(
+            boot.started_us + boot.last_us,
+            .{ .message = .request, .client = .rom, .xid = 9, .size = 1 },
+        ),
     );
 }
 
@@ -198,10 +243,15 @@ test "silence counts from the last packet and by the limit of the phase" {
 }
 
 fn heardOffer(host: u8, file: []const u8) boot_packets.Offer {
-    return .{ .server = .init(10, 0, 0, host), .ours = host == 1, .kind = .proxy, .file = .init(file) };
+    return .{
+        .server = .init(10, 0, 0, host),
+        .ours = host == 1,
+        .kind = .proxy,
+        .file = .init(file),
+    };
 }
 
-test "a device that took another server's boot offer failed by that, with the server's name" {
+test "a device that took another server's boot offer fails with that server's name" {
     var boot = start();
     dhcpRom(&boot);
     boot.onOffer(boot.started_us + 1 * ms, heardOffer(1, "ours"));
@@ -220,7 +270,7 @@ test "a device that took another server's boot offer failed by that, with the se
     try testing.expectEqualStrings("10.0.0.9 pxelinux.0", boot.outcome.?.failed.text.slice());
 }
 
-test "an offer is heard until the first download, and is no sign of the device" {
+test "an offer is recorded until the first download, and is no sign of the device" {
     var boot = start();
     dhcpRom(&boot);
     const last_us = boot.last_us;
@@ -231,7 +281,7 @@ test "an offer is heard until the first download, and is no sign of the device" 
     try testing.expectEqual(1, boot.offers.count());
 }
 
-test "a device that reads its disk and then nothing more has stopped reading" {
+test "a device that reads its disk and then stops has stopped reading" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
@@ -243,7 +293,7 @@ test "a device that reads its disk and then nothing more has stopped reading" {
     try testing.expectEqual(boot_phase.Phase.stage2, boot.outcome.?.failed.phase);
 }
 
-test "reads that are repeated whole and never followed by new ones point at packets that are too large" {
+test "whole retransmitted reads that no new read follows point to a path MTU black hole" {
     var boot = start();
     dhcpRom(&boot);
     at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
@@ -253,12 +303,14 @@ test "reads that are repeated whole and never followed by new ones point at pack
     var recovered = boot;
     boot.tick(boot.started_us + 400_000 * ms, null);
     try testing.expectEqual(.path_mtu_black_hole, boot.outcome.?.failed.cause);
-    at(&recovered, 700, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
+    at(&recovered, 700, .{
+        .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 },
+    });
     recovered.tick(recovered.started_us + 400_000 * ms, null);
     try testing.expectEqual(.guest_stopped_reading, recovered.outcome.?.failed.cause);
 }
 
-test "a refusal of options is forgotten when the device asks again" {
+test "a refusal of options is forgotten when the device requests the file again" {
     var boot = start();
     dhcpRom(&boot);
     at(&boot, 10, .nbp_begin);
@@ -271,7 +323,7 @@ test "a refusal of options is forgotten when the device asks again" {
     try testing.expectEqual(boot_phase.Phase.nbp, again.outcome.?.silent);
 }
 
-test "suspected trouble names the cause when the boot gets no further, and is forgotten when it does" {
+test "suspected trouble is the cause when the boot stalls, and is forgotten when it advances" {
     var stuck = start();
     dhcpRom(&stuck);
     at(&stuck, 10, .nbp_begin);
@@ -286,7 +338,7 @@ test "suspected trouble names the cause when the boot gets no further, and is fo
     try testing.expectEqual(.superseded, std.meta.activeTag(recovered.outcome.?));
 }
 
-test "a program that loads another prolongs the phase until the loader shows itself" {
+test "a program that loads another prolongs the phase until the loader is seen" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
@@ -296,7 +348,7 @@ test "a program that loads another prolongs the phase until the loader shows its
     at(&boot, 180, .{ .nbp_traffic = .{ .bytes_out = 3_000_000, .packets_out = 2000 } });
     at(&boot, 200, .nbp_end);
     download(&boot, 300, .script);
-    // A file that the loader asks for as it asks for programs is the loader's.
+    // A file that the loader requests like a program belongs to the loader.
     at(&boot, 320, .nbp_begin);
     at(&boot, 330, .nbp_end);
     download(&boot, 400, .kernel);
@@ -306,17 +358,19 @@ test "a program that loads another prolongs the phase until the loader shows its
     try testing.expectEqual(3_090_000, boot.record(.nbp).?.traffic.bytes_out);
 }
 
-test "a program of which nobody saw the end ended with its last acknowledgement, whatever its loader says first" {
+test "a program whose end was not seen ended with its last acknowledgement" {
     var unseen = start();
     dhcpRom(&unseen);
     at(&unseen, 10, .nbp_begin);
-    at(&unseen, 19, .{ .nbp_traffic = .{ .bytes_out = 90_000, .packets_out = 60, .packets_in = 61 } });
+    at(&unseen, 19, .{
+        .nbp_traffic = .{ .bytes_out = 90_000, .packets_out = 60, .packets_in = 61 },
+    });
     var by_request = unseen;
     loadSystem(&by_request);
     try expectPhase(&by_request, .nbp, 10, 9);
     try expectPhase(&by_request, .loader, 19, 46);
 
-    // What is sent again is no progress of the device.
+    // A retransmission is no progress of the device.
     at(&unseen, 900, .{ .nbp_traffic = .{ .bytes_out = 1408, .packets_out = 1 } });
     at(&unseen, 2100, .{ .dhcp_request = discover(.ipxe, 2) });
     try testing.expectEqual(.loader, unseen.current().?);
@@ -325,18 +379,20 @@ test "a program of which nobody saw the end ended with its last acknowledgement,
     download(&unseen, 2200, .script);
     try expectPhase(&unseen, .nbp, 10, 9);
     try testing.expectEqual(19 * ms, unseen.record(.loader).?.start_us);
-    // iPXE answers what is sent again to its predecessor: that one's end is told, long after it was.
+    // iPXE acknowledges retransmissions to its predecessor: that program's end is reported late.
     at(&told_late, 20, .nbp_end);
     try expectPhase(&told_late, .nbp, 10, 9);
     try testing.expectEqual(.loader, told_late.current().?);
     try testing.expectEqual(2101 * ms, told_late.last_us);
 }
 
-test "an end that is told after other packets lies before them" {
+test "an end that is reported after other packets lies before them" {
     var boot = start();
     dhcpRom(&boot);
     at(&boot, 10, .nbp_begin);
-    at(&boot, 500, .{ .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 } });
+    at(&boot, 500, .{
+        .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 },
+    });
     at(&boot, 20, .nbp_end);
     try expectPhase(&boot, .nbp, 10, 10);
     download(&boot, 600, .script);
@@ -348,30 +404,37 @@ test "an end that is told after other packets lies before them" {
     try testing.expectEqual(730 * ms, boot.record(.breather).?.start_us);
 }
 
-test "a loader that the machine started without its last acknowledgements ended with those that came" {
+test "a loader started without its last acknowledgements ended with those that arrived" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
     at(&boot, 30, .{ .dhcp_request = discover(.ipxe, 2) });
     download(&boot, 40, .kernel);
     at(&boot, 60, .{ .loader_begin = .initrd });
-    at(&boot, 90, .{ .loader_traffic = .{ .bytes_out = 9_000_000, .packets_out = 6000, .packets_in = 3000 } });
+    at(&boot, 90, .{
+        .loader_traffic = .{ .bytes_out = 9_000_000, .packets_out = 6000, .packets_in = 3000 },
+    });
     // The system's own DHCP client, with the class of a boot ROM.
-    at(&boot, 3000, .{ .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 } });
+    at(&boot, 3000, .{
+        .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 },
+    });
     at(&boot, 3001, .{ .dhcp_answer = .{ .size = 400 } });
     at(&boot, 4000, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     try expectPhase(&boot, .loader, 20, 70);
     try expectPhase(&boot, .breather, 90, 3910);
 }
 
-test "a program that was loaded whole and started nothing was refused, unless its loader was heard" {
+test "a completely loaded program that starts nothing was refused, unless its loader was seen" {
     var refused = start();
     refused.facts.program = .{ .set = .init("ipxe"), .file = .init("ipxe.efi") };
     dhcpRom(&refused);
     downloadNbp(&refused);
     var spoken = refused;
     var asked = refused;
-    try testing.expectEqual(.new_boot, refused.dhcpMeaning(refused.started_us + refused.last_us, discover(.rom, 5)));
+    try testing.expectEqual(
+        .new_boot,
+        refused.dhcpMeaning(refused.started_us + refused.last_us, discover(.rom, 5)),
+    );
     refused.supersede(refused.started_us + 4000 * ms);
     const failure = refused.outcome.?.failed;
     try testing.expectEqual(.nbp_not_started, failure.cause);
@@ -392,10 +455,12 @@ test "a program that was loaded whole and started nothing was refused, unless it
     try testing.expectEqual(.superseded, std.meta.activeTag(cut.outcome.?));
 }
 
-test "a store that hiccups delays a boot, and one that goes on refusing fails it" {
+test "an occasional store error delays a boot, and a store that keeps failing fails it" {
     var recovers = start();
     dhcpRom(&recovers);
-    at(&recovers, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    at(&recovers, 10, .{
+        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l },
+    });
     at(&recovers, 11, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
     for (1..Boot.store_errors_max) |_| at(&recovers, 12, .store_error);
     var refuses = recovers;
@@ -433,7 +498,7 @@ test "a disk that the loader reads over HTTP is stage 1" {
     try testing.expectEqual(2, boot.record(.stage1).?.reads);
 }
 
-test "a machine that boots its whole disk over HTTP gets ready without a stream" {
+test "a machine that boots its whole disk over HTTP becomes ready without a stream" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
@@ -451,24 +516,28 @@ test "a machine that boots its whole disk over HTTP gets ready without a stream"
     try testing.expectEqual(.reported, boot.record(.ready).?.source);
 }
 
-test "what a device says of itself is taken after its boot is over, until it starts again, and ends nothing" {
+test "a device's reports count after its boot is over, until it starts again, and end nothing" {
     var boot = start();
     dhcpRom(&boot);
     at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&boot, 20, .{ .ready = .stream });
     boot.changed = false;
     const last_us = boot.last_us;
-    at(&boot, 5000, .{ .guest = .{ .uptime_us = 4_000_000, .write_cache_used = 1, .write_cache_size = 100 } });
+    at(&boot, 5000, .{
+        .guest = .{ .uptime_us = 4_000_000, .write_cache_used = 1, .write_cache_size = 100 },
+    });
     try testing.expect(boot.changed);
     try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
     try testing.expectEqual(last_us, boot.last_us);
     try testing.expectEqual(1_000_000, boot.guest.?.kernel_start_us);
     boot.outcome = .superseded;
-    at(&boot, 9000, .{ .guest = .{ .uptime_us = 8_000_000, .write_cache_used = 99, .write_cache_size = 100 } });
+    at(&boot, 9000, .{
+        .guest = .{ .uptime_us = 8_000_000, .write_cache_used = 99, .write_cache_size = 100 },
+    });
     try testing.expectEqual(1, boot.guest.?.write_cache.?.used);
 }
 
-test "the device's last read times are told once, with its first report after the boot" {
+test "the device's final read times are reported once, with its first report after the boot" {
     var boot = start();
     dhcpRom(&boot);
     at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
@@ -509,7 +578,7 @@ test "nothing changes a boot that is over" {
     try testing.expectEqual(.dhcp, boot.outcome.?.failed.phase);
 }
 
-test "any order of events keeps phases in the boot's time and never ends one before its begin" {
+test "any order of events keeps phases within the boot and never ends one before its start" {
     var prng: base.Prng = .init(11);
     for (0..2000) |_| {
         var boot = start();
@@ -541,7 +610,9 @@ fn randomEvent(prng: *base.Prng) boot_module.Event {
         7, 8 => .{ .loader_begin = file },
         9, 10 => .{ .loader_end = file },
         11 => .{ .stage1_read = .{ .size = 512 } },
-        12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500, .cipher = .aegis_128l } },
+        12 => .{
+            .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500, .cipher = .aegis_128l },
+        },
         13 => .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } },
         15 => .store_error,
         14 => .{ .suspected = .{ .cause = .tftp_timeout } },

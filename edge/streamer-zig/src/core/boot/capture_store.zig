@@ -1,7 +1,7 @@
-//! The packets of boots in progress, as they are written into a pcap file
-//! (https://www.ietf.org/archive/id/draft-gharris-opsawg-pcap-01.html, times in ns). Bounded for each
-//! boot and in all: records lie in blocks of one pool, so that many small captures or a few large ones
-//! fit. Pure: memory, times and bytes come in.
+//! The packets of boots in progress in the form of a pcap file
+//! (https://www.ietf.org/archive/id/draft-gharris-opsawg-pcap-01.html, times in ns). Bounded per
+//! boot and in total: records lie in blocks of one pool, so that many small captures or a few large
+//! ones fit. Pure: the caller passes memory, times and bytes.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,11 +11,11 @@ pub const CaptureStore = @This();
 
 /// The pool's memory; a boot's records run through a chain of blocks.
 blocks: []Block,
-/// The block after this one of the same boot, or of the free ones.
+/// The next block of the same boot, or of the free list.
 following: []u16,
 first_free: u16,
 slots: []Slot,
-/// Packets that found no room.
+/// Packets dropped because the capacity was used up.
 dropped: u64 = 0,
 
 pub const block_size = 4096;
@@ -24,7 +24,7 @@ pub const Block = [block_size]u8;
 pub const blocks_default = 4096;
 pub const slots_default = 1024;
 pub const packets_max = 512;
-/// Of a whole file (UPLINK.md).
+/// Size of a whole file (UPLINK.md).
 pub const file_size_max = 256 * 1024;
 pub const header_size = 24;
 const record_header_size = 16;
@@ -36,32 +36,37 @@ const magic_ns = 0xa1b23c4d;
 pub const Slot = struct {
     /// Zero: free.
     boot_id: base.Uuid = .zero,
-    /// Of the boot's device, for frames of another segment.
+    /// Address of the boot's device, for frames of another segment.
     ip: ?base.Ip4 = null,
     first: u16 = no_block,
     last: u16 = no_block,
     /// Bytes of all records.
     size: u32 = 0,
     packet_count: u16 = 0,
-    /// The boot is over; what arrives within a moment still belongs to it.
+    /// The boot is over; packets that arrive within a moment still belong to it.
     is_ending: bool = false,
 };
 
 pub const Packet = struct {
     bytes: []const u8,
-    /// On the wire.
+    /// Size on the wire.
     size: u32,
     unix_ns: u64,
 };
 
-/// `blocks` is at most 65535 long and stays the caller's; it is not touched before it is used.
-pub fn init(gpa: std.mem.Allocator, blocks: []Block, slots_max: u16) error{OutOfMemory}!CaptureStore {
+/// `blocks` has at most 65535 entries and stays the caller's; it is not touched before it is used.
+pub fn init(
+    gpa: std.mem.Allocator,
+    blocks: []Block,
+    slots_max: u16,
+) error{OutOfMemory}!CaptureStore {
     assert(blocks.len > 0 and blocks.len < no_block);
     const following = try gpa.alloc(u16, blocks.len);
     errdefer gpa.free(following);
     const slots = try gpa.alloc(Slot, slots_max);
     @memset(slots, .{});
-    for (following, 1..) |*next, index| next.* = if (index == blocks.len) no_block else @intCast(index);
+    for (following, 1..) |*next, index|
+        next.* = if (index == blocks.len) no_block else @intCast(index);
     return .{ .blocks = blocks, .following = following, .first_free = 0, .slots = slots };
 }
 
@@ -84,7 +89,7 @@ pub fn findByIp(store: *CaptureStore, ip: base.Ip4) ?*Slot {
     return null;
 }
 
-/// The place of this boot, made if there is room; null: there is none.
+/// Returns the slot of this boot, allocated if one is free; null if none is.
 pub fn slotFor(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
     assert(!boot_id.eql(.zero));
     if (store.find(boot_id)) |slot| return slot;
@@ -93,13 +98,14 @@ pub fn slotFor(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
     return slot;
 }
 
-/// Keeps a packet if it has room: what is over is dropped and counted.
+/// Keeps a packet if it fits; otherwise it is dropped and counted.
 pub fn add(store: *CaptureStore, slot: *Slot, packet: Packet) void {
     assert(!slot.boot_id.eql(.zero));
     assert(packet.bytes.len <= packet.size);
     const size = record_header_size + packet.bytes.len;
-    const has_room = slot.packet_count < packets_max and header_size + slot.size + size <= file_size_max;
-    if (!has_room or !store.reserve(slot, size)) {
+    const fits =
+        slot.packet_count < packets_max and header_size + slot.size + size <= file_size_max;
+    if (!fits or !store.reserve(slot, size)) {
         store.dropped += 1;
         return;
     }
@@ -113,7 +119,7 @@ pub fn add(store: *CaptureStore, slot: *Slot, packet: Packet) void {
     slot.packet_count += 1;
 }
 
-/// Gives the boot's blocks and its place back.
+/// Frees the boot's blocks and its slot.
 pub fn release(store: *CaptureStore, slot: *Slot) void {
     if (slot.first != no_block) {
         store.following[slot.last] = store.first_free;
@@ -122,7 +128,7 @@ pub fn release(store: *CaptureStore, slot: *Slot) void {
     slot.* = .{};
 }
 
-/// The parts of the file: its header, then the blocks in their order.
+/// Iterates over the parts of the file: its header, then the blocks in order.
 pub fn parts(store: *const CaptureStore, slot: *const Slot) Parts {
     return .{ .store = store, .block = slot.first, .left = slot.size };
 }
@@ -175,8 +181,8 @@ fn blocksFor(size: usize) usize {
     return std.math.divCeil(usize, size, block_size) catch unreachable;
 }
 
-/// Into blocks that are reserved. The first byte that is not used lies at most two blocks before the
-/// last one, since a packet is smaller than a block.
+/// Writes into reserved blocks. The first unused byte lies at most two blocks before the last one,
+/// since a packet is smaller than a block.
 fn append(store: *CaptureStore, slot: *Slot, bytes: []const u8) void {
     var left = bytes;
     while (left.len > 0) {
@@ -205,7 +211,7 @@ fn fileOf(store: *const CaptureStore, slot: *const Slot, buffer: []u8) []u8 {
     return writer.buffered();
 }
 
-test "packets come out in their order, with their times and their own sizes, through several blocks" {
+test "packets come out in order, with their times and their own sizes, across several blocks" {
     const blocks = try testing.allocator.alloc(Block, 8);
     defer testing.allocator.free(blocks);
     var store: CaptureStore = try .init(testing.allocator, blocks, 2);
@@ -215,7 +221,8 @@ test "packets come out in their order, with their times and their own sizes, thr
     var bytes: [1000]u8 = undefined;
     for (0..12) |number| {
         @memset(&bytes, @intCast(number));
-        const packet: Packet = .{ .bytes = bytes[0 .. 900 + number], .size = 1500, .unix_ns = 5_000_000_007 + number };
+        const packet: Packet =
+            .{ .bytes = bytes[0 .. 900 + number], .size = 1500, .unix_ns = 5_000_000_007 + number };
         store.add(if (number % 3 == 0) other else one, packet);
     }
     try testing.expectEqual(8, one.packet_count);
@@ -225,16 +232,24 @@ test "packets come out in their order, with their times and their own sizes, thr
     var at: usize = header_size;
     for ([_]u8{ 1, 2, 4, 5, 7, 8, 10, 11 }) |number| {
         try testing.expectEqual(5, std.mem.readInt(u32, file[at..][0..4], .little));
-        try testing.expectEqual(@as(u32, 7) + number, std.mem.readInt(u32, file[at + 4 ..][0..4], .little));
-        try testing.expectEqual(@as(u32, 900) + number, std.mem.readInt(u32, file[at + 8 ..][0..4], .little));
+        try testing.expectEqual(
+            @as(u32, 7) + number,
+            std.mem.readInt(u32, file[at + 4 ..][0..4], .little),
+        );
+        try testing.expectEqual(
+            @as(u32, 900) + number,
+            std.mem.readInt(u32, file[at + 8 ..][0..4], .little),
+        );
         try testing.expectEqual(1500, std.mem.readInt(u32, file[at + 12 ..][0..4], .little));
-        try testing.expect(std.mem.allEqual(u8, file[at + 16 ..][0 .. @as(usize, 900) + number], number));
+        try testing.expect(
+            std.mem.allEqual(u8, file[at + 16 ..][0 .. @as(usize, 900) + number], number),
+        );
         at += 16 + 900 + @as(usize, number);
     }
     try testing.expectEqual(file.len, at);
 }
 
-test "a flood fills its own boot's room or the pool, and what is released is used again" {
+test "a flood fills its own boot's capacity or the pool, and released blocks are used again" {
     const blocks = try testing.allocator.alloc(Block, 80);
     defer testing.allocator.free(blocks);
     var store: CaptureStore = try .init(testing.allocator, blocks, 2);

@@ -1,5 +1,6 @@
-//! What a device says when its start fails (READY failed of packages/proto/STREAM.md, POST failed of UPLINK.md), as the
-//! cause and the text of its boot. Devices know few words of their own; who reads a boot knows the causes of boot-phases.json.
+//! Translates a failure that a device reports (READY failed of packages/proto/STREAM.md, POST
+//! failed of UPLINK.md) into the cause and the text of its boot. Devices use a few short codes;
+//! readers know the causes of boot-phases.json.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +12,7 @@ pub const code_size_max = 12;
 
 const DeviceCode = struct { code: []const u8, cause: Cause };
 
-/// The words that a device may say; two of them may mean one cause.
+/// The codes that a device may send; two of them may map to one cause.
 pub const device_codes = [_]DeviceCode{
     .{ .code = "wrong_kernel", .cause = .kernel_mismatch },
     .{ .code = "no_nbd", .cause = .kernel_without_nbd },
@@ -30,16 +31,17 @@ pub const device_codes = [_]DeviceCode{
 
 pub const Failure = struct { cause: Cause, text: base.UntrustedText };
 
-/// The sentence is the boot's text. A code that nobody knows stays readable in front of it.
+/// The sentence becomes the boot's text. An unknown code stays readable in front of it.
 pub fn failureOf(code: []const u8, sentence: []const u8) Failure {
     for (device_codes) |word| {
-        if (std.mem.eql(u8, word.code, code)) return .{ .cause = word.cause, .text = .init(sentence) };
+        if (std.mem.eql(u8, word.code, code))
+            return .{ .cause = word.cause, .text = .init(sentence) };
     }
     return .{ .cause = .guest_reported_failure, .text = joined(code, sentence) };
 }
 
-/// The body of `POST failed`: a code, a space and a sentence; null where it does not begin with a code. White space at the end
-/// belongs to whatever sent it.
+/// Parses the body of `POST failed`: a code, a space and a sentence; null if it does not begin with
+/// a code. Trailing white space belongs to the sending tool.
 pub fn failureOfBody(body: []const u8) ?Failure {
     const text = std.mem.trimEnd(u8, body, " \t\r\n");
     const code, const sentence = std.mem.cutScalar(u8, text, ' ') orelse .{ text, "" };
@@ -60,7 +62,7 @@ fn joined(code: []const u8, sentence: []const u8) base.UntrustedText {
 
 const testing = std.testing;
 
-test "a device's word becomes the boot's cause, and its sentence the text" {
+test "a device's code becomes the boot's cause, and its sentence the text" {
     for (device_codes) |word| {
         const failure = failureOf(word.code, "6.1 is not 6.2");
         try testing.expectEqual(word.cause, failure.cause);
@@ -78,7 +80,7 @@ test "a body is a code, a space and a sentence" {
         try testing.expectEqual(null, failureOfBody(body));
 }
 
-test "a word that nobody knows is a failure that the device reported, and stays in its text" {
+test "an unknown code is a failure that the device reported, and stays in its text" {
     const failure = failureOf("my_own_code", "it burns");
     try testing.expectEqual(.guest_reported_failure, failure.cause);
     try testing.expectEqualStrings("my_own_code: it burns", failure.text.slice());

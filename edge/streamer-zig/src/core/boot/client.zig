@@ -1,5 +1,5 @@
-//! Who asks: recognizes a network boot in a DHCP packet, and picks the boot program for its
-//! architecture (RFC 4578, PXE 2.1).
+//! Recognizes a network boot in a DHCP packet, describes its device, and picks the boot program for
+//! its architecture (RFC 4578, PXE 2.1). Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,12 +9,12 @@ const Mac = base.Mac;
 
 pub const pxe_class = "PXEClient";
 pub const http_class = "HTTPClient";
-/// The user class of `bootfarm-edge doctor`, which asks like a device and boots nothing.
+/// The user class of `bootfarm-edge doctor`, which sends requests like a device and boots nothing.
 pub const doctor_class = "bootfarm-doctor";
 
 pub const Loader = enum { pxe, http, ipxe };
 
-/// What a network boot says about its device. Values only: it may be kept.
+/// What a network boot reveals about its device. Values only: it may be kept.
 pub const BootClient = struct {
     mac: Mac,
     message_type: dhcp.MessageType,
@@ -23,10 +23,10 @@ pub const BootClient = struct {
     machine_id: ?base.Uuid,
     vendor_class: base.UntrustedText,
     user_class: base.UntrustedText,
-    /// As far as it is known by now.
+    /// As far as it is known yet.
     ip: ?Ip4,
 
-    /// As people call it; options 93 and 60 know more kinds.
+    /// The names people use; options 93 and 60 distinguish more kinds.
     pub fn archText(arch: dhcp.ClientArch) []const u8 {
         return switch (arch) {
             .bios => "BIOS",
@@ -37,7 +37,7 @@ pub const BootClient = struct {
         };
     }
 
-    /// Null for a client that does not boot from the network.
+    /// Returns null for a client that does not boot from the network.
     pub fn of(packet: *const dhcp.Packet, message_type: dhcp.MessageType) ?BootClient {
         const options = &packet.options;
         const vendor_class = options.vendor_class orelse "";
@@ -59,20 +59,19 @@ pub const BootClient = struct {
             .machine_id = if (options.client_machine_id) |id| id.uuid() else null,
             .vendor_class = .init(vendor_class),
             .user_class = .init(options.userClassText() orelse ""),
-            // What a DISCOVER asks for is a wish, not an address.
+            // The address in a DISCOVER is only requested.
             .ip = if (message_type == .discover) null else addressOf(packet),
         };
     }
 };
 
-/// Which published file boots which kind of firmware. Slices live as long as the service.
+/// The published program for each kind of firmware. Slices live as long as the service.
 pub const Programs = struct {
     bios: ?[]const u8 = null,
     uefi_x64: ?[]const u8 = null,
     uefi_arm64: ?[]const u8 = null,
 
-    /// At most this long, so that the path fits the `file` field of a packet together with an
-    /// address.
+    /// The path must fit the `file` field of a packet together with an address.
     pub const name_size_max = 64;
 
     /// Picks from the names of the published files; null where none fits.
@@ -102,15 +101,15 @@ pub const Programs = struct {
     }
 };
 
-/// The address that a client has or asks for.
+/// The address that a client has or requests.
 pub fn addressOf(packet: *const dhcp.Packet) ?Ip4 {
     if (packet.ciaddr.isUnicast()) return packet.ciaddr;
     const requested = packet.options.requested_ip orelse return null;
     return if (requested.isUnicast()) requested else null;
 }
 
-/// `PXEClient:Arch:00007:...` (PXE 2.1, section 2.2.3), for clients without option 93. BIOS where
-/// it says nothing.
+/// Parses `PXEClient:Arch:00007:...` (PXE 2.1, section 2.2.3), for clients without option 93. BIOS
+/// if the class names none.
 fn archOfClass(vendor_class: []const u8) dhcp.ClientArch {
     const marker = ":Arch:";
     const at = std.mem.find(u8, vendor_class, marker) orelse return .bios;

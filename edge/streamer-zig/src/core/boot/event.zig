@@ -1,4 +1,4 @@
-//! What can happen to a boot, as boot.zig is told of it.
+//! The events of one boot: the input of boot.zig. Sizes are bytes.
 
 const base = @import("base");
 const stream = @import("wire").stream;
@@ -6,14 +6,14 @@ const boot_phase = @import("phase.zig");
 const Assignment = @import("assignment.zig").Assignment;
 const LoaderFile = @import("assignment.zig").LoaderFile;
 
-/// Which software speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot
+/// The software that speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot
 /// program.
 pub const DhcpClient = enum { rom, ipxe };
 
 pub const StreamOpen = struct {
-    /// Not for the first time in this boot.
+    /// Not the first session of this boot.
     resumed: bool,
-    /// IP packet size that the first reads' fragments have at least, in bytes.
+    /// Lower bound of the IP packet size of the first reads' fragments, in bytes.
     mtu: u16,
     cipher: stream.Cipher,
 };
@@ -27,7 +27,7 @@ pub const DhcpRequest = struct {
     size: u32,
 };
 
-/// What happened to this boot. Sizes in bytes.
+/// One event of a boot.
 pub const Event = union(enum) {
     power_command,
     dhcp_request: DhcpRequest,
@@ -38,29 +38,29 @@ pub const Event = union(enum) {
     loader_begin: LoaderFile,
     loader_traffic: boot_phase.Traffic,
     loader_end: LoaderFile,
-    /// A read of the disk by firmware or loader over HTTP.
+    /// A disk read by firmware or loader over HTTP.
     stage1_read: struct { size: u64 },
     stage1_traffic: boot_phase.Traffic,
     stream_open: StreamOpen,
-    /// A READ request; `attempt` above 0 is a repeated one that misses fragments.
-    /// `mtu`: the IP packet size of its fragments, where it is known.
+    /// A READ request. `attempt` above 0 is a retransmission that misses fragments. `mtu` is the IP
+    /// packet size of its fragments, where known.
     stream_read: struct { size: u64, attempt: u16, missing_fragments: u32, mtu: ?u16 = null },
     stream_traffic: boot_phase.Traffic,
-    /// By the stream, or by HTTP: there also of a machine that opens no stream.
+    /// Over the stream, or over HTTP: the latter also from a machine that opens no stream.
     ready: enum { stream, http },
-    /// Taken after the boot is over, too.
+    /// Also accepted after the boot is over.
     guest: stream.Report,
     /// Ends the boot at once.
     failed: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
-    /// The store could not read what the device asked for; the device asks again.
+    /// The store could not read what the device requested; the device will retransmit.
     store_error,
-    /// Trouble that the device may overcome by itself; it names the cause if the boot gets no
-    /// further.
+    /// Trouble that the device may overcome by itself; it becomes the cause if the boot makes no
+    /// further progress.
     suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
-    /// The device shows its boot menu, and waits that long for a choice.
+    /// The device shows its boot menu and waits this long for a choice.
     menu_shown: struct { timeout_ms: u32 },
-    /// Before it loads anything; null: nothing of this edge, `left_to_local_disk` follows.
+    /// Precedes every load. Null: nothing of this edge was chosen; `left_to_local_disk` follows.
     menu_choice: struct { title: base.UntrustedText, assignment: ?Assignment },
-    /// The boot menu sent the device to its own disk.
+    /// The boot menu sent the device to its local disk.
     left_to_local_disk,
 };

@@ -1,5 +1,5 @@
-//! A boot that goes on at another edge (packages/proto/STREAM.md, "Fail-over"): what of it goes into a ticket, and what becomes of that at
-//! the other edge. Pure.
+//! Fail-over of a boot to another edge (packages/proto/STREAM.md, "Fail-over"): writes a boot into
+//! a ticket, and restores it from the ticket at the other edge. Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,19 +16,20 @@ comptime {
     assert(stream.ticket.phases_count == boot_phase.Phase.count);
 }
 
-/// How a boot has come to this edge.
+/// How a boot came to this edge.
 pub const BootFailover = struct {
-    /// How often it has gone on at another edge; the first is 1.
+    /// How often the boot has failed over, this time included: 1 at the second edge.
     number: u16,
     from_edge: base.Uuid,
-    /// Since the boot's begin.
+    /// Since the boot's start.
     at_us: u64,
-    /// The device has ticket_phase something in its session here: before that it may have gone to another edge still.
+    /// The device has sent something in its session here. Until then it may still choose another
+    /// edge.
     is_confirmed: bool = false,
 
     pub const unconfirmed_us_max = 30 * std.time.us_per_s;
 
-    /// Where revisions of its reports begin: above all that earlier edges have given.
+    /// Revisions of its reports start here: above all that earlier edges have used.
     pub fn revisionBase(failover: *const BootFailover) u64 {
         return @as(u64, failover.number) << 32;
     }
@@ -44,37 +45,44 @@ pub const TicketContext = struct {
     write_cache: stream.WriteCacheClass,
 };
 
-pub fn ticketOf(boot: *const Boot, known: *const TicketContext) Ticket {
+pub fn ticketOf(boot: *const Boot, context: *const TicketContext) Ticket {
     const assignment = &boot.assignment;
     var ticket: Ticket = .{
         .boot_id = boot.identity.id.bytes,
         .version_id = assignment.version_id.bytes,
         .vdisk_id = (assignment.vdisk_id orelse base.Uuid.zero).bytes,
         .device_id = (assignment.device_id orelse base.Uuid.zero).bytes,
-        .edge_id = known.own_edge.bytes,
-        .resume_secret = known.resume_secret,
+        .edge_id = context.own_edge.bytes,
+        .resume_secret = context.resume_secret,
         .mac = boot.identity.mac,
-        .write_cache = known.write_cache,
+        .write_cache = context.write_cache,
         .flags = .{
             .managed = assignment.managed,
             .simulated = boot.isSimulated(),
             .local_disk = assignment.local_disk != null,
-            .read_only_when_full = if (assignment.local_disk) |disk| disk.full == .read_only else false,
+            .read_only_when_full = if (assignment.local_disk) |disk|
+                disk.full == .read_only
+            else
+                false,
         },
         .hand_overs = if (boot.failover) |failover| failover.number else 0,
         .started_unix_ms = boot.started_unix_ms,
-        .elapsed_us = known.now_us -| boot.started_us,
-        .expires_unix_ms = known.now_unix_ms + stream_ticket.lifetime_s * std.time.ms_per_s,
-        .disk_size = known.disk_size,
+        .elapsed_us = context.now_us -| boot.started_us,
+        .expires_unix_ms = context.now_unix_ms + stream_ticket.lifetime_s * std.time.ms_per_s,
+        .disk_size = context.disk_size,
     };
     for (&boot.phases, &ticket.phases, 0..) |*slot, *phase, index| {
         const record = if (slot.*) |*found| found else continue;
-        const end_us = record.end_us orelse switch (@as(boot_phase.Phase, @fromBackingInt(@as(u8, @intCast(index))))) {
-            // The session that the ticket comes with ends them, where the device last got further.
-            .nbp, .loader, .stage1 => record.lastAdvanceUs(),
-            .firmware, .dhcp, .breather, .stage2, .ready => null,
+        const end_us = record.end_us orelse
+            switch (@as(boot_phase.Phase, @fromBackingInt(@as(u8, @intCast(index))))) {
+                // The session that obtains the ticket ends these phases, at the device's last progress.
+                .nbp, .loader, .stage1 => record.lastAdvanceUs(),
+                .firmware, .dhcp, .breather, .stage2, .ready => null,
+            };
+        phase.* = .{
+            .start_us = fitted(record.start_us),
+            .end_us = if (end_us) |ended_us| fitted(ended_us) else null,
         };
-        phase.* = .{ .start_us = fitted(record.start_us), .end_us = if (end_us) |ended_us| fitted(ended_us) else null };
     }
     return ticket;
 }
@@ -85,14 +93,14 @@ fn fitted(us: u64) u48 {
 
 pub const Arrival = struct {
     now_us: u64,
-    /// Since the device got the ticket.
+    /// Since the device received the ticket.
     age_us: u64,
     handle: u64,
-    /// Random: no hello is proven by it here.
+    /// Random: no HELLO is proven by it here.
     token: [16]u8,
 };
 
-/// The boot as it goes on here. Nothing of it is reported before it is confirmed.
+/// Restores the boot at this edge. It is not reported before it is confirmed.
 pub fn bootFromTicket(ticket: *const Ticket, arrival: Arrival) Boot {
     const elapsed_us = ticket.elapsed_us +| arrival.age_us;
     const started_us = arrival.now_us -| elapsed_us;
@@ -121,8 +129,10 @@ pub fn bootFromTicket(ticket: *const Ticket, arrival: Arrival) Boot {
     }
     boot.is_taken = true;
     boot.files_begun = true;
-    // A ticket comes with a session.
-    boot.apply(started_us +| ticket.elapsed_us, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .clear } });
+    // A ticket always comes from a session.
+    boot.apply(started_us +| ticket.elapsed_us, .{
+        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .clear },
+    });
     boot.facts.mtu = null;
     boot.facts.cipher = null;
     boot.last_us = arrival.now_us - started_us;
@@ -137,7 +147,8 @@ pub fn bootFromTicket(ticket: *const Ticket, arrival: Arrival) Boot {
     return boot;
 }
 
-/// A device whose writes are here has come back, in a boot that may be over: who was told that it waits for this edge hears of it.
+/// A device whose writes are kept here has come back, possibly in a boot that is over: whoever
+/// waits for its return needs a report.
 pub fn onDeviceReturn(boot: *Boot, at_us: u64) void {
     boot.resumed_us = at_us -| boot.started_us;
     boot.changed = true;
@@ -150,13 +161,20 @@ fn idOf(bytes: [16]u8) ?base.Uuid {
 
 const testing = std.testing;
 
-test "a boot that goes on elsewhere has the times that it had, and newer revisions" {
-    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } }, .handle = 9, .token = @splat(3) }, .{
+test "a boot keeps its times across fail-over and gets newer revisions" {
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } },
+        .handle = 9,
+        .token = @splat(3),
+    }, .{
         .version_id = .fromRandom(@splat(2)),
         .device_id = .fromRandom(@splat(4)),
         .managed = true,
     }, 1_000_000, 1_795_000_000_000);
-    boot.apply(1_000_000, .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } });
+    boot.apply(1_000_000, .{
+        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 },
+    });
     boot.apply(2_000_000, .nbp_begin);
     boot.apply(3_000_000, .{ .loader_begin = .script });
     boot.revision = 17;
@@ -168,8 +186,13 @@ test "a boot that goes on elsewhere has the times that it had, and newer revisio
         .disk_size = 1 << 20,
         .write_cache = .device_ram,
     });
-    boot.apply(9_000_000, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
-    const moved = bootFromTicket(&ticket, .{ .now_us = 500_000_000, .age_us = 4_000_000, .handle = 8, .token = @splat(9) });
+    boot.apply(9_000_000, .{
+        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l },
+    });
+    const moved = bootFromTicket(
+        &ticket,
+        .{ .now_us = 500_000_000, .age_us = 4_000_000, .handle = 8, .token = @splat(9) },
+    );
     for (boot.phases, moved.phases) |before, after| {
         try testing.expectEqual(before == null, after == null);
         const record = before orelse continue;
@@ -190,11 +213,16 @@ test "a boot that goes on elsewhere has the times that it had, and newer revisio
         .write_cache = .device_ram,
     });
     try testing.expectEqual(1, again.hand_overs);
-    try testing.expectEqual(2, bootFromTicket(&again, .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) }).failover.?.number);
+    try testing.expectEqual(2, bootFromTicket(
+        &again,
+        .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) },
+    ).failover.?.number);
 }
 
-test "a device that has come back is told of, also when its boot is over" {
-    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } }, .handle = 9, .token = @splat(3) }, .{
+test "the return of a device is reported even when its boot is over" {
+    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{
+        .bytes = .{ 2, 0, 0, 0, 0, 7 },
+    }, .handle = 9, .token = @splat(3) }, .{
         .version_id = .fromRandom(@splat(2)),
     }, 1_000_000, 1_795_000_000_000);
     boot.apply(2_000_000, .left_to_local_disk);

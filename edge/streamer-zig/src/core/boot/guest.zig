@@ -1,6 +1,7 @@
-//! What a device says of itself in its boot (REPORT of packages/proto/STREAM.md), and when that is worth a report of the edge
-//! (UPLINK.md, boot reports). Bounded: steps stay in the compact form of the packet, at most 1140 bytes. What a device
-//! says may be nonsense and changes nothing but itself.
+//! What a device reports of itself during its boot (REPORT of packages/proto/STREAM.md), and when
+//! that is worth a report of the edge (UPLINK.md, boot reports). Bounded: steps stay in the compact
+//! form of the packet, at most 1140 bytes. A device may report nonsense; it changes nothing but its
+//! own record.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,68 +10,68 @@ const assert = std.debug.assert;
 
 pub const Guest = @This();
 
-/// Where the kernel's clock began, in µs since the boot's begin: the earliest that its reports say, since only delays
-/// add to it.
+/// When the kernel's clock started, in µs since the boot's start: the earliest value that its
+/// reports imply, since delays only add to it.
 kernel_start_us: i64,
 steps: stream.StepList = .empty,
-/// How often the device has said other steps than before.
+/// How often the device has reported different steps.
 steps_changes: u8 = 0,
 write_cache: ?WriteCache = null,
-/// Where what the device writes is kept, and whether it can still be written.
+/// Where the device's writes are kept, and whether it can still write.
 cache_status: CacheStatus = .{},
-/// From where the speed at which it fills is taken, and the place that takes over from it.
+/// Start of the window over which the fill rate is measured, and the point that will replace it.
 fill_from: ?WriteCache = null,
 fill_next: ?WriteCache = null,
-/// `write_cache.used` and `size` in the last report of the edge, and when that was.
+/// `write_cache.used` and `size` in the edge's last report, and when that was.
 reported: ?WriteCache = null,
-/// The order taken last.
+/// The latest order that the device confirmed.
 order_id: ?base.Uuid = null,
-/// When it reported last, µs since the boot's begin.
+/// Time of the latest report, µs since the boot's start.
 heard_us: u64 = 0,
-/// It has not reported for `silence_us`: switched off, or cut off.
+/// No report for `silence_us`: switched off, or disconnected.
 is_silent: bool = false,
 
-/// A device that goes on changing its steps is not listened to.
+/// Further changes of a device's steps are ignored.
 pub const steps_changes_max = 8;
-/// The clocks of device and edge drift apart: later reports say less about when the kernel began.
+/// The clocks of device and edge drift apart: later reports say less about when the kernel started.
 pub const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
-/// A fill level that jumps is reported again after this at the earliest.
+/// A fill level that jumps is reported again after this interval at the earliest.
 pub const write_cache_interval_us_min = std.time.us_per_s;
-/// A device reports every 5 s (target/guest_report.zig): so long it is taken for one whose packets were lost.
+/// A device reports every 5 s (target/guest_report.zig): up to this long, packet loss is assumed.
 pub const silence_us = 60 * std.time.us_per_s;
-/// A write cache has moved when by this part of its size, or over one of the marks.
+/// A write cache has moved when it changed by this part of its size, or crossed one of the marks.
 const moved_percent = 5;
 const marks_percent = [_]u8{ 80, 95, 100 };
-/// The speed at which a write cache fills is that of so long, and of up to twice as long.
+/// The fill rate is measured over this window, or up to twice as long.
 const fill_window_us = 150 * std.time.us_per_s;
 const fill_time_us_min = 10 * std.time.us_per_s;
 
 pub const CacheState = enum {
     ok,
-    /// Full; the device goes on and writes nothing any more.
+    /// Full; the device continues and can no longer write.
     read_only,
-    /// Full; the device's disk stands still.
+    /// Full; the device's disk is stopped.
     stopped,
-    /// What was written is gone; the device's disk stands still.
+    /// The written blocks are lost; the device's disk is stopped.
     lost,
 };
 
-/// Where what a device writes is kept; names of the desired state.
+/// Where a device's writes are kept; the names are those of the desired state.
 pub const CacheClass = enum {
     device_ram,
     /// Memory first, then the edge.
     device_ram_overflow,
-    /// Memory first, then a disk of the device's own.
+    /// Memory first, then the device's local disk.
     device_ram_local_disk,
     edge,
     edge_persistent,
-    /// An image of the device's own, above the version that it booted first.
+    /// A private image of the device, above the version that it booted first.
     private,
 
-    /// As the device is told: to it, whatever stays is the same.
+    /// The class as the device sees it: it does not distinguish the persistent ones.
     pub fn onWire(class: CacheClass) stream.WriteCacheClass {
         return switch (class) {
-            // What of it is not in memory is no matter of the stream.
+            // The part outside memory does not concern the stream.
             .device_ram, .device_ram_local_disk => .device_ram,
             .device_ram_overflow => .device_ram_overflow,
             .edge => .edge,
@@ -78,7 +79,7 @@ pub const CacheClass = enum {
         };
     }
 
-    /// Over the device's boots.
+    /// Tells whether the writes outlive the boot.
     pub fn isKept(class: CacheClass) bool {
         return class == .edge_persistent or class == .private;
     }
@@ -100,7 +101,7 @@ pub const WriteCache = struct {
     used: u64,
     /// Bytes, not 0.
     size: u64,
-    /// µs since the boot's begin.
+    /// µs since the boot's start.
     at_us: u64,
 
     fn percent(cache: WriteCache) u64 {
@@ -108,8 +109,8 @@ pub const WriteCache = struct {
     }
 };
 
-/// Takes a REPORT that came `at_us` µs after the boot's begin; `guest` is null before the first. The result says whether the
-/// control plane should know.
+/// Takes a REPORT that arrived `at_us` µs after the boot's start; `guest` is null before the first.
+/// Returns whether the control plane should learn of it.
 pub fn onReport(guest: *?Guest, at_us: u64, report: stream.Report) ReportTrigger {
     const is_first = guest.* == null;
     const kernel_start_us = kernelStart(at_us, report.uptime_us);
@@ -123,15 +124,16 @@ pub fn onReport(guest: *?Guest, at_us: u64, report: stream.Report) ReportTrigger
     const has_steps = known.takeSteps(report.steps);
     const has_order = known.takeOrder(report.order_id);
     if (report.write_cache_size > 0) {
-        known.write_cache = .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
+        known.write_cache =
+            .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
         known.onFill();
     }
-    const worth_it = is_first or is_back or has_steps or has_order or known.hasMoved();
-    if (worth_it) known.reported = known.write_cache;
-    return if (has_steps) .steps else if (worth_it) .something else .nothing;
+    const is_due = is_first or is_back or has_steps or has_order or known.hasMoved();
+    if (is_due) known.reported = known.write_cache;
+    return if (has_steps) .steps else if (is_due) .something else .nothing;
 }
 
-/// True when the device has fallen silent by `at_us` µs after the boot's begin.
+/// Returns true when the device has just become silent, `at_us` µs after the boot's start.
 pub fn checkSilence(guest: *Guest, at_us: u64) bool {
     if (guest.is_silent or at_us -| guest.heard_us < silence_us) return false;
     guest.is_silent = true;
@@ -153,13 +155,13 @@ fn takeSteps(guest: *Guest, steps: stream.Steps) bool {
 
 fn takeOrder(guest: *Guest, id: [16]u8) bool {
     if (std.mem.allEqual(u8, &id, 0)) return false;
-    const said: base.Uuid = .fromBytes(id);
-    if (guest.order_id) |known| if (known.eql(said)) return false;
-    guest.order_id = said;
+    const confirmed: base.Uuid = .fromBytes(id);
+    if (guest.order_id) |known| if (known.eql(confirmed)) return false;
+    guest.order_id = confirmed;
     return true;
 }
 
-/// True when that is new.
+/// Returns true if the status changed.
 pub fn setCacheStatus(guest: *Guest, status: CacheStatus) bool {
     if (std.meta.eql(guest.cache_status, status)) return false;
     guest.cache_status = status;
@@ -176,9 +178,11 @@ fn onFill(guest: *Guest) void {
     guest.fill_next = now;
 }
 
-/// Until it is full if it goes on filling as in the last minutes; null: it does not fill, or nobody knows yet.
+/// Time until the write cache is full at the fill rate of the last minutes; null if it does not
+/// fill or the rate is unknown.
 pub fn secondsUntilFull(guest: *const Guest) ?u64 {
-    const now, const from = .{ guest.write_cache orelse return null, guest.fill_from orelse return null };
+    const now, const from =
+        .{ guest.write_cache orelse return null, guest.fill_from orelse return null };
     if (now.used == now.size) return 0;
     const time_us, const grown = .{ now.at_us -| from.at_us, now.used -| from.used };
     if (time_us < fill_time_us_min or grown == 0 or now.size != from.size) return null;
@@ -200,7 +204,7 @@ fn hasMoved(guest: *const Guest) bool {
     return false;
 }
 
-/// In the journal steps are one string, as they stand in the packet.
+/// The form in the journal: steps are one string, as in the packet.
 const JournalForm = struct {
     kernel_start_us: i64,
     steps: []const u8,
@@ -209,7 +213,7 @@ const JournalForm = struct {
     reported: ?WriteCache = null,
     order_id: ?base.Uuid = null,
     held: CacheStatus = .{},
-    /// Of one that has fallen silent: since when it is, also for an edge that starts again.
+    /// For a silent device: since when, so that a restarted edge knows.
     silent_since_us: ?u64 = null,
 };
 
@@ -231,7 +235,11 @@ pub fn jsonStringify(guest: *const Guest, json: anytype) !void {
     });
 }
 
-pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Guest {
+pub fn jsonParse(
+    allocator: std.mem.Allocator,
+    source: anytype,
+    options: std.json.ParseOptions,
+) !Guest {
     const stored = try std.json.innerParse(JournalForm, allocator, source, options);
     var guest: Guest = .{
         .kernel_start_us = stored.kernel_start_us,
@@ -257,10 +265,15 @@ pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.jso
 const testing = std.testing;
 
 fn reportOf(used: u64, steps: stream.Steps) stream.Report {
-    return .{ .uptime_us = 1_000_000, .write_cache_used = used, .write_cache_size = 1000, .steps = steps };
+    return .{
+        .uptime_us = 1_000_000,
+        .write_cache_used = used,
+        .write_cache_size = 1000,
+        .steps = steps,
+    };
 }
 
-test "a device that reports no more has fallen silent once, until it reports again" {
+test "a device that stops reporting becomes silent once, until it reports again" {
     const second = std.time.us_per_s;
     var guest: ?Guest = null;
     _ = onReport(&guest, 5 * second, .{ .uptime_us = second });
@@ -268,12 +281,14 @@ test "a device that reports no more has fallen silent once, until it reports aga
     try testing.expect(guest.?.checkSilence(65 * second));
     try testing.expect(!guest.?.checkSilence(66 * second));
     try testing.expectEqual(5 * second, guest.?.heard_us);
-    try testing.expectEqual(.something, onReport(&guest, 70 * second, .{ .uptime_us = 66 * second }));
+    try testing.expectEqual(.something, onReport(&guest, 70 * second, .{
+        .uptime_us = 66 * second,
+    }));
     try testing.expectEqual(.nothing, onReport(&guest, 75 * second, .{ .uptime_us = 71 * second }));
     try testing.expect(!guest.?.checkSilence(134 * second));
 }
 
-test "a report is worth one of the edge when it is the first, has new steps, an order, or the write cache moved" {
+test "a report counts if it is the first, has new steps or an order, or the cache moved" {
     var list: stream.StepList = .empty;
     try list.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 5 });
     var guest: ?Guest = null;
@@ -300,19 +315,21 @@ test "a report is worth one of the edge when it is the first, has new steps, an 
     try testing.expectEqual(9 * second, guest.?.kernel_start_us);
 }
 
-test "a fill level that jumps and steps that go on changing do not fill the log of reports" {
+test "a jumping fill level and constantly changing steps do not fill the report log" {
     var guest: ?Guest = null;
     var reports: u32 = 0;
     for (0..1000) |index| {
         var list: stream.StepList = .empty;
-        try list.append(.{ .group = .unit, .name = "x", .start_us = @intCast(index), .duration_us = 0 });
+        try list.append(
+            .{ .group = .unit, .name = "x", .start_us = @intCast(index), .duration_us = 0 },
+        );
         const report = reportOf(if (index % 2 == 0) 0 else 1000, list.view());
         reports += @intFromBool(onReport(&guest, index * 10_000, report) != .nothing);
     }
     try testing.expect(reports <= 10 + steps_changes_max);
 }
 
-test "the time until a write cache is full comes from the last minutes, also when it filled another way before" {
+test "the time until a write cache is full follows the last minutes, even after another fill rate" {
     const second = std.time.us_per_s;
     var guest: ?Guest = null;
     _ = onReport(&guest, 0, reportOf(0, .{}));
@@ -320,7 +337,8 @@ test "the time until a write cache is full comes from the last minutes, also whe
     // Fast at first: 300 in 300 s, then 1 in 10 s.
     for (1..61) |index| _ = onReport(&guest, index * 5 * second, reportOf(index * 5, .{}));
     try testing.expectEqual(700, guest.?.secondsUntilFull().?);
-    for (1..61) |index| _ = onReport(&guest, (300 + index * 10) * second, reportOf(300 + index, .{}));
+    for (1..61) |index|
+        _ = onReport(&guest, (300 + index * 10) * second, reportOf(300 + index, .{}));
     try testing.expectEqual(6400, guest.?.secondsUntilFull().?);
     _ = onReport(&guest, 1000 * second, reportOf(1000, .{}));
     try testing.expectEqual(0, guest.?.secondsUntilFull().?);
@@ -330,7 +348,7 @@ test "the time until a write cache is full comes from the last minutes, also whe
     try testing.expect(!guest.?.setCacheStatus(.{ .class = .edge, .state = .stopped }));
 }
 
-test "the earliest begin of the kernel counts while clocks agree, and nonsense stays a number" {
+test "the earliest start of the kernel counts while clocks agree, and nonsense stays a number" {
     var guest: ?Guest = null;
     const minute = std.time.us_per_min;
     _ = onReport(&guest, 5000, .{ .uptime_us = 1000 });
@@ -345,9 +363,11 @@ test "the earliest begin of the kernel counts while clocks agree, and nonsense s
     try testing.expectEqual(0, odd.?.kernel_start_us);
 }
 
-test "a guest is in the journal what it was" {
+test "a guest survives the journal unchanged" {
     var list: stream.StepList = .empty;
-    try list.append(.{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6 });
+    try list.append(
+        .{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6 },
+    );
     try list.append(.{ .group = .system, .name = "userspace", .start_us = 1, .duration_us = 2 });
     var guest: ?Guest = null;
     var report = reportOf(999, list.view());
@@ -362,8 +382,16 @@ test "a guest is in the journal what it was" {
     try testing.expectEqual(2, parsed.value.steps.count);
     try testing.expectEqualDeep(guest.?.write_cache, parsed.value.write_cache);
     try testing.expectEqualDeep(guest.?.order_id, parsed.value.order_id);
-    for ([_][]const u8{ "AAAA", "not base64", "" }, [_]bool{ false, false, true }) |steps, is_whole| {
-        const text = try std.mem.print(&buffer, "{{\"kernel_start_us\":0,\"steps\":\"{s}\",\"steps_changes\":0}}", .{steps});
+    for ([_][]const u8{
+        "AAAA",
+        "not base64",
+        "",
+    }, [_]bool{ false, false, true }) |steps, is_whole| {
+        const text = try std.mem.print(
+            &buffer,
+            "{{\"kernel_start_us\":0,\"steps\":\"{s}\",\"steps_changes\":0}}",
+            .{steps},
+        );
         const result = std.json.parseFromSlice(Guest, testing.allocator, text, .{});
         if (result) |value| value.deinit() else |_| {}
         try testing.expectEqual(is_whole, if (result) |_| true else |_| false);

@@ -19,7 +19,8 @@ pub const BootHandle = struct {
         return text;
     }
 
-    /// Exactly 16 hex digits, in lower case as `format` writes them: a path has one spelling.
+    /// Accepts exactly 16 hex digits in lower case, as `format` writes them: a path has one
+    /// spelling.
     pub fn parse(text: []const u8) error{InvalidHandle}!BootHandle {
         if (text.len != text_size) return error.InvalidHandle;
         var value: u64 = 0;
@@ -32,14 +33,13 @@ pub const BootHandle = struct {
     }
 };
 
-/// A path that a device asked for, taken apart. `name` is a slice of the path and still untrusted.
+/// A path that a device requested, split. `name` is a slice of the path and still untrusted.
 pub const BootPath = struct {
     handle: ?BootHandle,
     name: []const u8,
 
-    /// `b/<handle>/<name>` or a bare name; leading slashes are dropped (GRUB asks for absolute
-    /// paths). What is not exactly of that form is a bare name, which the published table will not
-    /// have.
+    /// Accepts `b/<handle>/<name>` or a bare name; leading slashes are dropped (GRUB requests
+    /// absolute paths). Any other form is a bare name, which the published table will not contain.
     pub fn parse(path: []const u8) BootPath {
         const relative = std.mem.trimStart(u8, path, "/");
         const bare: BootPath = .{ .handle = null, .name = relative };
@@ -60,7 +60,7 @@ test "a handle survives its text form and has only one" {
         try testing.expectError(error.InvalidHandle, BootHandle.parse(text));
 }
 
-test "a path is split into handle and name, anything else is a bare name" {
+test "a path is split into handle and name, and any other path is a bare name" {
     const split: BootPath = .parse("/b/00000000000000ff/grub/x.cfg");
     try testing.expectEqual(255, split.handle.?.value);
     try testing.expectEqualStrings("grub/x.cfg", split.name);

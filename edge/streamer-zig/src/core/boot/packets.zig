@@ -1,6 +1,6 @@
-//! What was heard around a boot, kept with it: the last packet each way, and the DHCP offers on its
-//! segment (packages/proto/UPLINK.md, `lastPackets` and `offers`). A packet is noted as a name and a
-//! number, which costs the packet loop nothing; words are made for a report only.
+//! The packets around a boot that are kept with it: the last one in each direction, and the DHCP
+//! offers on its segment (packages/proto/UPLINK.md, `lastPackets` and `offers`). A packet is kept
+//! as a name and a number, which costs the packet loop nothing; text is made only for a report.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,10 +11,10 @@ const Ip4 = base.Ip4;
 
 pub const Direction = enum { from_device, from_edge };
 
-/// What a packet is; `number` of the packet says more where the comment says so.
+/// The kind of a packet; the comments say what its `number` means.
 pub const Name = enum(u8) {
     dhcp_discover,
-    /// The server that is meant, as a number; 0 where the packet names none.
+    /// The addressed server as a number; 0 if the packet names none.
     dhcp_request,
     dhcp_inform,
     dhcp_other,
@@ -36,11 +36,11 @@ pub const Name = enum(u8) {
     /// `HttpFile`.
     http_bytes,
     stream_hello,
-    /// Any answer to a hello.
+    /// Any answer to a HELLO.
     stream_answer,
-    /// Byte of the disk.
+    /// Byte offset in the disk.
     stream_read,
-    /// Byte of the disk.
+    /// Byte offset in the disk.
     stream_bytes,
     stream_store_error,
     stream_ready,
@@ -60,7 +60,7 @@ pub const Packet = struct {
         return .{ .name = name, .number = @backingInt(file) };
     }
 
-    /// Printable ASCII, at most 64 bytes.
+    /// Writes printable ASCII, at most 64 bytes.
     pub fn format(packet: Packet, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         const n = packet.number;
         switch (packet.name) {
@@ -116,7 +116,7 @@ pub const Packet = struct {
     }
 };
 
-/// Names a TFTP packet by its first four bytes (RFC 1350); null for what is none.
+/// Names a TFTP packet by its first four bytes (RFC 1350); null if they are no TFTP packet.
 pub fn ofTftp(bytes: []const u8) ?Packet {
     if (bytes.len < 4) return null;
     const number = std.mem.readInt(u16, bytes[2..4], .big);
@@ -132,7 +132,7 @@ pub fn ofTftp(bytes: []const u8) ?Packet {
 
 pub const packet_text_size_max = 64;
 
-/// A packet of this boot; `at_us` since the boot's begin.
+/// A packet of this boot; `at_us` since the boot's start.
 pub const PacketRecord = struct { at_us: u64, packet: Packet };
 
 pub const LastPackets = struct {
@@ -148,10 +148,10 @@ pub const LastPackets = struct {
     }
 };
 
-/// `address` gives one, `proxy` only says what to boot, `both` does both.
+/// `address` assigns an address, `proxy` only names a boot program, `both` does both.
 pub const OfferKind = enum { address, proxy, both };
 
-/// One DHCP offer, or an answer of the same meaning, that was heard for the device.
+/// One DHCP offer, or an answer of the same meaning, seen for the device.
 pub const Offer = struct {
     at_us: u64 = 0,
     server: Ip4,
@@ -163,8 +163,8 @@ pub const Offer = struct {
     file: base.UntrustedText = .empty,
     vendor_class: base.UntrustedText = .empty,
 
-    /// Null for a packet that offers nothing. `source`: where the packet came from, for servers that
-    /// do not name themselves.
+    /// Returns null for a packet that offers nothing. `source` is the packet's source address, for
+    /// servers that do not identify themselves.
     pub fn of(packet: *const dhcp.Packet, source: Ip4, ours: bool) ?Offer {
         const message_type = packet.options.message_type orelse return null;
         if (packet.op != .reply or (message_type != .offer and message_type != .ack)) return null;
@@ -182,14 +182,15 @@ pub const Offer = struct {
         return offer;
     }
 
-    /// It says what to boot: a file, or the class of a boot server.
+    /// Tells whether the offer names something to boot: a file, or the class of a boot server.
     pub fn boots(offer: *const Offer) bool {
         if (offer.file.size > 0) return true;
         const class = offer.vendor_class.slice();
-        return std.mem.startsWith(u8, class, "PXEClient") or std.mem.startsWith(u8, class, "HTTPClient");
+        return std.mem.startsWith(u8, class, "PXEClient") or
+            std.mem.startsWith(u8, class, "HTTPClient");
     }
 
-    /// Servers repeat themselves; one entry says it all.
+    /// Servers retransmit offers; one entry is enough.
     fn isSameOffer(a: *const Offer, b: *const Offer) bool {
         return a.server.eql(b.server) and a.ours == b.ours and a.kind == b.kind and
             std.meta.eql(a.your_ip, b.your_ip) and std.meta.eql(a.next_server, b.next_server) and
@@ -204,7 +205,7 @@ pub const Offer = struct {
 
 pub const offers_max = 8;
 
-/// The first offers of a boot that say different things, in the order of time.
+/// The first distinct offers of a boot, in order of time.
 pub const Offers = struct {
     slots: [offers_max]?Offer = @splat(null),
 
@@ -213,7 +214,7 @@ pub const Offers = struct {
         return offers_max;
     }
 
-    /// False where it changes nothing.
+    /// Returns false if nothing changed.
     pub fn add(offers: *Offers, offer: Offer) bool {
         for (&offers.slots) |*slot| {
             if (slot.*) |*earlier| {
@@ -236,7 +237,7 @@ pub const Offers = struct {
         return false;
     }
 
-    /// The first of another server that says what to boot.
+    /// Returns the first offer of another server that names something to boot.
     pub fn otherBootOffer(offers: *const Offers) ?*const Offer {
         for (&offers.slots) |*slot| if (slot.*) |*offer| {
             if (!offer.ours and offer.boots()) return offer;
@@ -244,14 +245,16 @@ pub const Offers = struct {
         return null;
     }
 
-    /// How many are worth more than the one at `index`: those that boot before those that do not,
-    /// early ones before late ones.
+    /// Counts the offers that rank above the one at `index`: those that boot before those that do
+    /// not, early ones before late ones.
     pub fn rank(offers: *const Offers, index: usize) usize {
         const offer = &offers.slots[index].?;
         var better: usize = 0;
         for (&offers.slots, 0..) |*slot, at| {
             const other = if (slot.*) |*value| value else continue;
-            better += @intFromBool(if (other.boots() != offer.boots()) other.boots() else at < index);
+            better += @intFromBool(
+                if (other.boots() != offer.boots()) other.boots() else at < index,
+            );
         }
         return better;
     }
@@ -259,26 +262,36 @@ pub const Offers = struct {
 
 const testing = std.testing;
 
-test "a packet is told in words of at most 64 printable bytes" {
+test "a packet's text is at most 64 printable bytes" {
     var buffer: [packet_text_size_max]u8 = undefined;
     const cases = [_]struct { Packet, []const u8 }{
-        .{ .{ .name = .dhcp_request, .number = Ip4.init(10, 0, 0, 2).toInt() }, "DHCP REQUEST to 10.0.0.2" },
+        .{
+            .{ .name = .dhcp_request, .number = Ip4.init(10, 0, 0, 2).toInt() },
+            "DHCP REQUEST to 10.0.0.2",
+        },
         .{ .{ .name = .dhcp_request }, "DHCP REQUEST" },
         .{ .{ .name = .tftp_ack, .number = 145 }, "TFTP ACK of block 145" },
         .{ .http(.http_request, .kernel), "HTTP request of the kernel" },
         .{ .{ .name = .http_bytes, .number = 1 << 40 }, "HTTP bytes of a file" },
     };
-    for (cases) |case| try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{case[0]}));
+    for (cases) |case|
+        try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{case[0]}));
     for (std.enums.values(Name)) |name| {
-        const text = try std.mem.print(&buffer, "{f}", .{Packet{ .name = name, .number = std.math.maxInt(u64) }});
+        const text = try std.mem.print(&buffer, "{f}", .{
+            Packet{ .name = name, .number = std.math.maxInt(u64) },
+        });
         for (text) |byte| try testing.expect(std.ascii.isPrint(byte));
     }
 }
 
 test "a TFTP packet is named by its first bytes" {
     try testing.expectEqual(Packet{ .name = .tftp_ack, .number = 258 }, ofTftp(&.{ 0, 4, 1, 2 }).?);
-    try testing.expectEqual(Packet{ .name = .tftp_error, .number = 8 }, ofTftp(&.{ 0, 5, 0, 8, 'x' }).?);
-    for ([_][]const u8{ "", "\x00\x04\x01", "\x00\x09ab" }) |bytes| try testing.expectEqual(null, ofTftp(bytes));
+    try testing.expectEqual(
+        Packet{ .name = .tftp_error, .number = 8 },
+        ofTftp(&.{ 0, 5, 0, 8, 'x' }).?,
+    );
+    for ([_][]const u8{ "", "\x00\x04\x01", "\x00\x09ab" }) |bytes|
+        try testing.expectEqual(null, ofTftp(bytes));
 }
 
 fn testOffer(host: u8, file: []const u8) Offer {
@@ -290,7 +303,7 @@ fn testOffer(host: u8, file: []const u8) Offer {
     };
 }
 
-test "a repeated offer is kept once, the ninth is not, and one that boots is worth more" {
+test "a duplicate offer is kept once, the ninth is dropped, and one that boots ranks higher" {
     var offers: Offers = .{};
     try testing.expect(offers.add(testOffer(9, "")));
     try testing.expect(!offers.add(testOffer(9, "")));
@@ -306,7 +319,7 @@ test "a repeated offer is kept once, the ninth is not, and one that boots is wor
     try testing.expectEqual(0, offers.rank(1));
 }
 
-test "an offer is of a server that gives an address, a boot file or both, and a request is none" {
+test "an offer assigns an address, a boot file or both, and a request is no offer" {
     var packet: dhcp.Packet = .{
         .op = .reply,
         .xid = 1,

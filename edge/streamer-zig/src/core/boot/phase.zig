@@ -1,6 +1,6 @@
-//! The phases, sources, outcomes and causes of a boot, and what is counted in one phase. The names
-//! are those of packages/proto/boot-phases.json; a test holds them equal. Times are µs since the
-//! boot's begin.
+//! Phases, sources, outcomes and causes of a boot, and the counters of one phase. The names are
+//! those of packages/proto/boot-phases.json; a test keeps them equal. Times are µs since the boot's
+//! start.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,8 +18,7 @@ pub const Phase = enum(u8) {
 
     pub const count = @typeInfo(Phase).@"enum".field_names.len;
 
-    /// How long nothing may be heard in this phase before the boot counts as silent. `ready` has no
-    /// limit.
+    /// A boot that is silent for this long in the phase counts as silent. `ready` has no limit.
     pub fn silenceLimitUs(phase: Phase) ?u64 {
         const limit_ms: u64 = switch (phase) {
             .firmware => 120_000,
@@ -35,8 +34,7 @@ pub const Phase = enum(u8) {
     }
 };
 
-/// Who knows a value: the edge saw it, the device said it, or the edge concluded it from what it
-/// saw.
+/// Where a value comes from: the edge observed it, the device reported it, or the edge inferred it.
 pub const Source = enum { observed, reported, inferred };
 
 pub const OutcomeKind = enum { ready, failed, silent, superseded, local_disk };
@@ -71,10 +69,10 @@ pub const Cause = enum {
     guest_stopped_reading,
 };
 
-/// What people read of a cause; slices live as long as `arena`.
+/// The texts of a cause for people; slices live as long as `arena`.
 pub const CauseText = struct { name: []const u8, sentence: []const u8, remedy: []const u8 };
 
-/// The sentence and the remedy of boot-phases.json.
+/// Returns the sentence and the remedy of boot-phases.json.
 pub fn causeText(arena: std.mem.Allocator, cause: Cause) error{OutOfMemory}!CauseText {
     const Causes = struct { causes: []const CauseText };
     const table = std.json.parseFromSliceLeaky(Causes, arena, table_json, .{
@@ -96,7 +94,7 @@ pub const Outcome = union(OutcomeKind) {
     failed: Failure,
     silent: Phase,
     superseded,
-    /// Sent to its own disk by the boot menu.
+    /// The boot menu sent the device to its local disk.
     local_disk,
 };
 
@@ -117,16 +115,17 @@ pub const gaps_max = 8;
 pub const gap_threshold_us = 250 * std.time.us_per_ms;
 pub const read_size_classes = 16;
 
-/// What one phase of one boot counted so far.
+/// Counters of one phase of one boot.
 pub const PhaseRecord = struct {
     start_us: u64,
-    /// Null while the phase goes on.
+    /// Null while the phase is in progress.
     end_us: ?u64 = null,
     source: Source,
-    /// The last packet either way.
+    /// The last packet in either direction.
     last_us: u64,
-    /// The last packet of the device that asked for, or acknowledged, a part of what this phase loads: not what
-    /// the edge sends again, nor the DHCP of the next program. Null in a record that an older edge wrote.
+    /// The last packet in which the device requested or acknowledged part of what this phase loads.
+    /// Neither the edge's retransmissions nor the DHCP of the next program count. Null in a record
+    /// that an older edge wrote.
     advanced_us: ?u64 = null,
     traffic: Traffic = .{},
     reads: u64 = 0,
@@ -135,7 +134,12 @@ pub const PhaseRecord = struct {
     gap_count: u8 = 0,
 
     pub fn init(start_us: u64, source: Source) PhaseRecord {
-        return .{ .start_us = start_us, .last_us = start_us, .advanced_us = start_us, .source = source };
+        return .{
+            .start_us = start_us,
+            .last_us = start_us,
+            .advanced_us = start_us,
+            .source = source,
+        };
     }
 
     pub fn durationUs(record: *const PhaseRecord) ?u64 {
@@ -144,7 +148,7 @@ pub const PhaseRecord = struct {
         return end_us - record.start_us;
     }
 
-    /// Notes that a packet passed; a long silence before it becomes a gap.
+    /// Records that a packet passed; a long silence before it becomes a gap.
     pub fn touch(record: *PhaseRecord, now_us: u64) void {
         if (now_us <= record.last_us) return;
         const silence_us = now_us - record.last_us;
@@ -153,13 +157,14 @@ pub const PhaseRecord = struct {
         record.last_us = now_us;
     }
 
-    /// Notes that the device got further in this phase. `at_us` may lie before what was noted of other packets.
+    /// Records progress of the device in this phase. `at_us` may lie before other packets that were
+    /// recorded.
     pub fn advance(record: *PhaseRecord, at_us: u64) void {
         record.touch(at_us);
         record.advanced_us = @max(record.advanced_us orelse record.start_us, at_us);
     }
 
-    /// Where a phase ends of which nobody saw the end.
+    /// Where a phase ends if its end was not observed.
     pub fn lastAdvanceUs(record: *const PhaseRecord) u64 {
         return record.advanced_us orelse record.last_us;
     }
@@ -174,7 +179,8 @@ pub const PhaseRecord = struct {
         total.missing_fragments += traffic.missing_fragments;
     }
 
-    /// Class i holds sizes in (2^(i+8), 2^(i+9)], class 0 all up to 512, the last one all above.
+    /// Class i counts sizes in (2^(i+8), 2^(i+9)], class 0 all up to 512, the last class all larger
+    /// ones.
     pub fn countRead(record: *PhaseRecord, size: u64) void {
         record.reads += 1;
         record.read_sizes[readSizeClass(size)] += 1;
@@ -184,13 +190,14 @@ pub const PhaseRecord = struct {
         return record.gaps[0..record.gap_count];
     }
 
-    /// When all places are taken the longest gaps stay, in the order of time.
+    /// When all slots are taken the longest gaps stay, in order of time.
     fn addGap(record: *PhaseRecord, gap: Gap) void {
         assert(record.gap_count <= gaps_max);
         if (record.gap_count == gaps_max) {
             var shortest: u8 = 0;
             for (record.gaps, 0..) |candidate, index| {
-                if (candidate.duration_us < record.gaps[shortest].duration_us) shortest = @intCast(index);
+                if (candidate.duration_us < record.gaps[shortest].duration_us)
+                    shortest = @intCast(index);
             }
             if (record.gaps[shortest].duration_us >= gap.duration_us) return;
             std.mem.copyForwards(
@@ -231,7 +238,7 @@ fn expectNames(comptime E: type, rows: anytype) !void {
     }
 }
 
-test "phases, sources, outcomes, causes and limits are those of boot-phases.json" {
+test "phases, sources, outcomes, causes and limits match boot-phases.json" {
     const parsed = try std.json.parseFromSlice(Table, testing.allocator, table_json, .{
         .ignore_unknown_fields = true,
     });
@@ -249,7 +256,7 @@ test "phases, sources, outcomes, causes and limits are those of boot-phases.json
     }
 }
 
-test "every cause has its sentence and what to do" {
+test "every cause has a sentence and a remedy" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     for (std.enums.values(Cause)) |cause| {
@@ -269,7 +276,7 @@ test "read sizes fall into the classes of the report" {
     try testing.expectEqual(15, readSizeClass(1 << 40));
 }
 
-test "only silences above the threshold are gaps and the longest eight stay in order" {
+test "only silences above the threshold are gaps, and the longest eight stay in order" {
     var record: PhaseRecord = .init(0, .observed);
     record.touch(gap_threshold_us);
     try testing.expectEqual(0, record.gap_count);

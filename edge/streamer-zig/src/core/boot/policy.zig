@@ -1,5 +1,6 @@
-//! Which device boots what: from a verified desired state, or one disk for everyone (standalone).
-//! Pure; a lookup costs a binary search.
+//! Decides which device boots what: from a verified desired state, or one disk for every device
+//! (standalone). Consumers: DHCP, loaders and the stream's admission. Pure; a lookup costs one
+//! binary search.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,32 +14,32 @@ const DesiredState = desired_state.DesiredState;
 
 pub const Target = struct {
     assignment: boot_module.Assignment,
-    /// Text of one line of printable ASCII.
+    /// One line of printable ASCII.
     command_line: []const u8,
-    /// What the device shows first. `assignment` is then what its default entry starts; where that is
-    /// no version, the device's own.
+    /// What the device shows first. `assignment` is then that of its default entry; where that
+    /// entry has no version, the device's own.
     menu: ?boot_menu.BootMenu = null,
 };
 
 pub const Decision = union(enum) {
     target: Target,
-    /// Not in the desired state, and those devices are to be ignored.
+    /// Not in the desired state, which tells edges to ignore such devices.
     unknown_device,
-    /// The desired state says that it is to get no answer.
+    /// The desired state says to send this device no answer.
     ignored_device,
     disabled,
-    /// The device is to boot a version that the desired state does not describe, or describes in a
-    /// way that cannot be used.
+    /// The desired state does not describe the device's version, or describes it in an unusable
+    /// form.
     version_missing,
 };
 
-/// Where a device's writes are kept that outlive its boot.
+/// The edge that keeps those writes of a device that outlive its boot.
 pub const WriteOwner = union(enum) {
-    /// Nobody has said, or nothing of the kind is written.
+    /// Undecided, or no such writes exist.
     any,
     own,
     other: *const desired_state.WriteOwnerEdge,
-    /// At no edge: two might answer the device.
+    /// No edge may: two edges might answer the device.
     none,
 };
 
@@ -50,9 +51,9 @@ pub const BootPolicy = struct {
         standalone: Target,
         state: *const DesiredState,
     },
-    /// Of `state.devices`, sorted by MAC address.
+    /// Index of `state.devices`, sorted by MAC address.
     devices: []const Entry = &.{},
-    /// Of `state.ignoredMacs`, sorted.
+    /// `state.ignoredMacs`, sorted.
     ignored: []const u48 = &.{},
 
     const Entry = struct { mac: u48, index: u32 };
@@ -63,8 +64,8 @@ pub const BootPolicy = struct {
         return .{ .source = .{ .standalone = target } };
     }
 
-    /// The state, and what is allocated here, must outlive the policy. A MAC address that occurs
-    /// twice belongs to the device that is named first.
+    /// The state and everything allocated from `arena` must outlive the policy. A MAC address that
+    /// occurs twice belongs to the device that is listed first.
     pub fn init(
         arena: std.mem.Allocator,
         state: *const DesiredState,
@@ -79,13 +80,15 @@ pub const BootPolicy = struct {
         return .{ .source = .{ .state = state }, .devices = entries, .ignored = ignored };
     }
 
-    /// `unix_ms`: by the edge's wall clock; releases up to it are out, whether the control plane has said so yet or not.
+    /// Decides what a device boots. `unix_ms` is the edge's wall clock: releases up to it are
+    /// effective whether or not the control plane has confirmed them.
     pub fn decide(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) Decision {
         switch (policy.source) {
             .nothing => return .unknown_device,
             .standalone => |target| return .{ .target = target },
             .state => |state| {
-                // Somebody who adds an ignored device wants it to boot.
+                // A registered device boots even if it is also ignored: whoever added it wants it
+                // to boot.
                 const index = policy.find(mac) orelse {
                     if (policy.isIgnored(mac)) return .ignored_device;
                     return switch (state.unknownDevices) {
@@ -108,7 +111,7 @@ pub const BootPolicy = struct {
         return std.math.order(wanted, entry);
     }
 
-    /// The menu that the device of this address is to show, as the state has it now.
+    /// Returns the menu that this device shows under the current state.
     pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?boot_menu.BootMenu {
         return switch (policy.decide(mac, unix_ms)) {
             .target => |target| target.menu,
@@ -116,19 +119,20 @@ pub const BootPolicy = struct {
         };
     }
 
-    /// Which edge may keep what the device of this address writes.
+    /// Returns which edge may keep this device's writes.
     pub fn writeOwnerOf(policy: *const BootPolicy, mac: base.Mac) WriteOwner {
         const state = switch (policy.source) {
             .nothing, .standalone => return .any,
             .state => |state| state,
         };
-        // Nobody has chosen an edge for a device that nobody knows.
+        // Nobody has chosen an edge for an unregistered device.
         const index = policy.find(mac) orelse return if (state.siteEdges == null) .any else .none;
         const home = &state.homeEdges[state.devices[index].home orelse return .any];
         return if (home.id.eql(state.edgeId)) .own else .{ .other = home };
     }
 
-    /// Whether a layer of the device of this id may be begun here; also where nobody says anything of that.
+    /// Tells whether a write layer of this device may be created here; true where the state names
+    /// no owner.
     pub fn ownsWritesOf(policy: *const BootPolicy, device_id: base.Uuid) bool {
         const state = switch (policy.source) {
             .nothing, .standalone => return true,
@@ -156,14 +160,18 @@ pub const BootPolicy = struct {
     }
 };
 
-fn decideDevice(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) Decision {
+fn decideDevice(
+    state: *const DesiredState,
+    device: *const desired_state.Device,
+    unix_ms: u64,
+) Decision {
     const own_id = release.versionAt(state, device.versionId, unix_ms);
     const menu = boot_menu.BootMenu.of(state, device, unix_ms) orelse {
         const target = targetOfVersion(state, own_id, device) orelse return .version_missing;
         return .{ .target = target };
     };
     const version_id = menu.versionOf(menu.defaultEntry()) orelse own_id;
-    // Another entry may be one that this edge has.
+    // This edge may have the version of another entry.
     var target = targetOfVersion(state, version_id, device) orelse Target{
         .assignment = bareAssignment(state, version_id, device),
         .command_line = "",
@@ -172,7 +180,7 @@ fn decideDevice(state: *const DesiredState, device: *const desired_state.Device,
     return .{ .target = target };
 }
 
-/// Null where the state does not describe the version, or in a way that cannot be used.
+/// Returns null where the state does not describe the version, or describes it in an unusable form.
 pub fn targetOfVersion(
     state: *const DesiredState,
     version_id: base.Uuid,
@@ -181,7 +189,8 @@ pub fn targetOfVersion(
     for (state.vdisks) |*vdisk| {
         for (vdisk.versions) |*version| {
             if (!version.id.eql(version_id)) continue;
-            var target = targetOf(vdisk, version, device.id, programSetOf(state, device)) orelse return null;
+            var target = targetOf(vdisk, version, device.id, programSetOf(state, device)) orelse
+                return null;
             target.assignment.writes = writes(device, version_id);
             return target;
         }
@@ -189,7 +198,8 @@ pub fn targetOfVersion(
     return null;
 }
 
-/// Of a version that cannot be started: why is told when the device asks for it.
+/// Returns the assignment of a version that cannot be started; the device learns why when it
+/// requests it.
 pub fn bareAssignment(
     state: *const DesiredState,
     version_id: base.Uuid,
@@ -204,7 +214,8 @@ pub fn bareAssignment(
     };
 }
 
-/// Of all that its menu may offer, a device writes at most the version that it is named for.
+/// A device writes at most the version that it is assigned to, never another one that its menu
+/// offers.
 fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
     return device.writes and device.versionId.eql(version_id);
 }
@@ -252,9 +263,10 @@ pub fn loaderFilesOf(version: *const desired_state.Version) boot_module.LoaderFi
     };
 }
 
-/// What goes into a boot script must not be able to end its line, nor, in iPXE's, the command that it
-/// is of: iPXE expands `${...}` in the whole line, then takes words, of which `||`, `&&` and `;` end a
-/// command and what begins with `#` is a comment (src/core/exec.c of iPXE). It has no quotes for them.
+/// Tells whether a command line can stand in a boot script: it must not be able to end its line or,
+/// in iPXE's script, its command. iPXE expands `${...}` in the whole line, then splits it into
+/// words, of which `||`, `&&` and `;` end a command and one that begins with `#` starts a comment
+/// (src/core/exec.c of iPXE). It has no quoting for them.
 pub fn isCommandLine(text: []const u8) bool {
     if (text.len > desired_state.command_line_size_max) return false;
     for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
@@ -269,7 +281,7 @@ pub fn isCommandLine(text: []const u8) bool {
 
 const testing = std.testing;
 
-test "a command line cannot end the line or the command of a script that it stands in" {
+test "a command line cannot end the line or the command of the script that contains it" {
     for ([_][]const u8{
         "quiet",              "",              "root=/dev/nbd0p1 rw", "dyndbg=\"file a +p;file b +p\"",
         "a=$x b={y} c=d||e&", "x=#1 y=;z &&&",
@@ -333,7 +345,7 @@ fn testState(unknown: desired_state.UnknownDevices) DesiredState {
     };
 }
 
-test "each device gets the version that the desired state says" {
+test "each device gets the version that the desired state assigns" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const state = testState(.ignore);
@@ -349,36 +361,58 @@ test "each device gets the version that the desired state says" {
     try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5), 0)));
 }
 
-test "of all devices only the one that is named for it writes a version" {
+test "only the device that is assigned to write a version writes it" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var state = testState(.ignore);
     const devices = [_]desired_state.Device{
-        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .writes = true },
+        .{
+            .id = uuid(11),
+            .name = "a",
+            .mac = testMac(1),
+            .versionId = uuid(1),
+            .enabled = true,
+            .writes = true,
+        },
         .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true },
     };
     state.devices = &devices;
     const policy: BootPolicy = try .init(arena.allocator(), &state);
     try testing.expect(policy.decide(testMac(1), 0).target.assignment.writes);
     try testing.expect(!policy.decide(testMac(2), 0).target.assignment.writes);
-    // What it takes in a menu besides.
+    // The same version, chosen in a menu.
     try testing.expect(!targetOfVersion(&state, uuid(1), &devices[1]).?.assignment.writes);
     var other = devices[0];
     other.versionId = uuid(2);
     try testing.expect(!targetOfVersion(&state, uuid(1), &other).?.assignment.writes);
 }
 
-test "a device's writes are kept by the edge that the state names, and by none where two may answer a device that it does not name" {
+test "the named edge keeps a device's writes, and none does for unknown devices at several edges" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var state = testState(.boot);
     const devices = [_]desired_state.Device{
-        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .home = 1 },
-        .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true, .home = 0 },
+        .{
+            .id = uuid(11),
+            .name = "a",
+            .mac = testMac(1),
+            .versionId = uuid(1),
+            .enabled = true,
+            .home = 1,
+        },
+        .{
+            .id = uuid(12),
+            .name = "b",
+            .mac = testMac(2),
+            .versionId = uuid(1),
+            .enabled = true,
+            .home = 0,
+        },
         .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = true },
     };
     state.devices = &devices;
-    state.homeEdges = &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
+    state.homeEdges =
+        &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
     const policy: BootPolicy = try .init(arena.allocator(), &state);
     try testing.expectEqual(.own, std.meta.activeTag(policy.writeOwnerOf(testMac(1))));
     try testing.expectEqualStrings("north", policy.writeOwnerOf(testMac(2)).other.name);
@@ -388,19 +422,21 @@ test "a device's writes are kept by the edge that the state names, and by none w
     try testing.expectEqual(.none, std.meta.activeTag(policy.writeOwnerOf(testMac(9))));
 }
 
-test "ignored devices get nothing, even where unknown ones boot, until they are added" {
+test "ignored devices get no answer, even where unknown devices boot, until they are registered" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var state = testState(.boot);
     state.ignoredMacs = &.{ testMac(9), testMac(1), testMac(7) };
     const policy: BootPolicy = try .init(arena.allocator(), &state);
     for ([_]u8{ 7, 9 }) |number|
-        try testing.expectEqual(.ignored_device, std.meta.activeTag(policy.decide(testMac(number), 0)));
+        try testing.expectEqual(.ignored_device, std.meta.activeTag(
+            policy.decide(testMac(number), 0),
+        ));
     for ([_]u8{ 1, 8 }) |number|
         try testing.expectEqual(.target, std.meta.activeTag(policy.decide(testMac(number), 0)));
 }
 
-test "unknown devices boot the first version where that is wanted" {
+test "unknown devices boot the first version where the site allows it" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const state = testState(.boot);
@@ -410,7 +446,7 @@ test "unknown devices boot the first version where that is wanted" {
     try testing.expect(target.assignment.version_id.eql(uuid(1)));
 }
 
-test "without a desired state nothing boots, standalone everything does" {
+test "without a desired state nothing boots, in standalone mode everything does" {
     try testing.expectEqual(
         .unknown_device,
         std.meta.activeTag(BootPolicy.nothing.decide(testMac(1), 0)),

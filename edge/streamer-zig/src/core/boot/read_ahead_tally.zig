@@ -1,16 +1,16 @@
-//! What came of reading ahead in one boot, as its edge can tell (docs/boot-profile.md): until the boot is over, of READs that came for the
-//! first time and of what the device said in USED.
+//! Counts the read-ahead of one boot as its edge sees it (docs/boot-profile.md), until the boot is
+//! over: from READs that arrive for the first time, and from the device's USED reports.
 
 const std = @import("std");
 const wire = @import("wire").stream;
 
 pub const BootReadAhead = @This();
 
-/// There was a profile for the device when its stream opened.
+/// A profile existed for the device when its stream opened.
 had_profile: bool = false,
-/// Bytes that were asked for ahead of demand.
+/// Bytes requested ahead of demand.
 asked_bytes: u64 = 0,
-/// Bytes of them that the device's system has got, as the device says.
+/// Bytes of those that the device's system consumed, by its own report.
 used_bytes: u64 = 0,
 /// READs that the device's system waited for.
 waited_reads: u64 = 0,
@@ -23,7 +23,7 @@ pub fn onRead(of: *BootReadAhead, kind: wire.ReadKind, length: u32) void {
     }
 }
 
-/// Never more than was asked for, whatever the device says.
+/// Never exceeds the bytes requested, whatever the device reports.
 pub fn onUsed(of: *BootReadAhead, units: wire.profile.Units) void {
     for (0..units.count()) |index| {
         const blocks = units.at(@intCast(index)).blocks;
@@ -34,7 +34,7 @@ pub fn onUsed(of: *BootReadAhead, units: wire.profile.Units) void {
 
 const testing = std.testing;
 
-test "what a device says that it got is never more than it asked for" {
+test "a device never used more than it requested, whatever it reports" {
     var of: BootReadAhead = .{};
     of.onRead(.ahead, 8192);
     of.onRead(.demand, 512);
@@ -43,7 +43,10 @@ test "what a device says that it got is never more than it asked for" {
     (wire.profile.Unit{ .index = 0, .blocks = 1 }).encode(bytes[0..8]);
     (wire.profile.Unit{ .index = 9, .blocks = 0xff }).encode(bytes[8..]);
     of.onUsed(.{ .bytes = bytes[0..8] });
-    try testing.expectEqual(BootReadAhead{ .asked_bytes = 8192, .used_bytes = 4096, .waited_reads = 1 }, of);
+    try testing.expectEqual(
+        BootReadAhead{ .asked_bytes = 8192, .used_bytes = 4096, .waited_reads = 1 },
+        of,
+    );
     of.onUsed(.{ .bytes = &bytes });
     try testing.expectEqual(8192, of.used_bytes);
 }

@@ -1,6 +1,7 @@
-//! Where the time of a boot's reads went (packages/proto/STREAM.md, "Where time went"), until the boot is over: what the edge measures
-//! of each READ that comes for the first time, and what the device says of its own in REPORT. By the phases that the device tells apart;
-//! the edge begins a new one when it hears that the device has. Of fixed size, for every boot.
+//! Where a boot's read time was spent (packages/proto/STREAM.md, "Where time went"), until the boot
+//! is over: what the edge measures for each READ that arrives for the first time, and what the
+//! device reports itself in REPORT. Split by the phases that the device distinguishes; the edge
+//! starts a new one when the device reports it. Fixed size per boot.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,25 +11,27 @@ const Histogram = base.DurationHistogram;
 
 pub const BootReadTimes = @This();
 
-/// Until the device's initramfs handed over to its system, or all where the device does not say so.
+/// Until the device's initramfs switches to its system; everything if the device never reports
+/// that.
 initramfs: Part = .{},
 /// From then on; null before.
 system: ?Part = null,
 
 pub const Part = struct {
-    /// Bytes that READs have asked for.
+    /// Bytes requested by READs.
     bytes: u64 = 0,
-    /// From the READ to its bytes in hand: what was in memory, and what waited for a disk.
+    /// From the READ to its bytes in hand: `warm` from memory, `cold` after waiting for a disk.
     warm: Histogram = .{},
     cold: Histogram = .{},
     /// From there until the kernel had the last packet.
     send: Histogram = .{},
-    /// The device's.
+    /// Measured by the device.
     fetch: Histogram = .{},
     wait: Histogram = .{},
     turnaround: Histogram = .{},
 
-    pub const histogram_names = [_][]const u8{ "warm", "cold", "send", "fetch", "wait", "turnaround" };
+    pub const histogram_names =
+        [_][]const u8{ "warm", "cold", "send", "fetch", "wait", "turnaround" };
 
     pub fn isEmpty(part: *const Part) bool {
         inline for (histogram_names) |name| {
@@ -46,7 +49,7 @@ pub const Part = struct {
     }
 };
 
-/// Of one READ.
+/// The times of one READ.
 pub const ReadSample = struct {
     is_cold: bool,
     /// µs.
@@ -54,7 +57,7 @@ pub const ReadSample = struct {
     send_us: u64,
 };
 
-/// Of a READ of `bytes`.
+/// Records a READ of `bytes`.
 pub fn onRead(times: *BootReadTimes, bytes: u64, sample: ReadSample) void {
     const part = if (times.system) |*part| part else &times.initramfs;
     part.bytes +|= bytes;
@@ -63,14 +66,16 @@ pub fn onRead(times: *BootReadTimes, bytes: u64, sample: ReadSample) void {
     part.send.note(sample.send_us);
 }
 
-/// What the device says replaces what it reported before. True: it says more than before.
-/// @param after_failover the boot was begun at another edge, where the device may have been in its last phase already
+/// Replaces the device's earlier report by this one. Returns true if it contains more samples.
+/// `after_failover`: the boot began at another edge, where the device may already have been in its
+/// last phase.
 pub fn onReport(times: *BootReadTimes, reported: wire.ReadTimes, after_failover: bool) bool {
     var is_more = false;
     var entries = reported.iterate();
     while (entries.next()) |entry| {
         if (entry.phase != .whole and times.system == null) times.beginSystem(after_failover);
-        // Not by phase: reported again for an edge that knows none. The next REPORT has them.
+        // Not split by phase: retransmitted for an edge that knows no phases. The next REPORT has
+        // them.
         if (entry.phase == .whole and times.system != null) continue;
         const part = if (entry.phase == .system) &times.system.? else &times.initramfs;
         const known = part.ofDevice(entry.kind);
@@ -84,15 +89,18 @@ fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
     times.system = .{};
     if (!after_failover) return;
     const before = times.initramfs;
-    times.system = .{ .bytes = before.bytes, .warm = before.warm, .cold = before.cold, .send = before.send };
-    times.initramfs = .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
+    times.system =
+        .{ .bytes = before.bytes, .warm = before.warm, .cold = before.cold, .send = before.send };
+    times.initramfs =
+        .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
 }
 
-/// Of the whole boot.
+/// Returns the times of the whole boot.
 pub fn whole(times: *const BootReadTimes) Part {
     const part = if (times.system) |*part| part else return times.initramfs;
     var sum: Part = .{ .bytes = times.initramfs.bytes +| part.bytes };
-    inline for (Part.histogram_names) |name| @field(sum, name) = @field(times.initramfs, name).plus(&@field(part, name));
+    inline for (Part.histogram_names) |name|
+        @field(sum, name) = @field(times.initramfs, name).plus(&@field(part, name));
     return sum;
 }
 
@@ -112,7 +120,7 @@ fn testReport(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wi
     return list;
 }
 
-test "warm and cold are told apart, and the device's newest word counts" {
+test "warm and cold reads are counted apart, and the device's newest report wins" {
     var times: BootReadTimes = .{};
     try testing.expect(times.isEmpty());
     times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
@@ -131,27 +139,52 @@ test "warm and cold are told apart, and the device's newest word counts" {
     try testing.expectEqual(part.*, times.whole());
 }
 
-test "from when the device says that its system has begun, reads are the system's, and the boot's are the sum" {
+test "once the device reports its system, reads are the system's, and the boot's the sum" {
     var times: BootReadTimes = .{};
     times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
     _ = times.onReport(testReport(&.{.whole}, &.{600}).view(), false);
     // Nothing has been read since.
     try testing.expect(!times.onReport(testReport(&.{.initramfs}, &.{700}).view(), false));
     times.onRead(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
-    try testing.expect(times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), false));
-    // Said again for an edge that knows no phases.
+    try testing.expect(
+        times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), false),
+    );
+    // Retransmitted for an edge that knows no phases.
     try testing.expect(!times.onReport(testReport(&.{.whole}, &.{790}).view(), false));
     const first, const second = .{ &times.initramfs, &times.system.? };
-    try testing.expectEqual([_]u64{ 4096, 1, 0, 40, 700 }, [_]u64{ first.bytes, first.warm.count(), first.cold.count(), first.send.sum_us, first.fetch.sum_us });
-    try testing.expectEqual([_]u64{ 512, 0, 1, 50, 90 }, [_]u64{ second.bytes, second.warm.count(), second.cold.count(), second.send.sum_us, second.fetch.sum_us });
+    try testing.expectEqual([_]u64{ 4096, 1, 0, 40, 700 }, [_]u64{
+        first.bytes,
+        first.warm.count(),
+        first.cold.count(),
+        first.send.sum_us,
+        first.fetch.sum_us,
+    });
+    try testing.expectEqual([_]u64{ 512, 0, 1, 50, 90 }, [_]u64{
+        second.bytes,
+        second.warm.count(),
+        second.cold.count(),
+        second.send.sum_us,
+        second.fetch.sum_us,
+    });
     const sum = times.whole();
-    try testing.expectEqual([_]u64{ 4608, 1, 3000, 90, 790 }, [_]u64{ sum.bytes, sum.warm.count(), sum.cold.sum_us, sum.send.sum_us, sum.fetch.sum_us });
+    try testing.expectEqual(
+        [_]u64{ 4608, 1, 3000, 90, 790 },
+        [_]u64{ sum.bytes, sum.warm.count(), sum.cold.sum_us, sum.send.sum_us, sum.fetch.sum_us },
+    );
 }
 
-test "what this edge has read for a boot that went on here is the phase's that the device is in" {
+test "reads that this edge served after a fail-over belong to the phase that the device is in" {
     var times: BootReadTimes = .{};
     times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
-    try testing.expect(times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), true));
-    try testing.expectEqual([_]u64{ 0, 0, 700 }, [_]u64{ times.initramfs.bytes, times.initramfs.warm.count(), times.initramfs.fetch.sum_us });
-    try testing.expectEqual([_]u64{ 512, 1, 90 }, [_]u64{ times.system.?.bytes, times.system.?.warm.count(), times.system.?.fetch.sum_us });
+    try testing.expect(
+        times.onReport(testReport(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), true),
+    );
+    try testing.expectEqual(
+        [_]u64{ 0, 0, 700 },
+        [_]u64{ times.initramfs.bytes, times.initramfs.warm.count(), times.initramfs.fetch.sum_us },
+    );
+    try testing.expectEqual(
+        [_]u64{ 512, 1, 90 },
+        [_]u64{ times.system.?.bytes, times.system.?.warm.count(), times.system.?.fetch.sum_us },
+    );
 }

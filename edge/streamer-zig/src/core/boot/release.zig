@@ -1,6 +1,7 @@
-//! What a release to come changes by time alone (packages/proto/UPLINK.md, "vDisk versions"): from its instant on, what follows the
-//! vDisk's default gets the new version, with or without the control plane, also after a cold start. Pure; the clock's time comes in.
-//! Boots that have begun keep their version: they never ask here again.
+//! Applies scheduled releases (packages/proto/UPLINK.md, "vDisk versions"): from its instant,
+//! devices that follow the vDisk's default get the new version, with or without the control plane,
+//! even after a cold start. Pure; the caller passes the time. A boot in progress keeps its version:
+//! it never asks here again.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,8 +9,9 @@ const desired_state = @import("../uplink/desired_state.zig");
 
 const DesiredState = desired_state.DesiredState;
 
-/// What is booted at `unix_ms` by whom the state gives `version_id` since it is the vDisk's default. An override stands until it is
-/// taken back; what is none's default is booted as it is.
+/// Returns the version to boot at `unix_ms` for a device that the state assigns `version_id` as the
+/// vDisk's default. An override stands until it is revoked; a version that is no default is booted
+/// as it is.
 pub fn versionAt(state: *const DesiredState, version_id: base.Uuid, unix_ms: u64) base.Uuid {
     for (state.vdisks) |*vdisk| {
         const default_id = vdisk.defaultVersionId orelse continue;

@@ -1,5 +1,5 @@
-//! Tests of release.zig, of the policy and of menus at a release: the golden cases of packages/proto/vectors/releases-v1.json, which
-//! the API's rule is tested by as well.
+//! Tests of release.zig, of the policy and of menus at a release: the golden cases of
+//! packages/proto/vectors/releases-v1.json, which also test the API's rule.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,7 +35,7 @@ fn macOf(number: u8) base.Mac {
     return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
 }
 
-/// Another vDisk's, which no release of this one changes.
+/// A version of another vDisk, which no release of this one changes.
 const other_version: desired_state.Version = .{
     .id = .fromRandom(@splat(99)),
     .number = 1,
@@ -61,8 +61,17 @@ const Site = struct {
             .commandLine = "",
         };
         site.vdisks = .{
-            .{ .id = .fromRandom(@splat(101)), .name = "a", .versions = site.versions[0..numbers.len] },
-            .{ .id = .fromRandom(@splat(102)), .name = "b", .versions = &.{other_version}, .defaultVersionId = other_version.id },
+            .{
+                .id = .fromRandom(@splat(101)),
+                .name = "a",
+                .versions = site.versions[0..numbers.len],
+            },
+            .{
+                .id = .fromRandom(@splat(102)),
+                .name = "b",
+                .versions = &.{other_version},
+                .defaultVersionId = other_version.id,
+            },
         };
         const device: desired_state.Device = .{
             .id = .fromRandom(@splat(110)),
@@ -77,10 +86,20 @@ const Site = struct {
         site.devices[2].mac = macOf(3);
         site.devices[2].menuId = .fromRandom(@splat(120));
         site.entries = .{
-            .{ .kind = .version, .title = "Today's", .versionId = versionId(production), .followsVdisk = true },
+            .{
+                .kind = .version,
+                .title = "Today's",
+                .versionId = versionId(production),
+                .followsVdisk = true,
+            },
             .{ .kind = .version, .title = "This one", .versionId = versionId(production) },
         };
-        site.menus = .{.{ .id = .fromRandom(@splat(120)), .timeoutMs = 1000, .defaultEntry = 0, .entries = &site.entries }};
+        site.menus = .{.{
+            .id = .fromRandom(@splat(120)),
+            .timeoutMs = 1000,
+            .defaultEntry = 0,
+            .entries = &site.entries,
+        }};
         site.state = .{
             .edgeId = .fromRandom(@splat(103)),
             .organizationId = .fromRandom(@splat(104)),
@@ -108,8 +127,10 @@ const Site = struct {
     }
 };
 
-test "devices follow a release at its instant as the control plane would say, whoever they are" {
-    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile("releases_vectors_json"), .{
+test "all devices follow a release at its instant, as the control plane would decide" {
+    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile(
+        "releases_vectors_json",
+    ), .{
         .ignore_unknown_fields = true,
     });
     defer parsed.deinit();
@@ -122,23 +143,27 @@ test "devices follow a release at its instant as the control plane would say, wh
         site.vdisks[0].defaultVersionId = idOf(case.stated.default);
         site.vdisks[0].overrideVersionId = idOf(case.stated.override);
         if (case.stated.pending) |pending|
-            site.vdisks[0].pending = .{ .versionId = versionId(pending.version), .atUnixMs = pending.atUnixMs };
+            site.vdisks[0].pending =
+                .{ .versionId = versionId(pending.version), .atUnixMs = pending.atUnixMs };
         for (case.boots) |boot| {
             switch_count += @intFromBool(boot.production != case.production);
             const expected = versionId(boot.production);
-            // A registered device, one that is not, and one with a menu.
+            // A registered device, an unknown one, and one with a menu.
             for ([_]u8{ 1, 9, 3 }) |number|
                 try testing.expectEqual(expected, try site.versionOf(macOf(number), boot.unixMs));
             try testing.expectEqual(other_version.id, try site.versionOf(macOf(2), boot.unixMs));
             const menu = (try site.decide(macOf(3), boot.unixMs)).menu.?;
             try testing.expectEqual(expected, menu.choiceOf(0).start.version.version_id);
-            try testing.expectEqual(versionId(case.production), menu.choiceOf(1).start.version.version_id);
+            try testing.expectEqual(
+                versionId(case.production),
+                menu.choiceOf(1).start.version.version_id,
+            );
         }
     }
     try testing.expect(switch_count > 10);
 }
 
-test "a choice from a menu that was shown before a release starts what is released when it is taken" {
+test "a choice from a menu shown before a release starts the version released when it is made" {
     var site: Site = undefined;
     site.init(&.{ 1, 2 }, 1);
     site.vdisks[0].defaultVersionId = versionId(1);
@@ -150,7 +175,7 @@ test "a choice from a menu that was shown before a release starts what is releas
     try testing.expectEqual(versionId(1), shown.choiceOf(0).start.version.version_id);
 }
 
-test "a release of a version that the state does not describe is a missing version, and not the one before" {
+test "a release of an undescribed version is a missing version, not the previous one" {
     var site: Site = undefined;
     site.init(&.{1}, 1);
     site.vdisks[0].defaultVersionId = versionId(1);
@@ -160,6 +185,8 @@ test "a release of a version that the state does not describe is a missing versi
     const policy: boot_policy.BootPolicy = try .init(arena.allocator(), &site.state);
     for ([_]u8{ 1, 9 }) |number| {
         try testing.expectEqual(.target, std.meta.activeTag(policy.decide(macOf(number), 999)));
-        try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(macOf(number), 1000)));
+        try testing.expectEqual(.version_missing, std.meta.activeTag(
+            policy.decide(macOf(number), 1000),
+        ));
     }
 }

@@ -1,15 +1,17 @@
-//! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
-//! most 4 KiB and what its read times take. What does not fit is left out in this order: the device's shortest units down to 12 steps in
-//! all, offers down to four, shortest gaps, size histograms, read times by phase, read times, text that devices and servers chose, offers down to
-//! two, the device's other steps, all offers, earliest phases.
+//! Encodes a boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in
+//! src/uplink.ts), at most 4 KiB plus its read times. If it does not fit, parts are dropped in this
+//! order: the device's shortest units down to 12 steps in all, offers down to four, shortest gaps,
+//! size histograms, read times by phase, read times, text chosen by devices and servers, offers
+//! down to two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
 const boot_phase = @import("phase.zig");
 const boot_module = @import("boot.zig");
-const guest_json = @import("report_guest.zig");
-const packets_json = @import("report_packets.zig");
-const times_json = @import("report_times.zig");
+const boot_packets = @import("packets.zig");
+const BootReadTimes = @import("read_times.zig");
+const Guest = @import("guest.zig");
+const stream = @import("wire").stream;
 const assert = std.debug.assert;
 
 const Boot = boot_module.Boot;
@@ -17,17 +19,17 @@ const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Stringify = std.json.Stringify;
 
-/// Without read times, which have room of their own: they take none from a device's steps.
+/// Without read times, which have a capacity of their own and displace none of a device's steps.
 const size_bare_max = 4096;
 const size_of_times_max = 1536;
-/// Each of the boot and of two phases.
+/// For the boot and for each of two phases.
 pub const size_max = size_bare_max + 3 * size_of_times_max;
-pub const SortedSteps = guest_json.SortedSteps;
 
-pub const number_max = guest_json.number_max;
-/// So many steps of a device are worth more than gaps and histograms.
+/// JSON numbers stay exact up to here.
+pub const number_max = (1 << 53) - 1;
+/// This many steps of a device rank above gaps and histograms.
 const steps_kept_long = 12;
-/// So many offers are worth more than gaps and histograms: this edge's, and who is against it.
+/// This many offers rank above gaps and histograms: this edge's own, and its rivals'.
 const offers_kept_long = 4;
 const offers_kept_longer = 2;
 
@@ -35,11 +37,11 @@ pub const Options = struct {
     revision: u64,
     /// Made by the demo's history generator; never happened.
     generated: bool = false,
-    /// Read times by phase: no part of a report that waits with many others.
+    /// Includes read times by phase: omitted in a report that waits with many others.
     read_phases: bool = true,
 };
 
-/// How much is left out.
+/// What to leave out.
 const Cut = struct {
     steps_kept: u8,
     offers_kept: u8,
@@ -60,8 +62,14 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         .read_phases = options.read_phases,
     };
     while (true) {
-        const times_told: usize = if (!cut.read_times or boot.read_times.isEmpty()) 0 else if (cut.read_phases and boot.read_times.system != null) 3 else 1;
-        var writer: std.Io.Writer = .fixed(buffer[0 .. size_bare_max + times_told * size_of_times_max]);
+        const times_count: usize = if (!cut.read_times or boot.read_times.isEmpty())
+            0
+        else if (cut.read_phases and boot.read_times.system != null)
+            3
+        else
+            1;
+        var writer: std.Io.Writer =
+            .fixed(buffer[0 .. size_bare_max + times_count * size_of_times_max]);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
         if (cut.steps_kept > steps_kept_long) {
             cut.steps_kept -= 1;
@@ -125,10 +133,12 @@ fn write(
         try json.endObject();
     }
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
-    if (cut.read_times) try times_json.write(&json, &boot.read_times, cut.read_phases);
-    if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
-    if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
-    if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
+    if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
+    if (cut.offers_kept > 0)
+        try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
+    if (cut.texts and boot.menu_entry.size > 0)
+        try field(&json, "menuEntry", boot.menu_entry.slice());
+    if (!hasOutcome(boot, .ready)) try writeLastPackets(&json, &boot.last_packets);
     try json.objectField("phases");
     try json.beginArray();
     const floor_us = shortestGapKept(boot, cut.gaps_kept);
@@ -137,8 +147,9 @@ fn write(
         try writePhase(&json, @fromBackingInt(@as(u8, @intCast(index))), record, cut, floor_us);
     }
     try json.endArray();
-    if (boot.guest) |*guest| try guest_json.write(&json, guest, cut.steps_kept);
-    if (boot.guest) |*guest| if (guest.is_silent) try number(&json, "silentSinceUs", guest.heard_us);
+    if (boot.guest) |*guest| try writeGuest(&json, guest, cut.steps_kept);
+    if (boot.guest) |*guest|
+        if (guest.is_silent) try number(&json, "silentSinceUs", guest.heard_us);
     if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
     try json.endObject();
 }
@@ -269,8 +280,8 @@ fn gapCount(boot: *const Boot) u32 {
     return total;
 }
 
-/// The length of the `kept`-th longest gap of the boot; 0 keeps all. Equal ones may go a few too
-/// many.
+/// Length of the `kept`-th longest gap of the boot; 0 keeps all. With equal lengths a few more may
+/// be dropped.
 fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
     const total = gapCount(boot);
     if (kept >= total) return 0;
@@ -288,9 +299,206 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
     return if (kept == 0) std.math.maxInt(u64) else lengths[kept - 1];
 }
 
+/// A guest's steps in order of start. Of equal starts, the one reported first is first.
+pub const SortedSteps = struct {
+    buffer: [stream.steps_max]stream.Step = undefined,
+    count: u8 = 0,
+
+    pub fn init(guest: *const Guest) SortedSteps {
+        var sorted: SortedSteps = .{};
+        var steps = guest.steps.view().iterate();
+        while (steps.next()) |step| : (sorted.count += 1) sorted.buffer[sorted.count] = step;
+        base.sort(stream.Step, sorted.buffer[0..sorted.count], {}, before);
+        return sorted;
+    }
+
+    pub fn slice(sorted: *const SortedSteps) []const stream.Step {
+        return sorted.buffer[0..sorted.count];
+    }
+
+    fn before(_: void, a: stream.Step, b: stream.Step) bool {
+        return a.start_us < b.start_us;
+    }
+
+    /// Counts the steps that are dropped before this one: units before others, short ones before
+    /// long ones.
+    fn rank(sorted: *const SortedSteps, index: usize) usize {
+        const step = sorted.buffer[index];
+        var better: usize = 0;
+        for (sorted.slice(), 0..) |other, at| {
+            const is_unit = step.group == .unit;
+            const other_is_unit = other.group == .unit;
+            better += @intFromBool(if (is_unit != other_is_unit)
+                is_unit
+            else if (other.duration_us != step.duration_us)
+                other.duration_us > step.duration_us
+            else
+                at < index);
+        }
+        return better;
+    }
+};
+
+/// Writes the field `guest` with at most `steps_kept` of its steps.
+fn writeGuest(json: *Stringify, guest: *const Guest, steps_kept: u8) Stringify.Error!void {
+    try json.objectField("guest");
+    try json.beginObject();
+    try signed(json, "kernelStartUs", guest.kernel_start_us);
+    try json.objectField("steps");
+    try json.beginArray();
+    const sorted: SortedSteps = .init(guest);
+    for (sorted.slice(), 0..) |step, index| {
+        if (sorted.rank(index) >= steps_kept) continue;
+        try json.beginObject();
+        try json.objectField("group");
+        try json.write(@tagName(step.group));
+        try json.objectField("name");
+        try json.write(step.name);
+        try signed(json, "startUs", step.start_us);
+        try number(json, "durationUs", step.duration_us);
+        try json.endObject();
+    }
+    try json.endArray();
+    if (guest.write_cache) |cache| {
+        try json.objectField("writeCache");
+        try json.beginObject();
+        try number(json, "usedBytes", cache.used);
+        try number(json, "sizeBytes", cache.size);
+        try number(json, "atUs", cache.at_us);
+        if (guest.cache_status.class != .device_ram)
+            try word(json, "class", @tagName(guest.cache_status.class));
+        if (guest.cache_status.state != .ok)
+            try word(json, "state", @tagName(guest.cache_status.state));
+        if (guest.secondsUntilFull()) |seconds| try number(json, "fullInSeconds", seconds);
+        try json.endObject();
+    }
+    if (guest.order_id) |id| {
+        try json.objectField("powerOrderId");
+        try json.write(&id.toText());
+    }
+    try json.endObject();
+}
+
+fn word(json: *Stringify, name: []const u8, text: []const u8) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(text);
+}
+
+fn signed(json: *Stringify, name: []const u8, value: i64) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(std.math.clamp(value, -number_max, number_max));
+}
+
+/// Writes the `kept` highest-ranking offers, in order of time.
+fn writeOffers(
+    json: *Stringify,
+    offers: *const boot_packets.Offers,
+    kept: u8,
+    with_texts: bool,
+) Stringify.Error!void {
+    try json.objectField("offers");
+    try json.beginArray();
+    for (&offers.slots, 0..) |*slot, index| {
+        const offer = if (slot.*) |*value| value else break;
+        if (offers.rank(index) >= kept) continue;
+        try json.beginObject();
+        try field(json, "atUs", @min(offer.at_us, number_max));
+        try field(json, "server", offer.server);
+        try field(json, "ours", offer.ours);
+        try field(json, "kind", @tagName(offer.kind));
+        if (offer.your_ip) |ip| try field(json, "yourIp", ip);
+        if (offer.next_server) |ip| try field(json, "nextServer", ip);
+        if (offer.relay) |ip| try field(json, "relay", ip);
+        if (with_texts and offer.file.size > 0) try field(json, "file", offer.file.slice());
+        if (with_texts and offer.vendor_class.size > 0)
+            try field(json, "vendorClass", offer.vendor_class.slice());
+        try json.endObject();
+    }
+    try json.endArray();
+}
+
+/// Writes nothing if no packet was recorded.
+fn writeLastPackets(
+    json: *Stringify,
+    last: *const boot_packets.LastPackets,
+) Stringify.Error!void {
+    if (last.from_device == null and last.from_edge == null) return;
+    try json.objectField("lastPackets");
+    try json.beginObject();
+    if (last.from_device) |record| try writePacket(json, "fromDevice", record);
+    if (last.from_edge) |record| try writePacket(json, "fromEdge", record);
+    try json.endObject();
+}
+
+fn writePacket(
+    json: *Stringify,
+    name: []const u8,
+    record: boot_packets.PacketRecord,
+) Stringify.Error!void {
+    var buffer: [boot_packets.packet_text_size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    record.packet.format(&writer) catch {};
+    try json.objectField(name);
+    try json.beginObject();
+    try field(json, "atUs", @min(record.at_us, number_max));
+    try field(json, "what", writer.buffered());
+    try json.endObject();
+}
+
+/// Writes the field `readTimes`, unless nothing was measured.
+fn writeReadTimes(
+    json: *Stringify,
+    times: *const BootReadTimes,
+    with_phases: bool,
+) Stringify.Error!void {
+    if (times.isEmpty()) return;
+    try json.objectField("readTimes");
+    try json.beginObject();
+    try writePart(json, &times.whole());
+    if (with_phases) if (times.system) |*system| {
+        try json.objectField("phases");
+        try json.beginArray();
+        try writeReadPhase(json, "initramfs", &times.initramfs);
+        try writeReadPhase(json, "system", system);
+        try json.endArray();
+    };
+    try json.endObject();
+}
+
+fn writeReadPhase(json: *Stringify, name: []const u8, part: *const Part) Stringify.Error!void {
+    try json.beginObject();
+    try json.objectField("name");
+    try json.write(name);
+    try writePart(json, part);
+    try json.endObject();
+}
+
+fn writePart(json: *Stringify, part: *const Part) Stringify.Error!void {
+    try json.objectField("bytes");
+    try json.write(@min(part.bytes, number_max));
+    inline for (Part.histogram_names) |name| try writeHistogram(json, name, &@field(part, name));
+}
+
+fn writeHistogram(
+    json: *Stringify,
+    name: []const u8,
+    histogram: *const base.DurationHistogram,
+) Stringify.Error!void {
+    const used = histogram.used() orelse return;
+    try json.objectField(name);
+    try json.beginObject();
+    try json.objectField("firstBucket");
+    try json.write(used.first);
+    try json.objectField("counts");
+    try json.write(used.counts);
+    try json.objectField("maxUs");
+    try json.write(histogram.max_us);
+    try json.objectField("sumUs");
+    try json.write(@min(histogram.sum_us, number_max));
+    try json.endObject();
+}
+
 const testing = std.testing;
-const boot_packets = @import("packets.zig");
-const stream = @import("wire").stream;
 const Part = @import("read_times.zig").Part;
 
 fn testBoot() Boot {
@@ -339,7 +547,7 @@ test "a report is the JSON of UPLINK.md" {
     );
 }
 
-test "a report with everything in it stays within its size and is JSON" {
+test "a report with every field stays within its size and is JSON" {
     var boot = testBoot();
     var full: PhaseRecord = .init(1, .observed);
     var steps: stream.StepList = .empty;
@@ -360,12 +568,18 @@ test "a report with everything in it stays within its size and is JSON" {
     boot.apply(1, .{ .guest = fullReport(&steps) });
     fillOffers(&boot);
     boot.stream_was_open = true;
-    const endless: base.DurationHistogram = .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
+    const endless: base.DurationHistogram =
+        .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
     boot.read_times.system = .{ .bytes = std.math.maxInt(u64) };
     for ([_]*Part{ &boot.read_times.initramfs, &boot.read_times.system.? }) |part| {
         inline for (Part.histogram_names) |name| @field(part, name) = endless;
     }
-    boot.read_ahead = .{ .had_profile = true, .asked_bytes = 1 << 60, .used_bytes = 1 << 59, .waited_reads = 1 << 60 };
+    boot.read_ahead = .{
+        .had_profile = true,
+        .asked_bytes = 1 << 60,
+        .used_bytes = 1 << 59,
+        .waited_reads = 1 << 60,
+    };
     boot.outcome = .{
         .failed = .{
             .phase = .stage2,
@@ -381,10 +595,14 @@ test "a report with everything in it stays within its size and is JSON" {
     const guest = parsed.value.object.get("guest").?.object;
     try testing.expect(guest.get("steps").?.array.items.len >= 4);
     try testing.expect(parsed.value.object.get("offers").?.array.items.len >= 2);
-    try testing.expectEqual(number_max, guest.get("writeCache").?.object.get("sizeBytes").?.integer);
+    try testing.expectEqual(
+        number_max,
+        guest.get("writeCache").?.object.get("sizeBytes").?.integer,
+    );
     const read_ahead = parsed.value.object.get("readAhead").?.object;
     try testing.expect(read_ahead.get("hadProfile").?.bool);
-    for ([_][]const u8{ "askedBytes", "usedBytes", "waitedReads" }) |name| try testing.expectEqual(number_max, read_ahead.get(name).?.integer);
+    for ([_][]const u8{ "askedBytes", "usedBytes", "waitedReads" }) |name|
+        try testing.expectEqual(number_max, read_ahead.get(name).?.integer);
 }
 
 /// As large as servers can make them.
@@ -409,7 +627,7 @@ fn fillOffers(boot: *Boot) void {
     boot.last_packets.record(.from_edge, std.math.maxInt(u64), packet);
 }
 
-test "a boot that failed says which offers were heard and what passed last, one that got ready not the latter" {
+test "a failed boot reports the offers seen and the last packets, a ready one no packets" {
     var boot = testBoot();
     boot.onOffer(1000, .{
         .server = .init(10, 0, 0, 2),
@@ -418,14 +636,21 @@ test "a boot that failed says which offers were heard and what passed last, one 
         .your_ip = .init(10, 0, 0, 50),
         .file = .init("pxelinux.0"),
     });
-    boot.onPacket(2000, .from_device, .{ .name = .dhcp_request, .number = base.Ip4.init(10, 0, 0, 2).toInt() });
+    boot.onPacket(2000, .from_device, .{
+        .name = .dhcp_request,
+        .number = base.Ip4.init(10, 0, 0, 2).toInt(),
+    });
     boot.onPacket(3000, .from_edge, .{ .name = .dhcp_offer });
-    const heard = "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
+    const heard =
+        "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
         "\"yourIp\":\"10.0.0.50\",\"file\":\"pxelinux.0\"}],";
-    const last = "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
+    const last =
+        "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
         "\"fromEdge\":{\"atUs\":3000,\"what\":\"DHCP OFFER\"}},";
     var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), heard ++ last) != null);
+    try testing.expect(
+        std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), heard ++ last) != null,
+    );
     boot.outcome = .ready;
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
     try testing.expect(std.mem.find(u8, text, heard) != null);
@@ -449,11 +674,15 @@ fn fullReport(steps: *stream.StepList) stream.Report {
     };
 }
 
-test "what a device says of itself is in the report, in order of begin" {
+test "a device's steps are in the report, in order of start" {
     var boot = testBoot();
     var steps: stream.StepList = .empty;
-    try steps.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 });
-    try steps.append(.{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6_000_000 });
+    try steps.append(
+        .{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 },
+    );
+    try steps.append(
+        .{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6_000_000 },
+    );
     boot.apply(5_000_000, .{ .guest = .{
         .uptime_us = 1_500_000,
         .write_cache_used = 1 << 20,
@@ -462,34 +691,44 @@ test "what a device says of itself is in the report, in order of begin" {
     } });
     var buffer: [size_max]u8 = undefined;
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
-    try testing.expect(std.mem.endsWith(u8, text, "\"phases\":[],\"guest\":{\"kernelStartUs\":3500000,\"steps\":[" ++
+    try testing.expect(std.mem.endsWith(u8, text, "\"phases\":[]," ++
+        "\"guest\":{\"kernelStartUs\":3500000,\"steps\":[" ++
         "{\"group\":\"firmware\",\"name\":\"POST\",\"startUs\":-8000000,\"durationUs\":6000000}," ++
         "{\"group\":\"kernel\",\"name\":\"kernel\",\"startUs\":0,\"durationUs\":812000}]," ++
         "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
 }
 
-test "read times are told from their first bucket to their last, and only those that were measured" {
+test "read times are written from their first bucket to their last, and only those measured" {
     var boot = testBoot();
     boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
     boot.read_times.onRead(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
     var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":5120," ++
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
+        "\"readTimes\":{\"bytes\":5120," ++
         "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
         "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
 }
 
-test "read times are told of the whole boot and of each phase that the device tells apart, also one without reads" {
+test "read times are written for the boot and each phase, even one without reads" {
     var boot = testBoot();
     boot.read_times.onRead(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
     boot.read_times.system = .{};
-    const first = "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
+    const first =
+        "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
     var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":512," ++ first ++
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
+        "\"readTimes\":{\"bytes\":512," ++ first ++
         ",\"phases\":[{\"name\":\"initramfs\",\"bytes\":512," ++ first ++ "},{\"name\":\"system\",\"bytes\":0}]}") != null);
     boot.read_times.onRead(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
     try testing.expect(std.mem.find(u8, text, "\"readTimes\":{\"bytes\":1536,") != null);
-    try testing.expect(std.mem.find(u8, text, "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":") != null);
+    try testing.expect(
+        std.mem.find(
+            u8,
+            text,
+            "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":",
+        ) != null,
+    );
 }
 
 test "a device with many units keeps its own steps and its slowest units when not all fit" {
@@ -497,7 +736,12 @@ test "a device with many units keeps its own steps and its slowest units when no
     for (&boot.phases, 0..) |*place, index| {
         place.* = .init(index, .observed);
         place.*.?.end_us = 9_000_000;
-        place.*.?.traffic = .{ .bytes_in = 1 << 40, .bytes_out = 1 << 40, .packets_in = 1 << 40, .packets_out = 1 << 40 };
+        place.*.?.traffic = .{
+            .bytes_in = 1 << 40,
+            .bytes_out = 1 << 40,
+            .packets_in = 1 << 40,
+            .packets_out = 1 << 40,
+        };
     }
     var steps: stream.StepList = .empty;
     for (0..stream.steps_max) |index| try steps.append(.{
@@ -514,15 +758,25 @@ test "a device with many units keeps its own steps and its slowest units when no
     defer parsed.deinit();
     const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
     try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
-    // Where the time of reads went takes no room from them.
-    for (1..20) |digit| boot.read_times.onRead(512, .{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    // Read times displace none of them.
+    for (1..20) |digit| boot.read_times.onRead(512, .{
+        .is_cold = digit % 2 == 0,
+        .storage_us = @as(u64, 1) << @intCast(digit),
+        .send_us = @as(u64, 1) << @intCast(digit),
+    });
     boot.read_times.system = boot.read_times.initramfs;
     const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
-    try testing.expect(std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""));
+    try testing.expect(
+        std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""),
+    );
     try testing.expect(std.mem.find(u8, with_times, "\"name\":\"system\"") != null);
-    for (kept[0..4]) |step| try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
+    for (kept[0..4]) |step|
+        try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
     const dropped = stream.steps_max - kept.len;
-    try testing.expectEqual(@as(i64, @intCast(4 + dropped)) * 1000, kept[4].object.get("durationUs").?.integer);
+    try testing.expectEqual(
+        @as(i64, @intCast(4 + dropped)) * 1000,
+        kept[4].object.get("durationUs").?.integer,
+    );
 }
 
 test "the longest gaps survive when not all fit" {
@@ -532,7 +786,16 @@ test "the longest gaps survive when not all fit" {
         place.*.?.end_us = 9_000_000;
     }
     var record = &boot.phases[@backingInt(Phase.stage2)].?;
-    for ([_]u64{ 300_000, 310_000, 5_000_000, 320_000, 330_000, 340_000, 350_000, 360_000 }) |silence_us|
+    for ([_]u64{
+        300_000,
+        310_000,
+        5_000_000,
+        320_000,
+        330_000,
+        340_000,
+        350_000,
+        360_000,
+    }) |silence_us|
         record.touch(record.last_us + silence_us);
     var buffer: [size_max]u8 = undefined;
     const text = encode(&boot, .{ .revision = 1 }, &buffer);

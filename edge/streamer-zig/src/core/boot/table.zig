@@ -1,6 +1,7 @@
-//! All boots that this edge knows: those in progress and, as long as there is room, those that are
+//! All boots that this edge knows: those in progress and, while slots are free, those that are
 //! over, since their devices still read. Fixed size; searches scan compact key columns. Pure: no
-//! clock, no randomness.
+//! clock, no randomness. Invariant: `active_count` boots are not over, and a stale reference finds
+//! nothing.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,19 +14,19 @@ const Boot = boot_module.Boot;
 pub const BootTable = struct {
     /// Null: the slot is free.
     slots: []?Boot,
-    /// Column of the slots' MAC addresses; `free_mac` where a slot is free.
+    /// MAC addresses by slot; `free_mac` where a slot is free.
     macs: []u48,
     handles: []u64,
-    /// Zeros where a slot is free; boot ids are never zero.
+    /// Zero where a slot is free; boot ids are never zero.
     ids: []u128,
-    /// Grows with each use of a slot, so that an old reference finds nothing.
+    /// Incremented with each use of a slot, so that an old reference finds nothing.
     generations: []u32,
-    /// Order of begin; the greatest of one MAC is its latest boot.
+    /// Order of insertion; the greatest serial of a MAC address is its latest boot.
     serials: []u64,
     next_serial: u64 = 1,
     count: u32 = 0,
     active_count: u32 = 0,
-    /// Boots end as silent after this at the latest; null: after their phases' own limits.
+    /// Upper limit of silence; null: only the phases' own limits apply.
     silence_limit_us: ?u64 = null,
 
     pub const capacity_default = 2048;
@@ -34,7 +35,7 @@ pub const BootTable = struct {
 
     pub const Ref = struct { index: u32, generation: u32 };
 
-    /// `full`: every slot holds a boot in progress or one whose end is not reported yet.
+    /// `Full`: every slot holds a boot in progress, or one whose end is not reported yet.
     pub const BeginError = error{Full};
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
@@ -82,7 +83,7 @@ pub const BootTable = struct {
         return if (table.slots[ref.index]) |*boot| boot else null;
     }
 
-    /// The latest boot of a device, in progress or over.
+    /// Returns the latest boot of a device, in progress or over.
     pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
         const wanted = mac.toInt();
         if (wanted == free_mac) return null;
@@ -106,26 +107,38 @@ pub const BootTable = struct {
         return table.refOf(index);
     }
 
-    /// The boot of this id where it is at this slot: for who knows where it was.
+    /// Returns the boot with this id if it is in this slot: for callers that remember the slot.
     pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
         if (index >= table.ids.len or id.eql(.zero)) return null;
         return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
     }
 
-    /// What a READ and its answer look at of the boot at this slot comes into the processor's cache, where a table of many has little of it.
+    /// Prefetches the fields that a READ and its answer touch; in a large table few of them are
+    /// cached.
     pub fn prefetch(table: *const BootTable, index: u32) void {
         if (index >= table.ids.len or table.ids[index] == 0) return;
         const boot = &table.slots[index].?;
         inline for (.{
-            &boot.last_us,                                      &boot.started_us,                &boot.failover,
-            &boot.phases[@backingInt(boot_phase.Phase.stage2)], &boot.last_packets,              &boot.read_ahead,
-            &boot.read_times.initramfs.bytes,                   &boot.read_times.initramfs.warm, &boot.read_times.initramfs.send,
-            &boot.facts.mtu,                                    &boot.whole_retransmits_in_row,  &boot.stream_was_open,
-            &boot.suspicion,                                    &boot.outcome,                   &boot.changed,
+            &boot.last_us,
+            &boot.started_us,
+            &boot.failover,
+            &boot.phases[@backingInt(boot_phase.Phase.stage2)],
+            &boot.last_packets,
+            &boot.read_ahead,
+            &boot.read_times.initramfs.bytes,
+            &boot.read_times.initramfs.warm,
+            &boot.read_times.initramfs.send,
+            &boot.facts.mtu,
+            &boot.whole_retransmits_in_row,
+            &boot.stream_was_open,
+            &boot.suspicion,
+            &boot.outcome,
+            &boot.changed,
         }) |field| base.prefetch(field);
     }
 
-    /// The latest boot in progress whose device has this address: for requests that name no boot.
+    /// Returns the latest boot in progress whose device has this address, for requests that name no
+    /// boot.
     pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
         var best: ?usize = null;
         for (table.slots, 0..) |*slot, index| {
@@ -138,7 +151,8 @@ pub const BootTable = struct {
         return table.refOf(best orelse return null);
     }
 
-    /// The boot in progress whose device has this address: for what a device says without naming its boot.
+    /// Returns the only boot in progress whose device has this address, for reports that name no
+    /// boot.
     pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
         var only: ?usize = null;
         for (table.slots, 0..) |*slot, index| {
@@ -152,9 +166,9 @@ pub const BootTable = struct {
         return table.refOf(only orelse return error.None);
     }
 
-    /// Puts a boot in a free slot. The device's earlier boot is superseded if it goes on, and
-    /// gives its slot up once the device itself has begun again: a power command alone may reach a
-    /// device that runs and still reads. A full table gives up the oldest boot that is over and
+    /// Inserts a boot. The device's earlier boot is superseded if it is in progress, and gives up
+    /// its slot once the device itself has begun again: a power command alone may reach a device
+    /// that is running and still reads. A full table evicts the oldest boot that is over and
     /// reported.
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         assert(boot.identity.mac.isDevice());
@@ -179,16 +193,17 @@ pub const BootTable = struct {
         return table.refOf(index);
     }
 
-    /// The device of this boot does not read in an earlier one any more.
+    /// Clears earlier boots: this boot's device no longer reads in them.
     fn forgetEarlier(table: *BootTable, latest: usize) void {
         for (table.macs, 0..) |mac, index| {
-            if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
+            if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest])
+                continue;
             const boot = &table.slots[index].?;
             if (boot.isOver() and !boot.changed) table.clear(index);
         }
     }
 
-    /// Every event goes through here, so that the count of boots in progress is right.
+    /// Every event passes through here, so that `active_count` stays right.
     pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: boot_module.Event) void {
         const boot = table.get(ref) orelse return;
         const was_over = boot.isOver();
@@ -205,7 +220,7 @@ pub const BootTable = struct {
         table.countEnd(was_over, boot);
     }
 
-    /// Puts a later state of the same boot in its slot.
+    /// Replaces a boot by a later state of the same boot.
     pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
         const slot = table.get(ref).?;
         assert(slot.identity.id.eql(boot.identity.id));
@@ -216,7 +231,7 @@ pub const BootTable = struct {
         table.handles[ref.index] = boot.identity.handle;
     }
 
-    /// Takes out a boot that was none, in progress or over.
+    /// Removes a boot, in progress or over, that turned out not to be one.
     pub fn remove(table: *BootTable, ref: Ref) void {
         const boot = table.get(ref) orelse return;
         if (!boot.isOver()) table.active_count -= 1;
@@ -225,7 +240,7 @@ pub const BootTable = struct {
 
     pub const TableEntry = struct { serial: u64, boot: *Boot };
 
-    /// The boot that was put in next after the one of this serial; 0 for the first.
+    /// Returns the boot inserted next after this serial; 0 gives the first.
     pub fn nextAfter(table: *BootTable, serial: u64) ?TableEntry {
         var best: ?usize = null;
         for (table.serials, 0..) |candidate, index| {
@@ -246,7 +261,7 @@ pub const BootTable = struct {
         }
     }
 
-    /// All boots, in no order of meaning.
+    /// Iterates over all boots, in no particular order.
     pub fn iterate(table: *BootTable) Iterator {
         return .{ .table = table };
     }
@@ -256,7 +271,7 @@ pub const BootTable = struct {
         index: u32 = 0,
 
         pub fn next(iterator: *Iterator) ?*Boot {
-            // By the compact column: the slots are MiB, and most of them are free most of the time.
+            // Scans the compact column: the slots take MiB, and most are usually free.
             const rest = iterator.table.ids[iterator.index..];
             for (rest, iterator.index..) |id, index| if (id != 0) {
                 iterator.index = @intCast(index + 1);
@@ -332,7 +347,7 @@ test "a new boot of a device supersedes the one in progress and both stay to be 
     try testing.expectEqual(2, table.count);
 }
 
-test "a boot that was none leaves no trace" {
+test "a removed boot leaves no trace" {
     var table: BootTable = try .init(testing.allocator, 2);
     defer table.deinit(testing.allocator);
     const none = try table.insert(testBoot(1, 0), 0);
@@ -346,7 +361,7 @@ test "a boot that was none leaves no trace" {
     try testing.expectEqual(other, table.findByMac(testBoot(2, 0).identity.mac).?);
 }
 
-test "a full table gives up only boots that are over and reported" {
+test "a full table evicts only boots that are over and reported" {
     var table: BootTable = try .init(testing.allocator, 2);
     defer table.deinit(testing.allocator);
     const first = try table.insert(testBoot(1, 0), 0);
@@ -362,7 +377,7 @@ test "a full table gives up only boots that are over and reported" {
     try testing.expectEqual(2, table.active_count);
 }
 
-test "a device that boots again and again takes one slot, and one that runs for long keeps its own" {
+test "a device in a boot loop takes one slot, and a device that keeps running keeps its own" {
     var table: BootTable = try .init(testing.allocator, 3);
     defer table.deinit(testing.allocator);
     const runs = try table.insert(testBoot(1, 0), 0);
@@ -377,7 +392,7 @@ test "a device that boots again and again takes one slot, and one that runs for 
     try testing.expectEqual(2, table.count);
 }
 
-test "a power command alone takes no disk from a device that runs; its own begin does" {
+test "a power command alone takes no disk from a running device; its own DISCOVER does" {
     var table: BootTable = try .init(testing.allocator, 8);
     defer table.deinit(testing.allocator);
     const discover: boot_module.Event = .{
@@ -385,7 +400,9 @@ test "a power command alone takes no disk from a device that runs; its own begin
     };
     const runs = try table.insert(testBoot(1, 0), 0);
     table.apply(runs, 1, discover);
-    table.apply(runs, 2, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    table.apply(runs, 2, .{
+        .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l },
+    });
     table.apply(runs, 3, .{ .ready = .stream });
     table.get(runs).?.changed = false;
     for (10..14) |round| {
@@ -404,7 +421,7 @@ test "a power command alone takes no disk from a device that runs; its own begin
     try testing.expectEqual(1, table.count);
 }
 
-test "boots are found by id and by address while they go on" {
+test "boots are found by id and, while in progress, by address" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
     const ref = try table.insert(testBoot(1, 0), 0);
