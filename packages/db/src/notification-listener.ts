@@ -22,11 +22,7 @@ export async function listen(url: string, channel: string): Promise<Notification
   }
 
   async function connect(): Promise<void> {
-    const next = new pg.Client({
-      connectionString: url,
-      keepAlive: true,
-      application_name: `listen ${channel}`,
-    })
+    const next = newClient(url, channel)
     let ended = false
     const lost = () => {
       if (ended) return
@@ -74,3 +70,6 @@ export async function listen(url: string, channel: string): Promise<Notification
     },
   }
 }
+
+const newClient = (url: string, channel: string) =>
+  new pg.Client({ connectionString: url, keepAlive: true, application_name: `listen ${channel}` })

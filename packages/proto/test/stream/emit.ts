@@ -42,47 +42,15 @@ function bodyOf(packet: StreamPacket): Buffer[] {
     case 'used':
       return emitUsed(packet)
     case 'hello':
-      return [
-        hex(packet.client_nonce + packet.cookie),
-        int(helloKinds.indexOf(packet.kind), 1),
-        int(
-          packet.ciphers.reduce((bits, cipher) => bits | (1 << streamCiphers.indexOf(cipher)), 0),
-          1,
-        ),
-        int(packet.packet_size_max, 2),
-        hex(packet.boot_id + packet.client_public + packet.proof),
-        Buffer.alloc(92),
-        ...(packet.shown ? [hex(packet.shown.age_us + packet.shown.ticket)] : []),
-      ]
+      return emitHello(packet)
     case 'cookie':
       return [hex(packet.client_nonce + packet.cookie)]
     case 'welcome':
-      return [
-        hex(packet.client_nonce + packet.edge_public),
-        int(streamCiphers.indexOf(packet.cipher), 1),
-        Buffer.alloc(7),
-        hex(packet.version_tag + packet.disk_size),
-        int(packet.fragment_size, 2),
-        int(streamWriteCaches.indexOf(packet.write_cache), 1),
-        Buffer.alloc(1),
-        int(packet.read_size_max, 4),
-        int(packet.outstanding_bytes_max, 4),
-        int(packet.profile_size, 4),
-        hex(packet.resume_secret + packet.version_id),
-        hex(packet.write_cache_size + packet.write_cache_id),
-        ...(packet.failover ? [emitFailover(packet.failover)] : []),
-        Buffer.alloc(packet.padding),
-      ]
+      return emitWelcome(packet)
     case 'refuse':
       return [hex(packet.client_nonce), int(refuseCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
     case 'read':
-      return [
-        hex(packet.version_tag + packet.offset),
-        int(packet.length, 4),
-        int(packet.ranges.length, 2),
-        int(packet.attempt, 2),
-        ...packet.ranges.flatMap(([start, count]) => [int(start, 2), int(count, 2)]),
-      ]
+      return emitRead(packet)
     case 'data':
       return [hex(packet.payload)]
     case 'read_error':
@@ -95,19 +63,7 @@ function bodyOf(packet: StreamPacket): Buffer[] {
         Buffer.from(packet.code.padEnd(12, '\0') + packet.sentence, 'latin1'),
       ]
     case 'report':
-      return [
-        hex(packet.uptime_us + packet.order_id + packet.write_cache_used + packet.write_cache_size),
-        int(packet.steps.length, 1),
-        int(packet.read_times?.length ?? 0, 1),
-        Buffer.alloc(2),
-        ...packet.steps.flatMap((step) => [
-          int(guestStepGroups.indexOf(step.group), 1),
-          int(step.name.length, 1),
-          hex(step.start_us + step.duration_us),
-          Buffer.from(step.name, 'latin1'),
-        ]),
-        ...emitReadTimes(packet.read_times ?? []),
-      ]
+      return emitReport(packet)
     case 'report_ack':
       return [int(streamOrders.indexOf(packet.order), 1), Buffer.alloc(3), hex(packet.order_id)]
     case 'write':
@@ -136,4 +92,64 @@ function bodyOf(packet: StreamPacket): Buffer[] {
     case 'ready_ack':
       return []
   }
+}
+
+function emitHello(packet: Extract<StreamPacket, { type: 'hello' }>): Buffer[] {
+  return [
+    hex(packet.client_nonce + packet.cookie),
+    int(helloKinds.indexOf(packet.kind), 1),
+    int(
+      packet.ciphers.reduce((bits, cipher) => bits | (1 << streamCiphers.indexOf(cipher)), 0),
+      1,
+    ),
+    int(packet.packet_size_max, 2),
+    hex(packet.boot_id + packet.client_public + packet.proof),
+    Buffer.alloc(92),
+    ...(packet.shown ? [hex(packet.shown.age_us + packet.shown.ticket)] : []),
+  ]
+}
+
+function emitWelcome(packet: Extract<StreamPacket, { type: 'welcome' }>): Buffer[] {
+  return [
+    hex(packet.client_nonce + packet.edge_public),
+    int(streamCiphers.indexOf(packet.cipher), 1),
+    Buffer.alloc(7),
+    hex(packet.version_tag + packet.disk_size),
+    int(packet.fragment_size, 2),
+    int(streamWriteCaches.indexOf(packet.write_cache), 1),
+    Buffer.alloc(1),
+    int(packet.read_size_max, 4),
+    int(packet.outstanding_bytes_max, 4),
+    int(packet.profile_size, 4),
+    hex(packet.resume_secret + packet.version_id),
+    hex(packet.write_cache_size + packet.write_cache_id),
+    ...(packet.failover ? [emitFailover(packet.failover)] : []),
+    Buffer.alloc(packet.padding),
+  ]
+}
+
+function emitReport(packet: Extract<StreamPacket, { type: 'report' }>): Buffer[] {
+  return [
+    hex(packet.uptime_us + packet.order_id + packet.write_cache_used + packet.write_cache_size),
+    int(packet.steps.length, 1),
+    int(packet.read_times?.length ?? 0, 1),
+    Buffer.alloc(2),
+    ...packet.steps.flatMap((step) => [
+      int(guestStepGroups.indexOf(step.group), 1),
+      int(step.name.length, 1),
+      hex(step.start_us + step.duration_us),
+      Buffer.from(step.name, 'latin1'),
+    ]),
+    ...emitReadTimes(packet.read_times ?? []),
+  ]
+}
+
+function emitRead(packet: Extract<StreamPacket, { type: 'read' }>): Buffer[] {
+  return [
+    hex(packet.version_tag + packet.offset),
+    int(packet.length, 4),
+    int(packet.ranges.length, 2),
+    int(packet.attempt, 2),
+    ...packet.ranges.flatMap(([start, count]) => [int(start, 2), int(count, 2)]),
+  ]
 }

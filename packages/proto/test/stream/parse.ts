@@ -69,8 +69,7 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
     case 'hello':
       return parseHello(reader)
     case 'cookie':
-      check(bytes.length === 64, 'wrong_size')
-      return { type, client_nonce: reader.hex(16), cookie: reader.hex(32) }
+      return parseCookie(reader)
     case 'welcome':
       return parseWelcome(reader, session_id)
     case 'refuse':
@@ -81,52 +80,74 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
         fragment_size: index,
       })
     case 'data':
-      check(bytes.length > headerSize && bytes.length <= headerSize + streamFragmentSizeMax, 'wrong_size')
-      check(index < streamFragmentsMax, 'bad_value')
-      return { type, ...session, index, payload: reader.hex(bytes.length - headerSize) }
-    case 'read_error': {
-      check(bytes.length === 20, 'wrong_size')
-      check(isZero(bytes.subarray(18)), 'reserved_not_zero')
-      return { type, ...session, code: reader.named(readErrorCodes, 2, 1) }
-    }
+      return parseData(reader, session, index)
+    case 'read_error':
+      return parseReadError(reader, session)
     case 'ready':
       return parseReady(reader, session)
     case 'report':
       return parseReport(reader, session)
-    case 'report_ack': {
-      check(bytes.length === 36, 'wrong_size')
-      const order = reader.named(streamOrders, 1, 0)
-      reader.zeros(3)
-      const order_id = reader.hex(16)
-      const hasId = !/^0+$/.test(order_id)
-      check(order !== 'none' || !hasId, 'reserved_not_zero')
-      check(order === 'none' || hasId, 'bad_value')
-      return { type, ...session, order, order_id }
-    }
+    case 'report_ack':
+      return parseReportAck(reader, session)
     case 'write':
       return parseWrite(reader, session, index)
     case 'control':
       return parseControl(reader, session)
     case 'write_ack':
       return parseWriteAck(reader, session)
-    case 'probe': {
-      check(bytes.length === 40, 'wrong_size')
-      const size = reader.int(2)
-      check(size >= streamPacketSizeMin && size <= streamPacketSizeMax, 'bad_value')
-      reader.zeros(22)
-      return { type, ...session, size }
-    }
-    case 'probe_ack': {
-      const size = bytes.length
-      check(size >= streamPacketSizeMin - streamTagSize && size <= streamPacketSizeMax, 'wrong_size')
-      reader.zeros(size - headerSize)
-      return { type, ...session, size }
-    }
+    case 'probe':
+      return parseProbe(reader, session)
+    case 'probe_ack':
+      return parseProbeAck(reader, session)
     case 'no_session':
     case 'ready_ack':
       check(bytes.length === headerSize, 'wrong_size')
       return { type, ...session }
   }
+}
+
+function parseCookie(reader: Reader): StreamPacket {
+  check(reader.bytes.length === 64, 'wrong_size')
+  return { type: 'cookie', client_nonce: reader.hex(16), cookie: reader.hex(32) }
+}
+
+function parseData(reader: Reader, session: InSession, index: number): StreamPacket {
+  const size = reader.bytes.length - headerSize
+  check(size > 0 && size <= streamFragmentSizeMax, 'wrong_size')
+  check(index < streamFragmentsMax, 'bad_value')
+  return { type: 'data', ...session, index, payload: reader.hex(size) }
+}
+
+function parseReadError(reader: Reader, session: InSession): StreamPacket {
+  check(reader.bytes.length === 20, 'wrong_size')
+  check(isZero(reader.bytes.subarray(18)), 'reserved_not_zero')
+  return { type: 'read_error', ...session, code: reader.named(readErrorCodes, 2, 1) }
+}
+
+function parseReportAck(reader: Reader, session: InSession): StreamPacket {
+  check(reader.bytes.length === 36, 'wrong_size')
+  const order = reader.named(streamOrders, 1, 0)
+  reader.zeros(3)
+  const order_id = reader.hex(16)
+  const hasId = !/^0+$/.test(order_id)
+  check(order !== 'none' || !hasId, 'reserved_not_zero')
+  check(order === 'none' || hasId, 'bad_value')
+  return { type: 'report_ack', ...session, order, order_id }
+}
+
+function parseProbe(reader: Reader, session: InSession): StreamPacket {
+  check(reader.bytes.length === 40, 'wrong_size')
+  const size = reader.int(2)
+  check(size >= streamPacketSizeMin && size <= streamPacketSizeMax, 'bad_value')
+  reader.zeros(22)
+  return { type: 'probe', ...session, size }
+}
+
+function parseProbeAck(reader: Reader, session: InSession): StreamPacket {
+  const size = reader.bytes.length
+  check(size >= streamPacketSizeMin - streamTagSize && size <= streamPacketSizeMax, 'wrong_size')
+  reader.zeros(size - headerSize)
+  return { type: 'probe_ack', ...session, size }
 }
 
 function parseHello(reader: Reader): StreamHello {

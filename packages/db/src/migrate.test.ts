@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { migrate } from '../src/migrate.ts'
-import { createTestDatabase, type TestDatabase } from './test-database.ts'
+import { createTestDatabase, type TestDatabase } from '../test/test-database.ts'
+import { migrate } from './migrate.ts'
 
 const prismaScript = fileURLToPath(new URL('../../../scripts/prisma.mjs', import.meta.url))
 let database: TestDatabase

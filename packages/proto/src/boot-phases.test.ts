@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import table from '../boot-phases.json' with { type: 'json' }
-import { bootCauses, bootCauseText, bootOutcomes, bootPhases, valueSources } from '../src/boot-phases.ts'
+import { bootCauses, bootCauseText, bootOutcomes, bootPhases, valueSources } from './boot-phases.ts'
 
 const namesOf = (rows: { name: string }[]) => rows.map(({ name }) => name)
 

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { jobNames } from '../src/job-names.ts'
-import { type JobQueue, openJobQueue } from '../src/job-queue.ts'
-import { migrate } from '../src/migrate.ts'
-import { createTestDatabase, type TestDatabase } from './test-database.ts'
+import { createTestDatabase, type TestDatabase } from '../test/test-database.ts'
+import { jobNames } from './job-names.ts'
+import { type JobQueue, openJobQueue } from './job-queue.ts'
+import { migrate } from './migrate.ts'
 
 /** No test is over so late that it sees the next one. */
 const slotSeconds = 10 * 365 * 86_400

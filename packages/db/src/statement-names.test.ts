@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { StatementNames } from '../src/statement-names.ts'
+import { StatementNames } from './statement-names.ts'
 
 const nameAfter = (names: StatementNames, text: string, sightings: number) => {
   let name: string | undefined

@@ -13,7 +13,7 @@ import {
   stateEnvelope,
   stateQuery,
   storeMessage,
-} from '../src/uplink.ts'
+} from './uplink.ts'
 import {
   publicKeyOf,
   signText,
@@ -21,7 +21,7 @@ import {
   type UplinkRequestFacts,
   uplinkSignedText,
   verifyText,
-} from '../src/uplink-signature.ts'
+} from './uplink-signature.ts'
 
 interface Key {
   seedHex: string

@@ -6,13 +6,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { requireApiRole } from '../src/api-role.ts'
-import { createDb } from '../src/client.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/embedded-postgres.ts'
-import { migrate } from '../src/migrate.ts'
-import { freePort, makeReachableFolder } from './test-postgres.ts'
+import { freePort, makeReachableFolder } from '../test/test-postgres.ts'
+import { requireApiRole } from './api-role.ts'
+import { createDb } from './client.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
+import { migrate } from './migrate.ts'
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = fileURLToPath(new URL('./cli.ts', import.meta.url))
 const migrations = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
 const password = 'p@ss/wörd:1'
 const [own, foreign] = [randomUUID(), randomUUID()]

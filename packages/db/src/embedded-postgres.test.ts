@@ -7,12 +7,12 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createDb } from '../src/client.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres, stopLeftover } from '../src/embedded-postgres.ts'
-import { listen } from '../src/notification-listener.ts'
-import { freePort, makeReachableFolder } from './test-postgres.ts'
+import { freePort, makeReachableFolder } from '../test/test-postgres.ts'
+import { createDb } from './client.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
+import { listen } from './notification-listener.ts'
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = fileURLToPath(new URL('./cli.ts', import.meta.url))
 const cleanUps: (() => unknown)[] = []
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).toReversed()) await cleanUp()

@@ -2,9 +2,14 @@ import { rmSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { backUp } from '../src/backup.ts'
-import { restore } from '../src/restore.ts'
-import { createEmptyDatabase, createTestDatabase, makeReachableFolder, type TestDatabase } from './test-database.ts'
+import {
+  createEmptyDatabase,
+  createTestDatabase,
+  makeReachableFolder,
+  type TestDatabase,
+} from '../test/test-database.ts'
+import { backUp } from './backup.ts'
+import { restore } from './restore.ts'
 
 const id = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`
 let lost: TestDatabase
