@@ -166,7 +166,7 @@ describe('a device that writes a version in maintenance', () => {
     const seal = () => vdisk('seal', '--version', versionIdOf(0), '--parent', base.version, '--parent-boot-files')
     expect(seal()).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/The store .* has no room: the disk is full/),
+      stderr: expect.stringMatching(/The store .* has no space left: the disk is full/),
     })
     rmSync(ballast())
 

@@ -1,6 +1,7 @@
-//! What a disk would boot: kernel, initramfs and command line, as distributions lay them out. In this order: entries of the Boot Loader
-//! Specification, grub.cfg, extlinux or syslinux, and the names of kernels; each in the root's /boot, a boot partition and an EFI system
-//! partition. Where something is found that cannot be used, the reason is an answer, with a sentence for people.
+//! Finds what a disk would boot: kernel, initramfs and command line, as distributions install them.
+//! Search order: entries of the Boot Loader Specification, grub.cfg, extlinux or syslinux, names of
+//! kernels; each in the root's /boot, a boot partition and an EFI system partition. Unusable finds
+//! give a reason, as a sentence for people.
 
 const std = @import("std");
 const wire = @import("wire");
@@ -13,16 +14,16 @@ const Allocator = std.mem.Allocator;
 const Disk = disk_module.Disk;
 const Place = disk_module.Place;
 
-/// Of what is looked for: what boots a system has neither.
+/// Largest file that is accepted; real kernels and initramfs are smaller.
 pub const kernel_size_max = 512 << 20;
 pub const initrd_size_max = 1 << 30;
-/// Configurations and lists of names of one place at a time, and what is found.
+/// Covers the configurations and names of one place at a time, and the result.
 pub const memory_max = 8 << 20;
 pub const initrds_max = @import("loader_texts.zig").initrds_max;
 
 pub const Error = disk_module.Error || Allocator.Error;
 
-/// How it was found.
+/// How the files were found.
 pub const By = enum {
     boot_loader_specification,
     grub,
@@ -49,32 +50,34 @@ pub const Found = struct {
     }
 };
 
-/// Texts lie in the allocator that `find` was given.
+/// Texts are in the allocator that `find` got.
 pub const BootFiles = struct {
     by: By,
-    /// The configuration that says so, or the directory of the names.
+    /// The configuration that names it, or the directory of the names.
     origin: []const u8,
     kernel: Found,
     /// In this order; may be empty.
     initrds: []const Found,
-    /// As `uname -r` prints it; null where neither the kernel nor its name says.
+    /// As `uname -r` prints it; null if neither the kernel nor its name tells.
     release: ?[]const u8,
-    /// Cleaned of what belonged to a boot from the disk itself.
+    /// Free of options for a boot from the disk itself.
     command_line: []const u8,
     removed_words: u32,
-    /// The image's initramfs knows how to start from an edge: the system was prepared by `bootfarm-target prepare`.
+    /// The image's initramfs can boot from an edge: the system was prepared by `bootfarm-target
+    /// prepare`.
     is_prepared: bool,
 };
 
-/// Why nothing can be given.
+/// Why there is no result.
 pub const Reason = union(enum) {
-    /// No volume can be read; what the most likely one is.
+    /// No volume can be read; holds the most likely reason.
     refused: struct { part: u8, refusal: file_system.Refusal },
-    /// Readable, and without any kernel that is known.
+    /// Readable, but without a known kernel.
     no_kernel,
-    /// The path of a unified kernel image, which has kernel, initramfs and command line in one program.
+    /// The path of a unified kernel image, which holds kernel, initramfs and command line in one
+    /// program.
     unified: []const u8,
-    /// A path, and what is wrong with it.
+    /// A path and its problem.
     kernel: struct { path: []const u8, problem: wire.kernel_image.Problem },
     too_large: struct { path: []const u8, size: u64, size_max: u64 },
     command_line_too_long,
@@ -96,7 +99,7 @@ pub const Reason = union(enum) {
     }
 };
 
-/// Why a volume cannot be looked into, and what to do.
+/// Why a volume cannot be read, and what to do.
 pub fn sentence(refusal: file_system.Refusal) []const u8 {
     const given = "kernel and initramfs have to be given (--kernel, --initrd): ";
     return switch (refusal) {
@@ -107,15 +110,16 @@ pub fn sentence(refusal: file_system.Refusal) []const u8 {
         .luks => given ++ "the file system is encrypted (LUKS)",
         .swap => given ++ "only swap space was found",
         .not_unmounted => "the file system was not unmounted: boot and shut it down first, or run e2fsck on the image",
-        .unknown_feature => given ++ "the file system has a feature that is not known here",
-        .damaged => "the file system is damaged: run e2fsck on the image, or import the whole of it again",
-        .unknown => given ++ "no file system that is known was found",
+        .unknown_feature => given ++ "the file system has an unknown feature",
+        .damaged => "the file system is damaged: run e2fsck on the image, or import it again",
+        .unknown => given ++ "no known file system was found",
     };
 }
 
 pub const Answer = union(enum) { found: BootFiles, reason: Reason };
 
-/// `gpa` is an arena: what it has given stays until all of it goes. At most `memory_max` is taken, whatever the disk says.
+/// `gpa` is an arena: its memory is freed all at once. Takes at most `memory_max`, whatever the
+/// disk says.
 pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     var scratch: std.heap.ArenaAllocator = .init(gpa);
     defer scratch.deinit();
@@ -125,7 +129,7 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     for (std.enums.values(By)) |by| for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
         const answer = answerOf(scratch.allocator(), disk, &base, by) catch |reason| switch (reason) {
-            // A damaged configuration is none; a kernel may still be found by its name.
+            // Skip a damaged configuration; the kernel may still be found by its name.
             error.Corrupt, error.Encrypted => continue,
             else => |other| return other,
         } orelse continue;
@@ -154,7 +158,7 @@ fn answerOf(scratch: Allocator, disk: *Disk, base: *const loader_entries.Base, b
     return try judge(scratch, disk, &candidate, by);
 }
 
-/// A copy of its own.
+/// Copies the texts.
 fn kept(gpa: Allocator, found: *const BootFiles) Allocator.Error!BootFiles {
     var copy = found.*;
     copy.origin = try gpa.dupe(u8, found.origin);
@@ -178,7 +182,7 @@ fn reasonKept(gpa: Allocator, reason: Reason) Allocator.Error!Reason {
     return copy;
 }
 
-/// A root that cannot be read is why nothing is there; swap or nothing at all never is, unless there is nothing else.
+/// An unreadable root is the reason; swap or an empty disk is one only if there is nothing else.
 fn whatRefused(disk: *const Disk) Reason {
     var worst: ?u8 = null;
     for (disk.parts.buffer[0..disk.parts.count], 0..) |*part, index| {
@@ -229,7 +233,8 @@ fn inspectKernel(gpa: Allocator, disk: *const Disk, kernel: *const Found) (Error
     return wire.kernel_image.inspect(head, kernel.size());
 }
 
-/// By our own mark in front of an initramfs, or by the hook that puts ours into each one that the system makes of itself.
+/// Recognizes our mark at the start of an initramfs, or the hook that adds it to each one that the
+/// system builds.
 fn isPrepared(gpa: Allocator, disk: *const Disk, initrds: []const Found) Error!bool {
     if (initrds.len == 0) return false;
     const first = &initrds[0];

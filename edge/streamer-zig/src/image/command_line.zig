@@ -1,39 +1,40 @@
-//! The command line of a system that booted from its own disk, for a boot from an edge: without what says where its root was, how its old
-//! initramfs found it, and what the boot loader added.
+//! Turns the command line of a system that booted from its own disk into one for a boot from an
+//! edge: drops where its root was, how its old initramfs found it, and what the boot loader added.
 
 const std = @import("std");
 
-/// As much as a version may have (core's desired state).
+/// The limit of a version (core's desired state).
 pub const size_max = 1024;
 
-/// Words and `word=` that are left out: where the root is and how it is mounted, which the initramfs of a boot from an edge knows.
+/// Words and `word=` that are dropped: the root and its mount options, which the initramfs of a
+/// network boot knows.
 const of_root = [_][]const u8{
     "root",     "rootfstype", "rootflags", "rootwait",  "rootdelay",       "ro",             "rw",
     "roothash", "subroot",    "usrhash",   "mount.usr", "mount.usrfstype", "mount.usrflags",
 };
-/// Sleep to a disk that is not there.
+/// Hibernation to a disk that is missing.
 const of_sleep = [_][]const u8{ "resume", "resume_offset", "resumeflags", "noresume", "hibernate" };
-/// What boot loaders add.
+/// Added by boot loaders.
 const of_loaders = [_][]const u8{ "BOOT_IMAGE", "initrd", "BOOTIF", "boot_part", "boot_root", "kernel" };
-/// Other ways to a root, and a network that another initramfs set up.
+/// Other kinds of root, and a network that another initramfs set up.
 const of_initramfs = [_][]const u8{
     "cryptdevice", "cryptkey",     "cryptopts", "zfs", "lvmroot", "luksroot",
     "nfsroot",     "nfsrootdebug", "netroot",   "ip",  "boot",    "break",
 };
-/// An edge's own words, of another boot.
+/// An edge's options of another boot.
 const of_edge = [_][]const u8{ "bootfarm.edge", "bootfarm.boot", "bootfarm.token", "bootfarm.report", "bootfarm.root" };
 const names = of_root ++ of_sleep ++ of_loaders ++ of_initramfs ++ of_edge;
-/// Of dracut's initramfs, and of systemd's in one.
+/// Options of dracut's initramfs, and of systemd's.
 const prefixes = [_][]const u8{ "rd.", "luks.", "systemd.verity", "BOOT_IMAGE" };
 
 pub const Cleaned = struct {
-    /// What is kept, with one space between words.
+    /// The remaining words, separated by one space.
     kept: []const u8,
-    /// How many words were left out.
+    /// Number of dropped words.
     removed: u32,
 };
 
-/// `error.TooLong`: more than `size_max` would be kept.
+/// `error.TooLong`: the result would exceed `size_max`.
 pub fn clean(text: []const u8, buffer: *[size_max]u8) error{TooLong}!Cleaned {
     var size: usize = 0;
     var removed: u32 = 0;
@@ -62,7 +63,7 @@ fn isKept(word: []const u8) bool {
     return true;
 }
 
-/// Words as the kernel takes them: a space between double quotes belongs to its word.
+/// Splits words as the kernel does: a space between double quotes belongs to its word.
 pub const Words = struct {
     text: []const u8,
 
@@ -87,7 +88,7 @@ fn expectCleaned(text: []const u8, kept: []const u8, removed: u32) !void {
     try testing.expectEqual(removed, cleaned.removed);
 }
 
-test "what belonged to the disk goes, everything else stays" {
+test "options of the old disk are dropped, and everything else stays" {
     try expectCleaned(
         "BOOT_IMAGE=/boot/vmlinuz-6.1.0-18-amd64 root=UUID=6f1e ro quiet splash resume=UUID=1 console=ttyS0,115200",
         "quiet splash console=ttyS0,115200",
@@ -103,7 +104,7 @@ test "what belonged to the disk goes, everything else stays" {
     try expectCleaned("", "", 0);
 }
 
-test "a line that no version may have is refused" {
+test "a line longer than a version may have is refused" {
     var buffer: [size_max]u8 = undefined;
     const long: [size_max + 1]u8 = @splat('x');
     try testing.expectError(error.TooLong, clean(&long, &buffer));

@@ -1,4 +1,5 @@
-//! A disk as its file systems: which partition holds what, where the system's root and its /boot are, and the files of paths across both.
+//! A disk as its file systems: the content of each partition, the system's root and /boot, and the
+//! files of paths across both.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,18 +17,19 @@ const Work = volume_module.Work;
 pub const path_size_max = 4096;
 const links_max = 40;
 const depth_max = 48;
-/// Of one question: what kernels and modules lie in takes some ten thousand, a damaged disk could ask for any number.
+/// Reads for one query: kernels and modules need some ten thousand, and a damaged disk could need
+/// any number.
 const reads_max = 2_000_000;
 
 pub const Error = file_system.Error;
 pub const OpenError = partitions_module.Error;
 
 pub const Part = struct {
-    /// Null: a file system that fills the disk.
+    /// Null for a file system that fills the disk.
     partition: ?partitions_module.Partition,
     volume: Volume,
     content: file_system.Opened,
-    /// The partition, or its file system, is larger than what is there of it.
+    /// The partition, or its file system, extends beyond the end of the disk.
     is_cut: bool,
 
     pub fn number(part: *const Part) ?u16 {
@@ -40,7 +42,7 @@ pub const Parts = base.BoundedArray(Part, partitions_module.partitions_max);
 /// A file or directory that was found.
 pub const Place = struct { part: u8, node: Node };
 
-/// Large, and not to be moved once it is open: its parts point into it.
+/// Large, and must not move once it is open: its parts point into it.
 pub const Disk = struct {
     work: Work,
     table: partitions_module.Table,
@@ -50,7 +52,7 @@ pub const Disk = struct {
     root: ?u8,
     boot: ?u8,
 
-    /// Looks at the whole disk. `source` has to stay as long as the disk.
+    /// Scans the whole disk. `source` must outlive the disk.
     pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
         disk.* = .{
             .work = .{ .reads_left = reads_max },
@@ -93,7 +95,7 @@ pub const Disk = struct {
         });
     }
 
-    /// For one more question of a disk that is open.
+    /// Restarts the read budget for another query of an open disk.
     pub fn renewWork(disk: *Disk) void {
         disk.work.reads_left = reads_max;
     }
@@ -125,7 +127,7 @@ pub const Disk = struct {
         return false;
     }
 
-    /// Something damaged is not there; only what keeps the disk itself from being read is an error.
+    /// Damaged parts count as missing; only an unreadable disk is an error.
     pub fn has(disk: *const Disk, part: u8, path: []const u8, kind: file_system.Kind) volume_module.ReadError!bool {
         const found = disk.find(part, path) catch |reason| switch (reason) {
             error.Corrupt, error.Encrypted => return false,
@@ -149,14 +151,15 @@ pub const Disk = struct {
         return false;
     }
 
-    /// The file of a path of a part, symbolic links followed; null where there is none. From the root's file system on, /boot is the boot part.
+    /// Finds the file of a path in a part, following symbolic links; null if missing. From the
+    /// root's file system, /boot is the boot part.
     pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?Place {
         if (disk.system(part) == null or path.len > path_size_max) return null;
         var walk: Walk = .{ .disk = disk, .origin = part };
         return walk.run(path);
     }
 
-    /// A whole small file; null where it is not there, is larger, or is no file.
+    /// Reads a small file; null if it is missing, larger, or not a file.
     pub fn readText(disk: *const Disk, gpa: Allocator, place: *const Place, size_max: usize) (Error || Allocator.Error)!?[]u8 {
         const size = place.node.size();
         if (place.node.kind() != .file or size > size_max) return null;
@@ -172,7 +175,8 @@ pub const Disk = struct {
         return disk.readText(gpa, &place, size_max);
     }
 
-    /// At most `names_max` names of a directory for which `isWanted` holds; none where there is no such directory.
+    /// Returns at most `names_max` names of a directory for which `isWanted` holds; none if the
+    /// directory is missing.
     pub fn list(
         disk: *const Disk,
         gpa: Allocator,
@@ -194,7 +198,8 @@ pub const Disk = struct {
 
 pub const names_max = 256;
 
-/// One way through directories. Nothing in it recurses: links are put in front of what is left of the path.
+/// One path resolution. It does not recurse: the target of a link is put before the rest of the
+/// path.
 const Walk = struct {
     disk: *const Disk,
     origin: u8,
@@ -250,7 +255,7 @@ const Walk = struct {
         return .{ .part = boot, .node = try walk.disk.system(boot).?.root() };
     }
 
-    /// The link's target and behind it what was left.
+    /// The link's target, followed by the rest of the path.
     fn follow(walk: *Walk, node: *const Node, rest: []const u8) Error!?[]const u8 {
         const part = walk.stack[walk.depth - 1].part;
         const size = node.size();

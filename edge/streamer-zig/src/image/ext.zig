@@ -1,5 +1,6 @@
-//! ext2, ext3 and ext4, read only (Documentation/filesystems/ext4). Every number on the disk is checked before it is used; what cannot be
-//! read right is an error, never a guess: a journal that has not been replayed, features that change the layout, encrypted files.
+//! Reads ext2, ext3 and ext4 (Documentation/filesystems/ext4). Every number on the disk is checked
+//! before use. What cannot be read correctly is an error, never a guess: a journal that was not
+//! replayed, features that change the layout, encrypted files.
 
 const std = @import("std");
 const volume_module = @import("volume.zig");
@@ -13,15 +14,15 @@ const journal_inode = 8;
 
 pub const OpenError = InodeError || error{
     NotExt,
-    /// What has not been replayed from the journal would be missing.
+    /// The journal was not replayed, so recent writes would be missing.
     NotUnmounted,
-    /// A feature that this reader does not know and that changes the layout.
+    /// An unknown feature that changes the layout.
     UnknownFeature,
 };
 
 pub const InodeError = ReadError || error{
     Corrupt,
-    /// A file or directory that only its key's owner reads.
+    /// An encrypted file or directory.
     Encrypted,
 };
 
@@ -65,10 +66,11 @@ pub const Ext = struct {
     blocks_per_group: u32,
     descriptor_size: u32,
     first_data_block: u32,
-    /// The group of descriptors from which on each group of groups has its own; null: all lie at the begin.
+    /// From this group of descriptors on, each group of groups has its own; null: all are at the
+    /// start.
     first_meta_group: ?u32,
     has_sparse_super: bool,
-    /// Without a journal and not unmounted: what was last written may be missing.
+    /// Without a journal and not unmounted: the last writes may be missing.
     is_unclean: bool,
     has_errors: bool,
     has_journal: bool,
@@ -122,8 +124,9 @@ pub const Ext = struct {
         _ = std.math.mul(u64, ext.blocks, ext.block_size) catch return error.Corrupt;
     }
 
-    /// The mark that a journal has to be replayed is there while the file system is mounted. Nothing is in it when its own super block has no
-    /// first block (struct journal_superblock_s, big endian).
+    /// The flag that a journal must be replayed is set while the file system is mounted. The
+    /// journal is empty when its superblock has no first block (struct journal_superblock_s, big
+    /// endian).
     fn checkJournal(ext: *const Ext) OpenError!void {
         if (!ext.has_journal) return error.NotUnmounted;
         const inode = try ext.inodeOf(journal_inode);
@@ -134,7 +137,7 @@ pub const Ext = struct {
         if (std.mem.readInt(u32, head[28..32], .big) != 0) return error.NotUnmounted;
     }
 
-    /// Bytes that the file system takes.
+    /// Size of the file system in bytes.
     pub fn size(ext: *const Ext) u64 {
         return ext.blocks * ext.block_size;
     }
@@ -160,7 +163,8 @@ pub const Ext = struct {
         const block_index = group / per_block;
         const within = @as(u64, group % per_block) * ext.descriptor_size;
         const block = block: {
-            // Behind the super block, which is block 1 where blocks have 1 KiB, whatever the first data block is.
+            // After the superblock, which is block 1 if blocks have 1 KiB, whatever the first data
+            // block is.
             const behind_super: u64 = if (ext.block_size == 1024) 2 else 1;
             const first_meta = ext.first_meta_group orelse break :block behind_super + block_index;
             if (block_index < first_meta) break :block behind_super + block_index;
@@ -173,7 +177,7 @@ pub const Ext = struct {
         return block * ext.block_size + within;
     }
 
-    /// Copies lie in groups 0, 1 and powers of 3, 5 and 7.
+    /// Groups 0, 1 and powers of 3, 5 and 7 hold copies.
     fn hasSuperBlock(ext: *const Ext, group: u64) bool {
         if (!ext.has_sparse_super or group <= 1) return true;
         for ([_]u64{ 3, 5, 7 }) |prime| {
@@ -184,35 +188,35 @@ pub const Ext = struct {
         return false;
     }
 
-    /// Bytes of the file system, at `at` from its begin.
+    /// Reads bytes at offset `at` of the file system.
     pub fn read(ext: *const Ext, buffer: []u8, at: u64) InodeError!void {
         return ext.volume.read(buffer, at) catch |reason| switch (reason) {
-            // The image is cut, or a block's number is wrong.
+            // The image is truncated, or a block number is wrong.
             error.BeyondTheEnd => error.Corrupt,
             else => reason,
         };
     }
 };
 
-/// As much of an inode as can hold a small file; larger inodes keep it there too.
+/// Covers the part of an inode that can hold a small file, also in larger inodes.
 const inode_kept_max = 4096;
 const attributes_magic = 0xea020000;
 
-/// Values only.
+/// Holds values only.
 pub const Inode = struct {
     kind: Kind,
     /// Bytes.
     size: u64,
     flags: u32,
     blocks: [60]u8,
-    /// What a small file has behind its first 60 bytes.
+    /// A small file's bytes after the first 60.
     tail: struct { at: u64 = 0, size: u32 = 0 } = .{},
 
     pub const flag_encrypted = 0x800;
     pub const flag_extents = 0x80000;
     pub const flag_inline = 0x10000000;
 
-    /// `at` is where the inode lies in the file system.
+    /// `at` is the offset of the inode in the file system.
     fn parse(raw: []const u8, at: u64) InodeError!Inode {
         var inode: Inode = .{
             .kind = switch (int(u16, raw, 0) & 0xf000) {
@@ -234,7 +238,7 @@ pub const Inode = struct {
         return inode.flags & flag_inline != 0;
     }
 
-    /// Short targets of symbolic links lie where others have their blocks.
+    /// Short targets of symbolic links are stored in place of the block numbers.
     pub fn isFastLink(inode: *const Inode) bool {
         return inode.kind == .symlink and inode.size < 60 and inode.flags & (flag_extents | flag_inline) == 0;
     }
@@ -246,7 +250,7 @@ pub const Inode = struct {
         if (int(u32, raw, begin) != attributes_magic) return .{};
         const values = begin + 4;
         var entry = values;
-        // Each entry takes 16 bytes or more: it ends with the inode.
+        // Each entry takes 16 bytes or more: the loop ends with the inode.
         while (entry + 16 <= raw.len and int(u32, raw, entry) != 0) {
             const name_size: usize = raw[entry];
             const end = entry + 16 + name_size;

@@ -1,5 +1,5 @@
-//! Entries of a directory, in the order of its blocks: a hashed directory reads the same way, since its index hides in entries without an
-//! inode.
+//! Reads the entries of a directory in block order. A hashed directory reads the same way, since
+//! its index hides in entries without an inode.
 
 const std = @import("std");
 const ext_module = @import("ext.zig");
@@ -17,12 +17,12 @@ const header_size = 8;
 
 pub const Entry = struct { inode: u32, name: []const u8 };
 
-/// Walks over a directory. `inode` has to stay where it is.
+/// Iterates over a directory. `inode` must not move.
 pub const Directory = struct {
     file: File,
-    /// Of the next entry, from the begin of the directory.
+    /// Offset of the next entry in the directory.
     at: u64,
-    /// Where entries end that belong together: a block's end, or the end of a part of a directory within its inode.
+    /// End of the current part: of a block, or of a part of a directory inside its inode.
     part_end: u64,
     name: [name_size_max]u8 = undefined,
 
@@ -38,7 +38,7 @@ pub const Directory = struct {
         return .{ .file = .{ .ext = ext, .inode = inode }, .at = 0, .part_end = ext.block_size };
     }
 
-    /// Null at the end; the name is good until the next call.
+    /// Returns null at the end; the name is valid until the next call.
     pub fn next(directory: *Directory) Error!?Entry {
         const inode = directory.file.inode;
         while (directory.at < inode.size) {
@@ -69,17 +69,17 @@ pub const Directory = struct {
         directory.part_end = if (inode.isInline()) inode.size else directory.part_end + directory.file.ext.block_size;
     }
 
-    /// An entry moves forward by this, and never over the end of its part: the walk ends.
+    /// Each entry advances by this size, never over the end of its part: the iteration ends.
     fn entrySize(header: *const [header_size]u8, left: u64) Error!u64 {
         const stored = int(u16, header, 4);
-        // Blocks of 64 KiB have no other way to say it.
+        // How blocks of 64 KiB encode their size.
         const size: u64 = if (stored == 0xffff or stored == 0) 1 << 16 else stored;
         if (size < header_size or size % 4 != 0 or size > left) return error.Corrupt;
         return size;
     }
 };
 
-/// The inode of a name; null where it is not there.
+/// Returns the inode of a name, or null if it is missing.
 pub fn find(ext: *const Ext, inode: *const Inode, name: []const u8) Error!?u32 {
     var directory = try Directory.open(ext, inode);
     while (try directory.next()) |entry| if (std.mem.eql(u8, entry.name, name)) return entry.inode;

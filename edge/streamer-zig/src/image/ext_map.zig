@@ -1,4 +1,5 @@
-//! Where the blocks of a file lie: extent trees of ext4, the direct and indirect blocks of ext2 and ext3, and small files within their inode.
+//! Finds the blocks of a file: extent trees of ext4, direct and indirect blocks of ext2 and ext3,
+//! and small files inside their inode.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -9,28 +10,28 @@ const Ext = ext_module.Ext;
 const Inode = ext_module.Inode;
 const Error = ext_module.InodeError;
 
-/// Deeper trees are not made: four levels reach every block that a number of 32 bits can count.
+/// Four levels reach every block that a 32-bit number can count; deeper trees are not made.
 const depth_max = 5;
 const extent_size = 12;
 const extent_magic = 0xf30a;
 const direct_count = 12;
 
-/// Blocks of a file that follow each other on the disk, or that are not there and read as zeros.
+/// Consecutive blocks of a file that are contiguous on the disk, or a hole that reads as zeros.
 const Run = struct {
-    /// Of the file.
+    /// Block of the file.
     first: u64,
     count: u64,
-    /// Of the file system; null is a hole.
+    /// Block of the file system; null for a hole.
     on_disk: ?u64,
 };
 
-/// The content of an inode. It keeps the run that it read last: reading from front to end looks each one up once.
+/// The content of an inode. It caches the last run, so a sequential read looks each run up once.
 pub const File = struct {
     ext: *const Ext,
     inode: *const Inode,
     run: Run = .{ .first = 0, .count = 0, .on_disk = null },
 
-    /// Fills `buffer` from byte `offset`, which together lie within the file.
+    /// Fills `buffer` from byte `offset`; the range is within the file.
     pub fn read(file: *File, buffer: []u8, offset: u64) Error!void {
         const inode = file.inode;
         if (buffer.len > inode.size or offset > inode.size - buffer.len) return error.BeyondTheEnd;
@@ -74,7 +75,7 @@ fn find(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
     return findIndirect(ext, inode, block);
 }
 
-/// Within the file system, or damaged.
+/// Checks that the block is within the file system.
 fn checked(ext: *const Ext, block: u64, count: u64) Error!u64 {
     if (block == 0 or count > ext.blocks or block > ext.blocks - count) return error.Corrupt;
     return block;
@@ -84,7 +85,7 @@ fn findExtent(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
     if (block > std.math.maxInt(u32)) return error.Corrupt;
     var node_block: ?u64 = null;
     var depth_wanted: ?u16 = null;
-    // The file's blocks from which on another entry of a node above begins.
+    // First block of the file that belongs to another entry of a node above.
     var limit: u64 = 1 << 32;
     for (0..depth_max + 1) |_| {
         var entries = try Entries.open(ext, inode, node_block);
@@ -94,7 +95,7 @@ fn findExtent(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
         if (place.next) |next| limit = @min(limit, next);
         if (limit <= block) return error.Corrupt;
         const entry = place.entry orelse {
-            // What lies before the first entry is a hole.
+            // Blocks before the first entry are a hole.
             return .{ .first = block, .count = limit - block, .on_disk = null };
         };
         if (entries.depth == 0) return ofExtent(ext, &entry, block, limit);
@@ -107,7 +108,7 @@ fn findExtent(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
 fn ofExtent(ext: *const Ext, entry: *const [extent_size]u8, block: u64, limit: u64) Error!Run {
     const first: u64 = int(u32, entry, 0);
     const stored = int(u16, entry, 4);
-    // Above 32768: space that was set aside and never written.
+    // Above 32768: allocated and never written.
     const is_written = stored <= 1 << 15;
     const count: u64 = if (is_written) stored else stored - (1 << 15);
     const on_disk = int(u32, entry, 8) | @as(u64, int(u16, entry, 6)) << 32;
@@ -138,7 +139,7 @@ const Entries = struct {
         return entries;
     }
 
-    /// The header is number 0.
+    /// Entry 0 is the header.
     fn get(entries: *const Entries, index: u32) Error!Entry {
         const at = @as(u64, index) * extent_size;
         const block = entries.block orelse return entries.inode.blocks[@intCast(at)..][0..extent_size].*;
@@ -147,8 +148,8 @@ const Entries = struct {
         return entry;
     }
 
-    /// The last entry that does not begin behind `block`, and where the one after it begins. Entries that are not in order lead to another
-    /// place, never outside.
+    /// Finds the last entry that does not start after `block`, and the start of the next one.
+    /// Unordered entries lead to a wrong block, never outside.
     fn search(entries: *const Entries, block: u32) Error!struct { entry: ?Entry, next: ?u32 } {
         var low: u32 = 0;
         var high: u32 = entries.count;
@@ -170,7 +171,7 @@ const Entries = struct {
     }
 };
 
-/// Numbers of blocks that are looked at together, for what follows each other on the disk.
+/// Block numbers examined at once to find contiguous runs.
 const numbers_max = 256;
 
 fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
@@ -186,7 +187,7 @@ fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
         }
         var at: u64 = int(u32, &inode.blocks, (direct_count + level) * 4);
         while (true) {
-            // Nothing is written below.
+            // A hole: no blocks below.
             if (at == 0) return .{ .first = block, .count = span - rest, .on_disk = null };
             _ = try checked(ext, at, 1);
             span /= per;
@@ -208,7 +209,7 @@ fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
     return error.Corrupt;
 }
 
-/// As many blocks as lie behind each other, or are all holes.
+/// Counts the blocks that are contiguous, or all holes.
 fn runOf(ext: *const Ext, numbers: []const u8, first: u64) Error!Run {
     const on_disk: u64 = int(u32, numbers, 0);
     var count: u64 = 1;

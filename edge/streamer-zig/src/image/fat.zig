@@ -1,5 +1,6 @@
-//! FAT12, FAT16 and FAT32 with long names, read only: EFI system partitions and boot partitions. Layout from Microsoft's "FAT: General
-//! Overview of On-Disk Format" 1.03. Chains are followed no further than the volume has clusters.
+//! Reads FAT12, FAT16 and FAT32 with long names: EFI system partitions and boot partitions. Layout:
+//! Microsoft's "FAT: General Overview of On-Disk Format" 1.03. A chain is followed for at most as
+//! many clusters as the volume has.
 
 const std = @import("std");
 const volume_module = @import("volume.zig");
@@ -8,7 +9,7 @@ const int = volume_module.int;
 
 pub const name_size_max = 255 * 3;
 const entry_size = 32;
-/// 65536 entries, which is what the format allows.
+/// 65536 entries, the format's limit.
 const directory_size_max = 65536 * entry_size;
 
 pub const OpenError = Error || error{NotFat};
@@ -21,12 +22,12 @@ pub const Fat = struct {
     width: Width,
     sector_size: u32,
     cluster_size: u32,
-    /// Bytes from the volume's begin.
+    /// Bytes from the start of the volume.
     table_at: u64,
     root_at: u64,
     root_size: u32,
     data_at: u64,
-    /// The first has number 2.
+    /// The first cluster has number 2.
     clusters: u32,
     root_cluster: u32,
 
@@ -89,7 +90,7 @@ pub const Fat = struct {
         return .{ .is_directory = true, .size = fat.root_size, .cluster = fat.root_cluster, .is_fixed_root = fat.width != .fat32 };
     }
 
-    /// What follows a cluster in its chain; null at the end.
+    /// Returns the next cluster of a chain, or null at the end.
     fn nextCluster(fat: *const Fat, cluster: u32) Error!?u32 {
         const next: u32 = switch (fat.width) {
             .fat12 => next: {
@@ -128,25 +129,26 @@ pub const Fat = struct {
     }
 };
 
-/// A file or directory; values only.
+/// A file or directory; holds values only.
 pub const Node = struct {
     is_directory: bool,
-    /// Bytes; a directory has as many as its chain.
+    /// Bytes; a directory has the size of its chain.
     size: u32,
     cluster: u32,
-    /// The root of FAT12 and FAT16, which is no chain.
+    /// The root of FAT12 and FAT16, which is not a chain.
     is_fixed_root: bool = false,
 };
 
-/// The content of a node. It keeps its place in the chain: reading from front to end looks each cluster up once.
+/// The content of a node. It remembers its position in the chain, so a sequential read looks each
+/// cluster up once.
 pub const File = struct {
     fat: *const Fat,
     node: Node,
-    /// Which cluster of the file `cluster` is.
+    /// Index of `cluster` within the file.
     index: u32 = 0,
     cluster: ?u32 = null,
 
-    /// Fills `buffer` from byte `offset`; of a directory, false where its chain ends before.
+    /// Fills `buffer` from byte `offset`; for a directory, returns false if its chain ends before.
     pub fn read(file: *File, buffer: []u8, offset: u64) Error!bool {
         const fat = file.fat;
         const node = &file.node;
@@ -197,7 +199,7 @@ pub const Directory = struct {
         return .{ .file = .{ .fat = fat, .node = node } };
     }
 
-    /// Null at the end; the name is good until the next call.
+    /// Returns null at the end; the name is valid until the next call.
     pub fn next(directory: *Directory) Error!?Entry {
         const fat = directory.file.fat;
         while (directory.at < directory_size_max) {
@@ -223,10 +225,10 @@ pub const Directory = struct {
     }
 };
 
-/// The parts of a long name come last part first, and before the entry that they name.
+/// The parts of a long name come in reverse order, before the entry that they name.
 const LongName = struct {
     units: [20 * 13]u16 = undefined,
-    /// Parts that are still to come; null: none was begun.
+    /// Parts still to come; null if none was started.
     left: ?u8 = null,
     parts: u8 = 0,
     sum: u8 = 0,
@@ -245,7 +247,7 @@ const LongName = struct {
         name.left = number - 1;
     }
 
-    /// Null where there is none that belongs to this entry. The name begins anew.
+    /// Returns null if no long name belongs to this entry, and resets the name.
     fn take(name: *LongName, raw: *const [entry_size]u8, buffer: *[name_size_max]u8) ?[]const u8 {
         defer name.* = .{};
         if (name.left != 0 or name.parts == 0) return null;
@@ -265,7 +267,8 @@ fn shortName(raw: *const [entry_size]u8, buffer: *[name_size_max]u8) []const u8 
     const stem = std.mem.trimEnd(u8, raw[0..8], " ");
     const extension = std.mem.trimEnd(u8, raw[8..11], " ");
     const dot = if (extension.len > 0) "." else "";
-    const name = std.mem.print(buffer, "{s}{s}{s}", .{ stem, dot, extension }) catch unreachable; // 12 bytes at most.
+    // 12 bytes at most.
+    const name = std.mem.print(buffer, "{s}{s}{s}", .{ stem, dot, extension }) catch unreachable;
     if (raw[12] & 0x08 != 0) for (buffer[0..stem.len]) |*byte| {
         byte.* = std.ascii.toLower(byte.*);
     };
@@ -275,7 +278,7 @@ fn shortName(raw: *const [entry_size]u8, buffer: *[name_size_max]u8) []const u8 
     return name;
 }
 
-/// Case does not count.
+/// Ignores case.
 pub fn find(fat: *const Fat, node: Node, name: []const u8) Error!?Node {
     var directory = try Directory.open(fat, node);
     while (try directory.next()) |entry| if (std.ascii.eqlIgnoreCase(entry.name, name)) return entry.node;

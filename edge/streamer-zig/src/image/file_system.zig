@@ -1,4 +1,5 @@
-//! One file system of a disk, whichever it is, as far as boot files need it: directories by name, files by offset, symbolic links.
+//! One file system of a disk, of any supported type, as far as boot files need it: directories by
+//! name, files by offset, symbolic links.
 
 const std = @import("std");
 const wire = @import("wire");
@@ -12,7 +13,7 @@ pub const Kind = ext.Kind;
 
 pub const Error = ext.InodeError;
 
-/// Why a volume cannot be looked into.
+/// Why a volume cannot be read.
 pub const Refusal = enum {
     xfs,
     btrfs,
@@ -21,11 +22,11 @@ pub const Refusal = enum {
     lvm,
     luks,
     swap,
-    /// What it holds was not written back; its journal has to be replayed.
+    /// Its journal must be replayed.
     not_unmounted,
     unknown_feature,
     damaged,
-    /// It holds nothing that is known.
+    /// It holds nothing known.
     unknown,
 };
 
@@ -35,7 +36,7 @@ pub const FileSystem = union(enum) {
     ext: ext.Ext,
     fat: fat.Fat,
 
-    /// What the volume holds. Errors are of the disk itself.
+    /// Detects the content of the volume. Errors are the disk's.
     pub fn open(volume: Volume) volume_module.ReadError!Opened {
         if (try openExt(volume)) |opened| return opened;
         const found_fat: ?fat.Fat = fat.Fat.open(volume) catch |reason| switch (reason) {
@@ -103,7 +104,8 @@ pub const FileSystem = union(enum) {
         };
     }
 
-    /// Null where the directory has no such name. `Corrupt` too where `directory` is none.
+    /// Returns null if the directory has no such name. `Corrupt` also if `directory` is not a
+    /// directory.
     pub fn find(system: *const FileSystem, directory: *const Node, wanted: []const u8) Error!?Node {
         switch (system.*) {
             .ext => |*open_ext| {
@@ -115,7 +117,7 @@ pub const FileSystem = union(enum) {
     }
 };
 
-/// A file, directory or link; values only.
+/// A file, directory or link; holds values only.
 pub const Node = union(enum) {
     ext: ext.Inode,
     fat: fat.Node,
@@ -135,7 +137,7 @@ pub const Node = union(enum) {
     }
 };
 
-/// Reads a file or link. What it was made from has to stay where it is.
+/// Reads a file or link. Its node and file system must not move.
 pub const Content = union(enum) {
     ext: ext.File,
     fat: fat.File,
@@ -147,7 +149,7 @@ pub const Content = union(enum) {
         };
     }
 
-    /// Fills `buffer` from byte `offset`, which together lie within the file.
+    /// Fills `buffer` from byte `offset`; the range is within the file.
     pub fn read(content: *Content, buffer: []u8, offset: u64) Error!void {
         switch (content.*) {
             .ext => |*file| try file.read(buffer, offset),
@@ -156,7 +158,7 @@ pub const Content = union(enum) {
     }
 };
 
-/// Walks over the names of a directory.
+/// Iterates over the names of a directory.
 pub const Names = union(enum) {
     ext: ext.Directory,
     fat: fat.Directory,
@@ -168,7 +170,7 @@ pub const Names = union(enum) {
         };
     }
 
-    /// Null at the end; good until the next call. Without `.` and `..`.
+    /// Returns null at the end; valid until the next call. Skips `.` and `..`.
     pub fn next(names: *Names) Error!?[]const u8 {
         switch (names.*) {
             .ext => |*directory| while (try directory.next()) |entry| {

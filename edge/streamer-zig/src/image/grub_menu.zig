@@ -1,22 +1,24 @@
-//! The entry of a grub.cfg that is started by itself, as far as it stands there: menu entries, submenus, `set default`, and the lines `linux`
-//! and `initrd` with their words. Conditions are not evaluated and variables not replaced.
+//! Finds the default entry of a grub.cfg as far as the text alone decides it: menu entries,
+//! submenus, `set default`, and the lines `linux` and `initrd`. Conditions are not evaluated and
+//! variables not replaced.
 
 const std = @import("std");
 const loader_texts = @import("loader_texts.zig");
 const Entry = loader_texts.Entry;
 
-/// Menus in menus; deeper ones are read as if they were of this one.
+/// Nesting of menus; deeper ones are read as part of this level.
 const depth_max = 4;
 const blocks_max = 64;
 
 pub const Menu = struct {
-    /// Null: no entry starts a kernel.
+    /// Null if no entry starts a kernel.
     chosen: ?Entry = null,
-    /// The menu is made of entries of the Boot Loader Specification.
+    /// The menu consists of entries of the Boot Loader Specification.
     has_bls: bool = false,
 };
 
-/// `saved`: the entry that the environment says, where the menu asks for it. Texts of the entry lie in `gpa` or in `text`.
+/// `saved`: the entry saved in the environment, for menus that ask for it. Texts of the entry are
+/// in `gpa` or in `text`.
 pub fn read(gpa: std.mem.Allocator, text: []const u8, saved: ?[]const u8) error{OutOfMemory}!Menu {
     var reader: Reader = .{ .gpa = gpa, .wanted = default(text, saved) };
     var lines = std.mem.tokenizeAny(u8, text, "\r\n");
@@ -24,7 +26,8 @@ pub fn read(gpa: std.mem.Allocator, text: []const u8, saved: ?[]const u8) error{
     return .{ .chosen = reader.exact orelse reader.within orelse reader.first, .has_bls = reader.has_bls };
 }
 
-/// The last plain value of `set default=`; the environment's where it is taken from there; else the first entry.
+/// The last plain value of `set default=`; the environment's if it refers to that; otherwise the
+/// first entry.
 fn default(text: []const u8, saved: ?[]const u8) []const u8 {
     var found: ?[]const u8 = null;
     var asks_environment = false;
@@ -48,10 +51,10 @@ const Reader = struct {
     wanted: []const u8,
     blocks: [blocks_max]Block = undefined,
     depth: usize = 0,
-    /// How many entries each menu has had, and the title of each menu around this place.
+    /// Number of entries so far in each menu, and the title of each menu around the current line.
     counts: [depth_max]usize = @splat(0),
     menus: usize = 0,
-    /// What of `wanted` the menus around this place were asked for; null: another menu.
+    /// The part of `wanted` that each enclosing menu was asked for; null for another menu.
     left: [depth_max]?[]const u8 = @splat(null),
     entry: ?Entry = null,
     is_exact: bool = false,
@@ -88,13 +91,13 @@ const Reader = struct {
         }
     }
 
-    /// The part of `wanted` for the menu here; null: it is not in here.
+    /// The part of `wanted` for this menu; null if the entry is elsewhere.
     fn wantedHere(reader: *const Reader) ?[]const u8 {
         if (reader.menus == 0) return reader.wanted;
         return reader.left[@min(reader.menus, depth_max) - 1];
     }
 
-    /// Whether this is what the menu was asked for, by number, title or id.
+    /// Returns whether the menu was asked for this entry, by number, title or id.
     fn isWanted(reader: *const Reader, words: *Words) bool {
         const asked = reader.wantedHere() orelse return false;
         const name = asked[0 .. std.mem.findScalar(u8, asked, '>') orelse asked.len];
@@ -149,7 +152,7 @@ const Reader = struct {
     }
 };
 
-/// The path behind `(hd0,gpt2)` or `($root)`, without quotes and backslashes.
+/// Returns the path after `(hd0,gpt2)` or `($root)`, without quotes and backslashes.
 fn withoutDevice(gpa: std.mem.Allocator, word: []const u8) error{OutOfMemory}![]const u8 {
     var path = unquoted(word);
     if (path.len > 0 and path[0] == '(') path = if (std.mem.findScalar(u8, path, ')')) |close| path[close + 1 ..] else "";
@@ -177,7 +180,7 @@ fn isOneOf(word: []const u8, words: []const []const u8) bool {
     return false;
 }
 
-/// Words of a line; quotes and backslashes stay in them.
+/// Splits a line into words; quotes and backslashes stay.
 const Words = struct {
     text: []const u8,
 
@@ -203,7 +206,7 @@ const Words = struct {
 
 const testing = std.testing;
 
-/// As update-grub of Debian 12 writes it, shortened.
+/// Shortened output of update-grub of Debian 12.
 const debian =
     \\if [ "${next_entry}" ] ; then
     \\   set default="${next_entry}"
@@ -245,7 +248,7 @@ fn expectChosen(text: []const u8, saved: ?[]const u8, kernel: ?[]const u8) !void
     try testing.expectEqualStrings(wanted, menu.chosen.?.kernel);
 }
 
-test "the default entry is chosen, by number, title or id, in submenus too" {
+test "the default entry is found by number, title or id, in submenus too" {
     try expectChosen(debian ++ menus, null, "/boot/vmlinuz-6.1.0-18-amd64");
     inline for (.{ "1>1", "1>old", "gnulinux-advanced-6f1e>Debian GNU/Linux, with Linux 6.1.0-9-amd64" }) |wanted| {
         const text = "set default=\"" ++ wanted ++ "\"\n" ++ menus;
@@ -273,7 +276,7 @@ test "a line gives its path without a device, its options and all its initrds" {
     try testing.expectEqualStrings("/initrd 2", entry.initrds.buffer[1]);
 }
 
-test "menus without end, and ends without menus, are no trouble" {
+test "unclosed menus and unmatched closing braces are harmless" {
     const begins: [600 * 10]u8 = comptime blk: {
         @setEvalBranchQuota(20_000);
         var text: [6000]u8 = undefined;

@@ -1,18 +1,30 @@
-//! Module `image`: what a raw disk image would boot, read without mounting or executing anything; ../../../docs/ARCHITECTURE.md says what
-//! belongs here. Images come from anybody: every number is checked, every loop ends, and memory is bounded whatever a disk says.
+//! Module `image`: finds what a raw disk image would boot, without mounting or executing anything;
+//! ../../../docs/ARCHITECTURE.md says what belongs here. Images are untrusted: every number is
+//! checked, every loop ends, and memory is bounded.
 //!
-//!     var disk: image.Disk = undefined;                  // some 40 KiB that stay where they are
+//!
+//!
+//!     var disk: image.Disk = undefined;                  // about 40 KiB that must not move
+//!
 //!     try disk.open(&source);                            // a store.BlockSource: a raw file, a version, a write layer
+//!
 //!     switch (try image.find(arena, &disk)) {
-//!         .found => |files| {                            // files.command_line is cleaned of what belonged to the disk
+//!
+//!         .found => |files| {                            // files.command_line is free of what belonged to the disk
+//!
 //!             try image.copy(&disk, &files.kernel, writer, &buffer);
+//!
 //!             for (files.initrds) |*initrd| try image.copy(&disk, initrd, other_writer, &buffer);
+//!
 //!         },
+//!
 //!         .reason => |reason| print("{f}", .{reason}),   // a sentence for people
+//!
 //!     }
 //!
-//! A system that was not prepared for an edge has an initramfs that cannot stream its root (`files.is_prepared`): then another one is built
-//! from its kernel modules, which `Disk.find` reads as well; `edge/boot_bundle.zig` does all of that.
+//! A system that was not prepared for an edge has an initramfs that cannot stream its root
+//! (`files.is_prepared`). `edge/boot_bundle.zig` then builds another one from its kernel modules,
+//! which `Disk.find` reads as well.
 
 pub const boot_files = @import("boot_files.zig");
 pub const BootFiles = boot_files.BootFiles;
@@ -39,18 +51,18 @@ pub const MemoryDisk = volume.MemoryDisk;
 
 pub const Problem = disk.OpenError || disk.Error;
 
-/// What kept a disk from being read, as the end of a sentence that begins with its name.
+/// Describes why a disk cannot be read, as the end of a sentence that starts with its name.
 pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
         error.TableDamaged => "has a damaged partition table, and its copy at the end is damaged too",
-        error.LargeSectors => "is of a disk with sectors of 4096 bytes; devices get sectors of 512",
-        error.TooManyPartitions => "has more partitions than any disk that boots, or a chain of them that does not end",
-        error.TooMuchWork => "leads in circles, or has larger directories than any that a system boots from: it is damaged",
-        error.Corrupt => "is damaged where its boot files lie: run e2fsck on the image, or import the whole of it again",
+        error.LargeSectors => "has sectors of 4096 bytes; devices get sectors of 512",
+        error.TooManyPartitions => "has too many partitions, or a chain of logical partitions that does not end",
+        error.TooMuchWork => "is damaged: its directories are too large, or its tables form a cycle",
+        error.Corrupt => "is damaged where its boot files are: run e2fsck on the image, or import it again",
         error.Encrypted => "has encrypted boot files; kernel and initramfs have to be given (--kernel, --initrd)",
-        error.BeyondTheEnd => "ends before its file systems do: it was cut",
-        error.ReadFailed => "cannot be read: the disk that it is on reports an error",
-        error.Damaged => "has bytes that are not those that were stored",
+        error.BeyondTheEnd => "ends before its file systems do: it is truncated",
+        error.ReadFailed => "cannot be read: the disk that holds it reports an error",
+        error.Damaged => "is damaged: its bytes differ from those that were stored",
         error.Lost => "has lost what a device wrote",
     };
 }

@@ -1,4 +1,4 @@
-//! Whole disks: what is found on them, and that damage anywhere is an answer.
+//! Tests of whole disks: what is found on them, and that damage anywhere gives an answer.
 
 const std = @import("std");
 const image = @import("image.zig");
@@ -7,7 +7,7 @@ const test_disk = @import("test_disk.zig");
 const testing = std.testing;
 const Disk = image.Disk;
 
-/// What was found of a disk in memory, with its kernel's bytes.
+/// What was found on a disk in memory, with its kernel's bytes.
 const Found = struct {
     arena: std.heap.ArenaAllocator,
     disk: Disk,
@@ -32,7 +32,7 @@ const Found = struct {
         const files = &found.answer.found;
         try testing.expectEqualStrings(path, files.kernel.path);
         var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
-        // Not of whole blocks, so that parts of blocks are read too.
+        // Not a multiple of the block size, so that partial blocks are read too.
         var buffer: [700]u8 = undefined;
         try image.copy(&found.disk, &files.kernel, &written.writer, &buffer);
         try testing.expectEqualStrings(test_disk.kernel, written.written());
@@ -64,10 +64,10 @@ test "a Debian without partitions gives the entry of its grub.cfg, through links
     }
 }
 
-test "the newest kernel is taken where no configuration says one" {
+test "the newest kernel is used if no configuration names one" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.debian(&bytes, .ext4);
-    // grub.cfg has another name now.
+    // grub.cfg now has another name.
     bytes[std.mem.find(u8, &bytes, "grub.cfg").?] = 'x';
     var found: Found = undefined;
     try found.open(&bytes);
@@ -77,7 +77,7 @@ test "the newest kernel is taken where no configuration says one" {
     try testing.expectEqual(image.boot_files.By.names, found.answer.found.by);
 }
 
-test "an entry of the Boot Loader Specification on an EFI system partition is taken" {
+test "an entry of the Boot Loader Specification on an EFI system partition is used" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.efiPartition(&bytes);
     var found: Found = undefined;
@@ -89,7 +89,7 @@ test "an entry of the Boot Loader Specification on an EFI system partition is ta
     try testing.expectEqualStrings("quiet", found.answer.found.command_line);
 }
 
-test "a file system whose journal has to be replayed is not served as truth" {
+test "a file system whose journal must be replayed is not served" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.debian(&bytes, .ext4);
     bytes[1024 + 96] |= 0x4;
@@ -110,7 +110,7 @@ test "file systems that cannot be read are named" {
     found.close();
     @memset(&bytes, 0);
     try found.open(&bytes);
-    try found.expectReason("no file system that is known was found");
+    try found.expectReason("no known file system was found");
     found.close();
     var ext: test_disk.Ext = .init(&bytes, .ext4);
     _ = ext.directory(2, "etc");
@@ -119,7 +119,7 @@ test "file systems that cannot be read are named" {
     found.close();
 }
 
-test "what is no kernel is said, and so is a unified kernel image" {
+test "a file that is not a kernel is reported, and so is a unified kernel image" {
     var bytes: test_disk.Bytes = undefined;
     var ext: test_disk.Ext = .init(&bytes, .ext4);
     ext.file(2, "vmlinuz", "#!/bin/sh\n");
@@ -134,7 +134,7 @@ test "what is no kernel is said, and so is a unified kernel image" {
     found.close();
 }
 
-test "links that lead in circles end" {
+test "cycles of symbolic links end" {
     var bytes: test_disk.Bytes = undefined;
     var ext: test_disk.Ext = .init(&bytes, .ext4);
     ext.symlink(2, "vmlinuz", "boot");
@@ -146,7 +146,7 @@ test "links that lead in circles end" {
     try found.expectReason("no kernel was found");
 }
 
-test "what is kept from finding something is small, whatever the disk says" {
+test "memory stays small during a search, whatever the disk says" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.debian(&bytes, .ext2);
     const memory = try testing.allocator.alloc(u8, image.boot_files.memory_max);
@@ -163,7 +163,8 @@ test "each flipped bit of a disk's tables gives an answer, and never other bytes
     var bytes: test_disk.Bytes = undefined;
     for ([_]?test_disk.Kind{ .ext4, .ext2, null }) |kind| {
         if (kind) |ext| test_disk.debian(&bytes, ext) else test_disk.efiPartition(&bytes);
-        // The super block, the first inodes and directories: one bit of every fifth byte, another one each time.
+        // The superblock, the first inodes and directories: one bit of every fifth byte, a
+        // different one each time.
         for (0..test_disk.meta_size / 5) |index| {
             const at = index * 5 + index % 5;
             const bit = @as(u8, 1) << @intCast(index % 8);

@@ -1,4 +1,5 @@
-//! Kernels and initramfs by their names, as Debian, Ubuntu, Fedora, SUSE, Arch and Alpine give them.
+//! Recognizes kernels and initramfs by name, as Debian, Ubuntu, Fedora, SUSE, Arch and Alpine name
+//! them.
 
 const std = @import("std");
 const disk_module = @import("disk.zig");
@@ -7,15 +8,15 @@ const Allocator = std.mem.Allocator;
 const Disk = disk_module.Disk;
 const Error = disk_module.Error || Allocator.Error;
 
-/// With a version behind, or alone.
+/// Followed by a version, or alone.
 const kernels = [_][]const u8{ "vmlinuz", "vmlinux", "Image" };
-/// In front of and behind the version.
+/// Before and after the version.
 const initrds = [_][2][]const u8{
     .{ "initrd.img-", "" }, .{ "initramfs-", ".img" }, .{ "initrd-", "" }, .{ "initramfs-", "" },
     .{ "initrd-", ".img" }, .{ "initramfs.img-", "" },
 };
 const initrds_alone = [_][]const u8{ "initrd.img", "initramfs.img", "initrd", "initramfs" };
-/// Left by updates, or beside a kernel and not one.
+/// Leftovers of updates, and files beside a kernel that are not kernels.
 const no_kernels = [_][]const u8{
     ".old", ".bak", ".dpkg-new", ".dpkg-tmp", ".rpmsave", ".rpmnew", ".hmac", ".sig", ".signed", ".sha512",
 };
@@ -25,7 +26,7 @@ fn isKernel(name: []const u8) bool {
     return versionOf(name) != null;
 }
 
-/// The version in a kernel's name, "" where it has none; null for other names.
+/// Returns the version in a kernel's name, "" if it has none, or null for other names.
 fn versionOf(name: []const u8) ?[]const u8 {
     for (kernels) |stem| {
         if (std.mem.eql(u8, name, stem)) return "";
@@ -34,22 +35,23 @@ fn versionOf(name: []const u8) ?[]const u8 {
     return null;
 }
 
-/// The release that stands in a kernel's path; null where none does.
+/// Returns the release in a kernel's path, or null.
 pub fn releaseOf(path: []const u8) ?[]const u8 {
     const name = path[if (std.mem.findScalarLast(u8, path, '/')) |slash| slash + 1 else 0..];
     const version = versionOf(name) orelse return null;
     return if (version.len > 0 and std.ascii.isDigit(version[0])) version else null;
 }
 
-/// Paths in the directory, with it in front.
+/// Paths include the directory.
 pub const Pair = struct { kernel: []const u8, initrd: ?[]const u8 };
 
-/// The newest kernel of a directory, which ends with `/`, and its initramfs. Rescue kernels count only where there is no other.
+/// Finds the newest kernel of a directory, which ends with `/`, and its initramfs. Rescue kernels
+/// count only if there is no other.
 pub fn newest(gpa: Allocator, disk: *const Disk, part: u8, directory: []const u8) Error!?Pair {
     const names = try disk.list(gpa, part, directory, isKernel);
     var best: ?[]const u8 = null;
     for (names) |name| {
-        // A link that leads nowhere is no kernel.
+        // A dangling link is not a kernel.
         if (!try disk.has(part, try join(gpa, directory, "", name, ""), .file)) continue;
         if (best == null or isBetter(versionOf(name).?, versionOf(best.?).?)) best = name;
     }
@@ -82,7 +84,7 @@ fn isEfi(name: []const u8) bool {
     return std.ascii.endsWithIgnoreCase(name, ".efi");
 }
 
-/// The first unified kernel image (Boot Loader Specification, type 2).
+/// Finds the first unified kernel image (Boot Loader Specification, type 2).
 pub fn unified(gpa: Allocator, disk: *const Disk, part: u8) Error!?[]const u8 {
     for ([_][]const u8{ "/EFI/Linux/", "/efi/EFI/Linux/", "/boot/EFI/Linux/", "/boot/efi/EFI/Linux/" }) |directory| {
         const names = try disk.list(gpa, part, directory, isEfi);
@@ -91,7 +93,7 @@ pub fn unified(gpa: Allocator, disk: *const Disk, part: u8) Error!?[]const u8 {
     return null;
 }
 
-test "a name tells a kernel and its release from what lies beside it" {
+test "a name tells a kernel and its release from the files beside it" {
     const testing = std.testing;
     try testing.expectEqualStrings("6.1.0-18-amd64", releaseOf("/boot/vmlinuz-6.1.0-18-amd64").?);
     try testing.expectEqual(null, releaseOf("/boot/vmlinuz-linux"));

@@ -1,5 +1,5 @@
-//! Where configurations of boot loaders lie on a disk, and the files that their entries name. Paths are meant from the file system's root
-//! that the loader reads, or from the system's: both are tried.
+//! Finds the configurations of boot loaders on a disk and the files that their entries name. A path
+//! may start at the root of the loader's file system or of the system's: both are tried.
 
 const std = @import("std");
 const boot_files = @import("boot_files.zig");
@@ -17,7 +17,7 @@ const entry_size_max = 8 << 10;
 const entries_max = 64;
 const menu_size_max = 1 << 20;
 
-/// A place where boot files may lie: a directory of a part, "" or "/boot".
+/// A place that may hold boot files: a directory of a part, "" or "/boot".
 pub const Base = struct { part: u8, directory: []const u8 };
 
 pub const Candidate = struct {
@@ -27,7 +27,7 @@ pub const Candidate = struct {
     origin: []const u8,
 };
 
-/// The root's /boot first, then the boot part, then all others, EFI system partitions among them.
+/// The root's /boot first, then the boot part, then all others, including EFI system partitions.
 pub fn bases(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
     var found: std.ArrayList(Base) = .empty;
     if (disk.root) |root| {
@@ -44,7 +44,7 @@ pub fn bases(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
     return found.items;
 }
 
-/// What would start from here; null where nothing is configured, or what is configured is not there.
+/// Returns what would start from here; null if nothing is configured or the files are missing.
 pub fn candidate(gpa: Allocator, disk: *const Disk, base: *const Base, by: boot_files.By) Error!?Candidate {
     return switch (by) {
         .boot_loader_specification => fromBls(gpa, disk, base),
@@ -96,7 +96,7 @@ fn environment(gpa: Allocator, disk: *const Disk, base: *const Base, name: []con
     return null;
 }
 
-/// Entries of some Fedora and Enterprise Linux keep their options in GRUB's environment.
+/// Entries of some Fedora and Enterprise Linux releases keep their options in GRUB's environment.
 fn replaceOptions(gpa: Allocator, disk: *const Disk, base: *const Base, options: []const u8) Error![]const u8 {
     const value = try environment(gpa, disk, base, "kernelopts") orelse return options;
     const name = "$kernelopts";
@@ -157,7 +157,7 @@ fn optionsOfSystem(gpa: Allocator, disk: *const Disk) Error![]const u8 {
     return all;
 }
 
-/// Null where its kernel is not there; an initramfs that is not there is left out.
+/// Returns null if the kernel is missing; a missing initramfs is left out.
 fn ofEntry(
     gpa: Allocator,
     disk: *const Disk,

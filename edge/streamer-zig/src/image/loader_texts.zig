@@ -1,5 +1,6 @@
-//! What boot loaders read: entries of the Boot Loader Specification (uapi-group.org/specifications, type 1), grub.cfg, extlinux and syslinux
-//! configurations. Nothing of them is executed: what only a boot loader could work out is left out.
+//! Parses what boot loaders read: entries of the Boot Loader Specification
+//! (uapi-group.org/specifications, type 1), grub.cfg, extlinux and syslinux configurations. Nothing
+//! is executed; what only a boot loader could evaluate is left out.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,7 +9,7 @@ const command_line = @import("command_line.zig");
 pub const initrds_max = 8;
 pub const Initrds = base.BoundedArray([]const u8, initrds_max);
 
-/// What one entry starts; all texts lie in the text that was read.
+/// What one entry starts; all texts point into the text that was read.
 pub const Entry = struct {
     title: []const u8 = "",
     version: []const u8 = "",
@@ -17,12 +18,13 @@ pub const Entry = struct {
     options: []const u8 = "",
 
     fn addInitrd(entry: *Entry, path: []const u8) void {
-        // More than any loader has use for; the first ones are what starts.
+        // More than any loader uses; the first ones count.
         entry.initrds.append(path) catch {};
     }
 };
 
-/// An entry of the Boot Loader Specification; null where it starts no kernel. Several lines of options belong together: `gpa` joins them.
+/// Parses an entry of the Boot Loader Specification; null if it starts no kernel. Joins several
+/// lines of options in `gpa`.
 pub fn readBls(gpa: std.mem.Allocator, text: []const u8) error{OutOfMemory}!?Entry {
     var entry: Entry = .{};
     var lines = std.mem.tokenizeAny(u8, text, "\r\n");
@@ -49,7 +51,7 @@ fn keyAndValue(line: []const u8) ?struct { []const u8, []const u8 } {
     return .{ trimmed[0..end], std.mem.trimStart(u8, trimmed[end..], " \t") };
 }
 
-/// The value of a variable in a GRUB environment block; null where it is not there.
+/// Returns a variable of a GRUB environment block, or null.
 pub fn readGrubEnvironment(text: []const u8, name: []const u8) ?[]const u8 {
     var lines = std.mem.tokenizeScalar(u8, text, '\n');
     while (lines.next()) |line| {
@@ -59,7 +61,8 @@ pub fn readGrubEnvironment(text: []const u8, name: []const u8) ?[]const u8 {
     return null;
 }
 
-/// The entry that a syslinux, extlinux or pxelinux-like configuration starts by itself; null where it starts no kernel.
+/// Returns the default entry of a syslinux, extlinux or pxelinux-like configuration; null if it
+/// starts no kernel.
 pub fn readExtlinux(text: []const u8) ?Entry {
     const wanted = extlinuxDefault(text);
     var chosen: ?Entry = null;
@@ -123,7 +126,7 @@ test "an entry of the Boot Loader Specification has its kernel, all its initrds 
     try testing.expectEqual(null, try readBls(arena.allocator(), "title a\nefi /EFI/Linux/a.efi\n"));
 }
 
-test "the default of an extlinux configuration is started, without one the first" {
+test "the default of an extlinux configuration is used, or else its first entry" {
     const text =
         \\DEFAULT l1
         \\LABEL l0

@@ -1,5 +1,6 @@
-//! The partitions of a disk of 512-byte sectors: MBR with logical ones, GPT with both of its copies (UEFI 2.10, chapter 5). Checksums are
-//! held: what neither copy of a GPT has right is damaged, never guessed.
+//! Partitions of a disk with 512-byte sectors: MBR with logical partitions, GPT with both copies
+//! (UEFI 2.10, chapter 5). Checksums are enforced: a GPT with two bad copies is damaged, never
+//! guessed.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,21 +12,21 @@ const int = volume_module.int;
 const partition_table = wire.partition_table;
 const sector_size = partition_table.sector_size;
 
-/// More than any disk that boots has; more is refused, not cut.
+/// More than a bootable disk has; a longer table is refused, not cut.
 pub const partitions_max = 128;
 const logical_max = 64;
 
 pub const Table = enum { none, mbr, gpt };
 
-/// What its table says that a partition is for.
+/// Purpose of a partition according to its table.
 pub const Purpose = enum { unknown, efi_system, extended_boot, linux, swap, lvm, raid, luks, bios_boot };
 
 pub const Partition = struct {
-    /// As the kernel numbers it, from 1.
+    /// Number from 1, as the kernel assigns it.
     number: u16,
-    /// Bytes from the disk's begin.
+    /// Bytes from the start of the disk.
     first: u64,
-    /// Bytes, as the table says; not 0.
+    /// Bytes, according to the table; not 0.
     size: u64,
     purpose: Purpose,
 };
@@ -35,20 +36,20 @@ pub const Partitions = base.BoundedArray(Partition, partitions_max);
 pub const Layout = struct {
     table: Table,
     partitions: Partitions = .empty,
-    /// The table at the disk's begin is damaged; this is the one at its end.
+    /// The table at the start of the disk is damaged; this is the copy at its end.
     is_backup: bool = false,
 };
 
 pub const Error = ReadError || error{
-    /// A GPT of which neither copy is right.
+    /// Both copies of the GPT are damaged.
     TableDamaged,
-    /// A table made for sectors of 4096 bytes.
+    /// A table for sectors of 4096 bytes.
     LargeSectors,
-    /// More than `partitions_max`, or a chain of logical ones that does not end.
+    /// More than `partitions_max`, or a chain of logical partitions that does not end.
     TooManyPartitions,
 };
 
-/// `disk` is the whole of it.
+/// `disk` is the whole disk.
 pub fn read(disk: *const Volume) Error!Layout {
     const first = try disk.readArray(sector_size, 0);
     if (try hasMagicAt(disk, 4096) and !try hasMagicAt(disk, sector_size)) return error.LargeSectors;
@@ -91,13 +92,14 @@ fn append(layout: *Layout, entry: *const partition_table.MbrEntry, origin: u64, 
     }) catch return error.TooManyPartitions;
 }
 
-/// Each logical partition has a boot record of its own: its first entry is the partition, counted from there; its second leads to the next
-/// record, counted from the extended partition's begin.
+/// Each logical partition has its own boot record. The first entry is the partition, relative to
+/// the record; the second leads to the next record, relative to the start of the extended
+/// partition.
 fn readLogical(disk: *const Volume, layout: *Layout, extended: u64) Error!void {
     var at = extended;
     for (0..logical_max) |index| {
         const sector = disk.readArray(sector_size, at * sector_size) catch |reason| switch (reason) {
-            // A disk that was cut; its missing partitions are told by whoever looks for them.
+            // The disk is truncated; whoever looks for the missing partitions reports them.
             error.BeyondTheEnd => return,
             else => return reason,
         };
@@ -215,7 +217,8 @@ fn readBytes(bytes: []const u8) Error!Layout {
 
 const gpt_sectors = 2 * 34 + 64;
 
-/// A disk with a GPT in both places and a partition of 64 sectors, number 2, for a root file system.
+/// A disk with both copies of a GPT, and a partition of 64 sectors, number 2, for a root file
+/// system.
 pub fn testGpt() [gpt_sectors * sector_size]u8 {
     var disk: [gpt_sectors * sector_size]u8 = @splat(0);
     disk[510..512].* = .{ 0x55, 0xaa };
@@ -246,7 +249,7 @@ fn writeTestHeader(disk: []u8, entries: []const u8, sectors: struct { at: u64, o
     std.mem.writeInt(u32, header[16..20], std.hash.Crc32.hash(header), .little);
 }
 
-test "a GPT is read, and its copy at the disk's end where the first is damaged" {
+test "a GPT is read from its copy at the end of the disk if the first is damaged" {
     var disk = testGpt();
     const wanted: Partition = .{ .number = 2, .first = 34 * 512, .size = 64 * 512, .purpose = .linux };
     const whole = try readBytes(&disk);
@@ -264,7 +267,7 @@ test "a GPT is read, and its copy at the disk's end where the first is damaged" 
     }
 }
 
-test "a table for large sectors is told from none" {
+test "a table for large sectors is told from a missing one" {
     var disk: [64 * 512]u8 = @splat(0);
     try testing.expectEqual(Table.none, (try readBytes(&disk)).table);
     @memcpy(disk[4096..][0..8], gpt.magic);
@@ -281,7 +284,7 @@ fn testRecord(sector: []u8, entries: []const [3]u32) void {
     }
 }
 
-test "logical partitions are followed, and a chain that leads back ends" {
+test "logical partitions are followed, and a cycle of them ends" {
     var disk: [64 * 512]u8 = @splat(0);
     testRecord(disk[0..512], &.{ .{ 0x83, 1, 3 }, .{ 0x05, 8, 40 } });
     testRecord(disk[8 * 512 ..][0..512], &.{ .{ 0x82, 1, 4 }, .{ 0x05, 10, 10 } });

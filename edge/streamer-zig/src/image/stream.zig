@@ -1,4 +1,4 @@
-//! The bytes of a file of an image from front to end, a part at a time.
+//! Reads a file of an image from start to end, a part at a time.
 
 const std = @import("std");
 const boot_files = @import("boot_files.zig");
@@ -8,7 +8,7 @@ const Disk = disk_module.Disk;
 
 pub const Error = disk_module.Error;
 
-/// `disk` and `found` have to stay where they are.
+/// `disk` and `found` must not move.
 pub const Stream = struct {
     disk: *Disk,
     content: file_system.Content,
@@ -23,7 +23,7 @@ pub const Stream = struct {
         };
     }
 
-    /// How much of `buffer` was filled; 0 at the end, and only there.
+    /// Returns how much of `buffer` was filled; 0 only at the end.
     pub fn read(stream: *Stream, buffer: []u8) Error!usize {
         const size: usize = @intCast(@min(buffer.len, stream.size - stream.at));
         if (size == 0) return 0;
@@ -34,7 +34,7 @@ pub const Stream = struct {
     }
 };
 
-/// Writes the whole file; `buffer` is what is read at once.
+/// Writes the whole file; `buffer` limits each read.
 pub fn copy(disk: *Disk, found: *const boot_files.Found, writer: *std.Io.Writer, buffer: []u8) (Error || std.Io.Writer.Error)!void {
     var stream: Stream = .open(disk, found);
     while (true) {

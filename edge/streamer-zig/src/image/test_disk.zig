@@ -1,10 +1,11 @@
-//! Small disks for tests and the fuzzer: an ext file system of 64 KiB, and a FAT12 volume of the same size, with the files that are added.
+//! Builds small disks for tests and the fuzzer: an ext file system of 64 KiB and a FAT12 volume of
+//! the same size, with the files that the caller adds.
 
 const std = @import("std");
 
 pub const size = 64 << 10;
 pub const Bytes = [size]u8;
-/// Where the numbers lie on which everything else hangs, for a fuzzer that damages them.
+/// Where the fields are that everything else depends on, for a fuzzer that damages them.
 pub const meta_size = 16 << 10;
 
 const block_size = 1024;
@@ -54,7 +55,7 @@ pub const Ext = struct {
         const inode = ext.take();
         const blocks: u32 = @intCast((content.len + block_size - 1) / block_size);
         const first = ext.next_block;
-        // Behind twelve direct ones ext2 needs a block with numbers of blocks.
+        // After twelve direct blocks ext2 needs a block of block numbers.
         const numbers: u32 = if (ext.kind == .ext2 and blocks > direct) 1 else 0;
         ext.next_block += blocks + numbers;
         @memcpy(ext.bytes[first * block_size ..][0..content.len], content);
@@ -106,7 +107,7 @@ pub const Ext = struct {
         const block = ext.next_block;
         ext.next_block += 1;
         ext.fill(inode, 0x41ed, block_size, block, 1);
-        // One entry that takes the block, which the others are cut from.
+        // One entry that covers the block; the others are cut from it.
         const raw = ext.bytes[block * block_size ..][0..block_size];
         put(u16, raw, 4, block_size);
         ext.link(inode, ".", inode);
@@ -134,7 +135,7 @@ pub const Ext = struct {
     }
 };
 
-/// Something that `wire.kernel_image` takes for a kernel.
+/// Enough for `wire.kernel_image` to accept it as a kernel.
 pub const kernel = "\x1f\x8b" ++ @as([14_000]u8, @splat('k'));
 
 /// A Debian, as far as boot files are concerned.
@@ -158,7 +159,8 @@ pub fn debian(bytes: *Bytes, kind: Kind) void {
     );
 }
 
-/// An EFI system partition with an entry of the Boot Loader Specification and its kernel; names are short ones.
+/// An EFI system partition with an entry of the Boot Loader Specification and its kernel; names are
+/// short ones.
 pub fn efiPartition(bytes: *Bytes) void {
     @memset(bytes, 0);
     const sector = 512;
@@ -186,7 +188,7 @@ pub fn efiPartition(bytes: *Bytes) void {
     for (2..loader + 3) |number| chain(bytes[512..1024], number, if (number + 1 < first_of_initrd) @intCast(number + 1) else 0xfff);
 }
 
-/// One sector of boot record, one of table, one of the root; clusters begin behind them.
+/// One sector of boot record, one of table, one of the root; clusters begin after them.
 fn clusterAt(bytes: *Bytes, number: usize) []u8 {
     return bytes[(3 + number - 2) * 512 ..];
 }

@@ -1,5 +1,5 @@
-//! Which of two versions is newer, as distributions compare them (deb-version(7)): runs of digits as numbers, what lies between as text in
-//! which letters come before everything else. `~` comes before the end, and so does `-rc` of a kernel.
+//! Orders versions as distributions do (deb-version(7)): runs of digits as numbers, text between
+//! them with letters first. `~` sorts before the end, and so does `-rc` of a kernel.
 
 const std = @import("std");
 const Order = std.math.Order;
@@ -38,7 +38,7 @@ const Side = struct {
         if (side.isText()) side.text = side.text[1..];
     }
 
-    /// Without zeros in front.
+    /// Without leading zeros.
     fn digits(side: *Side) []const u8 {
         const end = for (side.text, 0..) |byte, index| {
             if (!std.ascii.isDigit(byte)) break index;

@@ -1,22 +1,22 @@
-//! A part of a disk: the whole of it, or one partition. What lies behind its end is never read.
+//! A part of a disk: the whole disk or one partition. Reads never pass its end.
 
 const std = @import("std");
 const store = @import("store");
 const BlockSource = store.BlockSource;
 
 pub const ReadError = store.block_source.ReadError || error{
-    /// Tables or directories that lead in circles, or are larger than any that a system boots from.
+    /// Cyclic tables or directories, or some larger than any system boots from.
     TooMuchWork,
 };
 
-/// How often a disk may still be read. Whatever it says of itself, looking into it ends.
+/// Reads left; ends every query, whatever the disk says.
 pub const Work = struct { reads_left: u64 };
 
 pub const Volume = struct {
     source: *const BlockSource,
-    /// Bytes from the disk's begin.
+    /// Bytes from the start of the disk.
     first: u64,
-    /// Bytes; what a table says is cut to what the disk has.
+    /// Bytes; a size beyond the end of the disk is cut.
     size: u64,
     work: *Work,
 
@@ -24,7 +24,7 @@ pub const Volume = struct {
         return .{ .source = source, .first = 0, .size = source.size, .work = work };
     }
 
-    /// What of `first` and `size` is on the disk; null: nothing.
+    /// Returns the part of `first` and `size` that is on the disk, or null.
     pub fn part(disk: *const Volume, first: u64, size: u64) ?Volume {
         if (first >= disk.size or size == 0) return null;
         return .{
@@ -35,7 +35,7 @@ pub const Volume = struct {
         };
     }
 
-    /// Fills `buffer` from byte `offset` of the volume, whole or not at all.
+    /// Fills `buffer` from byte `offset` of the volume, completely or not at all.
     pub fn read(volume: *const Volume, buffer: []u8, offset: u64) ReadError!void {
         if (buffer.len > volume.size or offset > volume.size - buffer.len) return error.BeyondTheEnd;
         if (volume.work.reads_left == 0) return error.TooMuchWork;
@@ -50,12 +50,12 @@ pub const Volume = struct {
     }
 };
 
-/// A little-endian number of `bytes` at `at`, which is known to lie within.
+/// Reads a little-endian number of `bytes` at `at`, which is known to be inside.
 pub fn int(comptime T: type, bytes: []const u8, at: usize) T {
     return std.mem.readInt(T, bytes[at..][0..@divExact(@bitSizeOf(T), 8)], .little);
 }
 
-/// A disk in memory, for tests and the fuzzer; it must stay where it is while it is read.
+/// A disk in memory, for tests and the fuzzer; it must not move while it is read.
 pub const MemoryDisk = struct {
     bytes: []const u8,
 
@@ -69,7 +69,7 @@ pub const MemoryDisk = struct {
     }
 };
 
-test "a volume ends where its disk ends, and is not read behind its end" {
+test "reads of a volume stop at the end of its disk" {
     var disk: MemoryDisk = .{ .bytes = &@as([1024]u8, @splat('a')) };
     const source = disk.source();
     var work: Work = .{ .reads_left = 2 };

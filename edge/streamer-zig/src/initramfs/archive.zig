@@ -6,7 +6,7 @@ const Writer = std.Io.Writer;
 const wire = @import("wire");
 const CpioWriter = @import("cpio.zig").CpioWriter;
 
-/// The scripts of a start from an edge, here and in the initramfs that a prepared system makes of itself.
+/// The boot scripts, here and in the initramfs that a prepared system builds for itself.
 pub const init_script = @embedFile("init.sh");
 pub const udhcpc_script = @embedFile("udhcpc.sh");
 pub const adapt_root_script = @embedFile("adapt-root.sh");
@@ -34,8 +34,8 @@ pub const Content = struct {
     alias: []const u8,
 };
 
-/// Writes the archive that comes first and is never compressed: for which kernel all this is, so
-/// that an edge can tell before it gives it to a device. Returns its size in bytes.
+/// Writes the first archive, which is never compressed: it names the kernel, so that an edge can
+/// check it before it serves the initramfs. Returns its size in bytes.
 pub fn writeMark(writer: *Writer, mark: *const wire.initramfs_mark.InitramfsMark) Writer.Error!u64 {
     var buffer: [wire.initramfs_mark.content_size_max]u8 = undefined;
     var cpio: CpioWriter = .{ .writer = writer };
@@ -44,7 +44,7 @@ pub fn writeMark(writer: *Writer, mark: *const wire.initramfs_mark.InitramfsMark
     return cpio.size;
 }
 
-/// Writes the archive, not compressed, and returns its size in bytes. `scratch` is freed by the caller.
+/// Writes the archive uncompressed and returns its size in bytes. The caller frees `scratch`.
 pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Writer.Error || error{OutOfMemory})!u64 {
     var cpio: CpioWriter = .{ .writer = writer };
     for ([_][]const u8{ "bin", "dev", "etc", "lib", "lib/modules", "proc", "run", "sys" }) |name|
@@ -83,8 +83,8 @@ fn writeModules(scratch: std.mem.Allocator, cpio: *CpioWriter, content: Content)
     }
 }
 
-/// The first applet that a busybox lacks; null when it has all. The names of its applets stand in it one after the
-/// other, each ended by a zero byte.
+/// Returns the first applet that a busybox lacks, or null. The binary holds the names of its
+/// applets in a row, each ended by a zero byte.
 pub fn missingApplet(busybox: []const u8) ?[]const u8 {
     for (applets) |applet| {
         var buffer: [32]u8 = undefined;
@@ -126,7 +126,7 @@ test "a module's folders come before it, each once" {
     try testing.expect(std.sort.isSorted(usize, &places, {}, std.sort.asc(usize)));
 }
 
-test "the mark is what an edge reads" {
+test "an edge can read the mark" {
     var buffer: [1024]u8 = undefined;
     var writer: Writer = .fixed(&buffer);
     const size = try writeMark(&writer, &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 });
@@ -138,7 +138,7 @@ test "the mark is what an edge reads" {
     try testing.expectEqual(.aarch64, found.architecture);
 }
 
-test "a busybox without an applet is found out" {
+test "a missing applet of a busybox is found" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const joined = try std.mem.join(arena.allocator(), "\x00", &applets);

@@ -1,6 +1,6 @@
-//! Writes a cpio archive of the "newc" form, the one the kernel unpacks as its first root file system
-//! (Documentation/driver-api/early-userspace/buffer-format.rst). The same entries give the same bytes: there are no
-//! times, owners or inode numbers of the building machine in it.
+//! Writes a cpio archive in the "newc" format, which the kernel unpacks as its first root file
+//! system (Documentation/driver-api/early-userspace/buffer-format.rst). Equal entries give equal
+//! bytes: the archive has no times, owners or inode numbers of the build machine.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -15,7 +15,7 @@ const type_file: u32 = 0o100000;
 const type_link: u32 = 0o120000;
 const type_character_device: u32 = 0o020000;
 
-/// Names are paths from the root without a leading slash; a directory comes before what lies in it.
+/// Names are paths from the root without a leading slash; a directory comes before its content.
 pub const CpioWriter = struct {
     writer: *Writer,
     inode_next: u32 = 1,
@@ -40,7 +40,7 @@ pub const CpioWriter = struct {
         try cpio.entry(.{ .name = name, .mode = type_character_device | 0o600, .major = major, .minor = minor });
     }
 
-    /// The mark of the end; the kernel ignores what follows.
+    /// The trailer; the kernel ignores what follows.
     pub fn finish(cpio: *CpioWriter) Writer.Error!void {
         cpio.inode_next = 0;
         try cpio.entry(.{ .name = trailer_name, .mode = 0 });
@@ -57,14 +57,14 @@ pub const CpioWriter = struct {
             1, // links
             0, // owner
             0, // group
-            0, // time of change
+            0, // modification time
             @intCast(e.content.len),
-            0, // device that holds it, major and minor
+            0, // device, major and minor
             0,
             e.major,
             e.minor,
             @intCast(e.name.len + 1),
-            0, // checksum, used by another form only
+            0, // checksum, used by another format only
         };
         try cpio.bytes(magic);
         for (fields) |field| {

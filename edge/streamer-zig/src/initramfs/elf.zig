@@ -1,18 +1,18 @@
-//! The few facts of an ELF file that decide whether it can run in an initramfs: for which processor it was made, and
-//! whether it needs a dynamic linker (System V ABI, chapters 4 and 5).
+//! Reads from an ELF file whether it can run in an initramfs: its processor, and whether it needs a
+//! dynamic linker (System V ABI, chapters 4 and 5).
 
 const std = @import("std");
 
 pub const Machine = enum {
     x86_64,
     aarch64,
-    /// Something that no program of ours is built for.
+    /// A processor that no program of ours is built for.
     other,
 };
 
 pub const Facts = struct {
     machine: Machine,
-    /// It names a dynamic linker, and so does not run without its libraries.
+    /// It names a dynamic linker, so it does not run without its libraries.
     has_interpreter: bool,
 };
 
@@ -23,7 +23,7 @@ const machine_x86_64 = 62;
 const machine_aarch64 = 183;
 const program_type_interpreter = 3;
 
-/// `bytes` may be any file; only its headers are looked at.
+/// `bytes` may be any file; only its headers are read.
 pub fn facts(bytes: []const u8) error{NotElf}!Facts {
     if (bytes.len < header_size) return error.NotElf;
     if (!std.mem.eql(u8, bytes[0..4], "\x7fELF")) return error.NotElf;
@@ -52,8 +52,8 @@ fn hasInterpreter(bytes: []const u8) bool {
     return false;
 }
 
-/// The kernel that a module was built for: the first word of its `vermagic`, which lies in its
-/// section `.modinfo` as text ended by a zero byte. Null where there is none.
+/// Returns the kernel that a module was built for: the first word of its `vermagic`, which is in
+/// section `.modinfo` as text ended by a zero byte. Null if there is none.
 pub fn moduleRelease(bytes: []const u8) ?[]const u8 {
     const key = "\x00vermagic=";
     const at = std.mem.find(u8, bytes, key) orelse return null;
@@ -75,14 +75,14 @@ fn headerOf(machine: u16, program_count: u16) [64]u8 {
     return bytes;
 }
 
-test "the processor of a program is known" {
+test "the processor of a program is recognized" {
     try testing.expectEqual(Machine.x86_64, (try facts(&headerOf(62, 0))).machine);
     try testing.expectEqual(Machine.aarch64, (try facts(&headerOf(183, 0))).machine);
     try testing.expectEqual(Machine.other, (try facts(&headerOf(8, 0))).machine);
     try testing.expectError(error.NotElf, facts("#!/bin/sh\n"));
 }
 
-test "a program that names a dynamic linker is recognised" {
+test "a program that names a dynamic linker is recognized" {
     var program: [56]u8 = @splat(0);
     std.mem.writeInt(u32, program[0..4], 3, .little);
     const dynamic = headerOf(62, 1) ++ program;

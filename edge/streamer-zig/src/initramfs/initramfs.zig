@@ -1,5 +1,5 @@
-//! Module `initramfs`: what a device runs between its kernel's start and its root disk, as an archive that the kernel unpacks.
-//! It chooses and arranges; reading files and telling people about them is its caller's part.
+//! Module `initramfs`: builds the archive that a device runs between its kernel's start and its
+//! root disk. It selects and arranges files; the caller reads them and reports to people.
 
 pub const archive = @import("archive.zig");
 pub const elf = @import("elf.zig");

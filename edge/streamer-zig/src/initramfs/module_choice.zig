@@ -1,7 +1,8 @@
-//! Which modules an initramfs needs to reach its root disk: the block device, the overlay, what finds the network card,
-//! the common network cards, disks of the device's own, and the file systems a root disk may have.
+//! Which modules an initramfs needs to reach its root disk: the block device, the overlay, the
+//! probe for network cards, the common network cards, local disks, and the file systems that a root
+//! disk may have.
 
-/// Without any of these, as module or built in, no device boots.
+/// Without these, as modules or built in, no device boots.
 pub const required = [_]Required{
     .{ .name = "nbd", .option = "CONFIG_BLK_DEV_NBD", .purpose = "the streamed disk is an nbd device" },
     .{ .name = "overlay", .option = "CONFIG_OVERLAY_FS", .purpose = "writes are kept in RAM above the read-only disk" },
@@ -10,7 +11,7 @@ pub const required = [_]Required{
 
 pub const Required = struct { name: []const u8, option: []const u8, purpose: []const u8 };
 
-/// Taken where the kernel has them.
+/// Included if the kernel has them.
 pub const buses = [_][]const u8{
     "virtio_pci", "virtio_mmio", "hv_vmbus", "xen_platform_pci", "xhci_pci", "ehci_pci", "virtio_rng",
 };
@@ -29,10 +30,10 @@ pub const network_cards = [_][]const u8{
     "lan78xx",      "realtek",      "broadcom",    "marvell",   "smsc",
 };
 
-/// Of a disk in the device that takes what it writes (docs/write-caches.md).
+/// For a local disk that holds a write cache (docs/write-caches.md).
 pub const local_disks = [_][]const u8{
     "virtio_blk", "virtio_scsi", "ahci", "ata_piix", "nvme", "sd_mod", "hv_storvsc", "vmw_pvscsi",
 };
 
-/// Of a root disk; loaded by the kernel when one is mounted.
+/// For a root disk; the kernel loads them on mount.
 pub const file_systems = [_][]const u8{ "ext4", "xfs", "btrfs", "squashfs", "erofs", "f2fs" };

@@ -1,14 +1,15 @@
-//! The kernel's modules as depmod lists them (modules.dep, modules.builtin, modules.softdep, modules.alias; see
-//! modules.dep(5) and modprobe.d(5)), and the choice of those that are needed to reach a root disk over the network.
+//! The kernel's modules as depmod lists them (modules.dep, modules.builtin, modules.softdep,
+//! modules.alias; see modules.dep(5) and modprobe.d(5)), and the selection of those needed to reach
+//! a root disk over the network.
 
 const std = @import("std");
 const assert = std.debug.assert;
 const Allocator = std.mem.Allocator;
 
-/// Longest name of a module, as the kernel has it.
+/// The kernel's limit.
 pub const name_size_max = 56;
 
-/// The text of depmod's files; what does not exist is empty. The slices are kept.
+/// The text of depmod's files; a missing file is empty. The slices are kept.
 pub const Sources = struct {
     dep: []const u8,
     builtin: []const u8,
@@ -21,7 +22,7 @@ pub const Module = struct {
     name: []const u8,
     /// As in modules.dep, relative to the folder of the release.
     path: []const u8,
-    /// Paths of what it needs, as in modules.dep.
+    /// Paths of its dependencies, as in modules.dep.
     needs: []const u8,
     is_chosen: bool = false,
 };
@@ -31,13 +32,13 @@ pub const Availability = enum { module, built_in, absent };
 pub const ModuleTable = struct {
     modules: std.array_hash_map.String(Module) = .empty,
     built_in: std.array_hash_map.String(void) = .empty,
-    /// Modules that want another one first without naming it as a dependency: name to names.
+    /// Soft dependencies: modules that should be loaded first; name to names.
     wanted_before: std.array_hash_map.String([]const u8) = .empty,
     alias: []const u8,
 
     pub const Error = Allocator.Error || error{BadModuleList};
 
-    /// Everything lives in `arena` and in the sources.
+    /// Everything is in `arena` and in the sources.
     pub fn parse(arena: Allocator, sources: Sources) Error!ModuleTable {
         var table: ModuleTable = .{ .alias = sources.alias };
         var dep_lines = std.mem.tokenizeScalar(u8, sources.dep, '\n');
@@ -65,7 +66,8 @@ pub const ModuleTable = struct {
         return if (table.built_in.contains(name)) .built_in else .absent;
     }
 
-    /// Chooses a module and all that it needs; false where it is no module (built in, or absent).
+    /// Selects a module and its dependencies; returns false if it is not a module (built in, or
+    /// missing).
     pub fn choose(table: *ModuleTable, arena: Allocator, name: []const u8) Error!bool {
         const module = table.modules.getPtr(name) orelse return false;
         if (module.is_chosen) return true;
@@ -77,8 +79,8 @@ pub const ModuleTable = struct {
         return true;
     }
 
-    /// modules.dep of the chosen modules, with paths as the archive has them (never compressed). What a module
-    /// wants first stands among what it needs, since busybox's modprobe knows no soft dependencies.
+    /// Writes modules.dep of the selected modules, with paths as in the archive (never compressed).
+    /// Soft dependencies become dependencies, since busybox's modprobe knows no soft ones.
     pub fn writeDep(table: *const ModuleTable, arena: Allocator, writer: *std.Io.Writer) (Error || std.Io.Writer.Error)!void {
         for (table.modules.values()) |module| {
             if (!module.is_chosen) continue;
@@ -94,7 +96,7 @@ pub const ModuleTable = struct {
         }
     }
 
-    /// The lines of modules.alias that lead to chosen modules.
+    /// Writes the lines of modules.alias that lead to selected modules.
     pub fn writeAlias(table: *const ModuleTable, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         var lines = std.mem.tokenizeScalar(u8, table.alias, '\n');
         while (lines.next()) |line| {
@@ -106,7 +108,7 @@ pub const ModuleTable = struct {
     }
 };
 
-/// How the file of a module is packed, by its name.
+/// Compression of a module's file, by its name.
 pub const Packing = enum {
     plain,
     gzip,
@@ -121,7 +123,7 @@ pub const Packing = enum {
     }
 };
 
-/// The path without the ending of its packing.
+/// The path without the extension of its compression.
 pub fn plainPath(path: []const u8) []const u8 {
     return switch (Packing.of(path)) {
         .plain => path,
@@ -167,7 +169,7 @@ const sources_of_tests: Sources = .{
     ,
 };
 
-test "a chosen module brings what it needs, in the form that is in the archive" {
+test "a selected module brings its dependencies, in the form that is in the archive" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var table: ModuleTable = try .parse(arena.allocator(), sources_of_tests);
@@ -183,7 +185,7 @@ test "a chosen module brings what it needs, in the form that is in the archive" 
     , written.written());
 }
 
-test "what a module wants first becomes something it needs" {
+test "a soft dependency becomes a dependency" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var table: ModuleTable = try .parse(arena.allocator(), sources_of_tests);
@@ -198,7 +200,7 @@ test "what a module wants first becomes something it needs" {
     , written.written());
 }
 
-test "only aliases of chosen modules are kept" {
+test "only aliases of selected modules are kept" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var table: ModuleTable = try .parse(arena.allocator(), sources_of_tests);
@@ -208,7 +210,7 @@ test "only aliases of chosen modules are kept" {
     try testing.expectEqualStrings("alias virtio:d00000001v* virtio_net\n", written.written());
 }
 
-test "a module is a module, built in or absent, whatever dashes its file has" {
+test "a module is loadable, built in or missing, whatever dashes its file name has" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const table: ModuleTable = try .parse(arena.allocator(), sources_of_tests);
@@ -217,7 +219,7 @@ test "a module is a module, built in or absent, whatever dashes its file has" {
     try testing.expectEqual(.absent, table.availability("overlay"));
 }
 
-test "a list that is not depmod's is refused" {
+test "a list that depmod did not write is refused" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const wrong = [_][]const u8{ "kernel/nbd.ko", "kernel/nbd.o:", ".ko:" };

@@ -1,13 +1,13 @@
-//! Unpacks the files of kernel modules, which distributions keep in different forms.
+//! Decompresses kernel modules, which distributions store in different formats.
 
 const std = @import("std");
 const Allocator = std.mem.Allocator;
 const Packing = @import("module_table.zig").Packing;
 
-/// Longest module, unpacked.
+/// Longest module, decompressed.
 pub const size_max = 256 << 20;
 
-/// The module in `content`, which is kept or copied into `arena`.
+/// Returns the module in `content`, which is kept or copied into `arena`.
 pub fn unpack(arena: Allocator, packing: Packing, content: []const u8) error{ OutOfMemory, CannotUnpack }![]const u8 {
     return unpackAny(arena, packing, content) catch |reason| switch (reason) {
         error.OutOfMemory => error.OutOfMemory,
@@ -40,7 +40,7 @@ fn unpackAny(arena: Allocator, packing: Packing, content: []const u8) ![]const u
 
 const testing = std.testing;
 
-/// The same text as gzip 1.12, xz 5.4.1 and zstd 1.5.4 pack it.
+/// The same text compressed by gzip 1.12, xz 5.4.1 and zstd 1.5.4.
 const packed_text = [_]struct { packing: Packing, hex: []const u8 }{
     .{ .packing = .gzip, .hex = "1f8b08000000000002034b54c84e2dca4bcd51c8cd4f29cd49e50200e29c500710000000" },
     .{ .packing = .xz, .hex = "fd377a585a0000016922de360200210116000000742fe5a301000f61206b65726e656c206d6f64756c650a00e29c50070001" ++
@@ -48,7 +48,7 @@ const packed_text = [_]struct { packing: Packing, hex: []const u8 }{
     .{ .packing = .zstd, .hex = "28b52ffd241081000061206b65726e656c206d6f64756c650a2a78663f" },
 };
 
-test "a module is unpacked from each form that distributions use" {
+test "a module is decompressed from each format that distributions use" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     for (packed_text) |case| {
@@ -59,7 +59,7 @@ test "a module is unpacked from each form that distributions use" {
     try testing.expectEqualStrings("as it is", try unpack(arena.allocator(), .plain, "as it is"));
 }
 
-test "what is cut or something else is refused" {
+test "truncated and foreign content is refused" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     for (packed_text) |case| {

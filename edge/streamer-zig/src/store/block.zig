@@ -1,5 +1,5 @@
-//! What a disk consists of in the store: blocks of 4 KiB, each with its SHA-256, each at a place in one of the store's files. A block of
-//! zeros is nowhere and has no hash.
+//! Blocks: a disk in the store consists of blocks of 4 KiB, each with its SHA-256 and a location in
+//! one of the store's files. A block of zeros has no location and no hash.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,11 +11,11 @@ pub const Block = [block_size]u8;
 pub const Hash = [32]u8;
 pub const zero_hash: Hash = @splat(0);
 
-/// The place of a block or a node: which file of its kind, and which 4 KiB of it. Offsets are never used again, so that a place
-/// always means the same bytes.
+/// Location of a block or a node: a file of its kind, and the index of 4 KiB in it. Offsets are
+/// never reused, so a location always has the same bytes.
 pub const Location = packed struct(u64) {
     block: u40,
-    /// From 1; 0: nowhere.
+    /// From 1; 0 means none.
     file: u24,
 
     pub const none: Location = .{ .block = 0, .file = 0 };
@@ -24,12 +24,12 @@ pub const Location = packed struct(u64) {
         return location.file == 0;
     }
 
-    /// The place `count` blocks further in the same file.
+    /// Returns the location `count` blocks later in the same file.
     pub fn plus(location: Location, count: u40) Location {
         return .{ .block = location.block + count, .file = location.file };
     }
 
-    /// Bytes from the begin of its file.
+    /// Bytes from the start of its file.
     pub fn offset(location: Location) u64 {
         return @as(u64, location.block) * block_size;
     }
@@ -39,7 +39,7 @@ pub const Location = packed struct(u64) {
     }
 };
 
-/// A block or a node as what is above it knows it.
+/// A reference to a block or a node, as stored in the node above.
 pub const Entry = struct {
     hash: Hash,
     location: Location,
@@ -57,7 +57,7 @@ pub fn hashOf(bytes: *const Block) Hash {
     return hash;
 }
 
-/// Of whole blocks behind each other; quicker than one after the other.
+/// Hashes consecutive blocks; faster than one call each.
 pub fn hashAll(bytes: []const u8, hashes: []Hash) void {
     base.Sha256.hashEqual(block_size, bytes, hashes);
 }
@@ -72,7 +72,7 @@ pub fn blockCount(disk_size: u64) u64 {
 
 const testing = std.testing;
 
-test "a place is a number that keeps file and block apart" {
+test "a location packs file and block into one number" {
     const last: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
     try testing.expectEqual(std.math.maxInt(u64), @as(u64, @bitCast(last)));
     try testing.expect(Location.none.isNone());

@@ -1,5 +1,6 @@
-//! Kernels and initramfs of versions: `boot-bundles/<sha256>`, once for all versions that boot with the same bytes. They are durable
-//! before a manifest names them, and found right by their hash before they are used.
+//! Kernels and initramfs of versions: `boot-bundles/<sha256>`, stored once for all versions that
+//! boot the same bytes. They are durable before a manifest names them, and checked by their hash
+//! before they are used.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,20 +16,20 @@ const dir = "boot-bundles";
 const new_name = dir ++ "/new";
 const piece_size = 64 << 10;
 
-/// More than any kernel or initramfs has.
+/// Larger than any kernel or initramfs.
 pub const size_max: u64 = 4 << 30;
 
 pub const TakeError = files_module.Error || error{ TooLarge, Empty, SourceFailed };
-/// `OtherSize`, `Damaged`: the bytes are not those that the manifest names.
+/// `OtherSize`, `Damaged`: the bytes differ from those that the manifest names.
 pub const CheckError = files_module.Error || error{ OtherSize, Damaged };
 
-/// Where the bytes come from; short only at their end.
+/// Source of the bytes; reads are short only at the end.
 pub const Bytes = struct {
     context: *anyopaque,
     read: *const fn (context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usize,
 };
 
-/// Copies a file in; it is durable when this returns. One process at a time: under the store's lock.
+/// Copies a file in, durable on return. Requires the store's lock.
 pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
     var taking: Taking = try .begin(files);
     defer taking.end();
@@ -41,7 +42,7 @@ pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
     return taking.finish();
 }
 
-/// A file that comes in pieces. Nothing of it is there before `finish`.
+/// A file that arrives in pieces; it is invisible before `finish`.
 pub const Taking = struct {
     files: Files,
     handle: files_module.Handle,
@@ -60,7 +61,7 @@ pub const Taking = struct {
         taking.size += bytes.len;
     }
 
-    /// It is durable when this returns.
+    /// Makes the file durable.
     pub fn finish(taking: *Taking) (files_module.Error || error{Empty})!BootFile {
         if (taking.size == 0) return error.Empty;
         const file: BootFile = .{ .hash = taking.sha.finalResult(), .size = taking.size };
@@ -71,7 +72,7 @@ pub const Taking = struct {
         return file;
     }
 
-    /// What was not finished is gone.
+    /// Removes an unfinished file.
     pub fn end(taking: *Taking) void {
         taking.files.close(taking.handle);
         taking.files.remove(new_name) catch {};
@@ -79,7 +80,8 @@ pub const Taking = struct {
     }
 };
 
-/// Reads it once; what it is opened by later is right as long as nobody writes into the store's files.
+/// Reads the file once and checks it. A later open by the returned name is correct as long as
+/// nobody writes to the store's files.
 pub fn check(files: Files, file: *const BootFile) CheckError!void {
     var name: files_module.Name = undefined;
     const handle = try files.open(nameOf(file, &name), .read);
@@ -97,7 +99,7 @@ pub fn check(files: Files, file: *const BootFile) CheckError!void {
     if (!std.mem.eql(u8, &sha.finalResult(), &file.hash)) return error.Damaged;
 }
 
-/// Below the store's directory.
+/// Path below the store's directory.
 pub fn nameOf(file: *const BootFile, into: *files_module.Name) []const u8 {
     return std.mem.print(into, dir ++ "/{x}", .{&file.hash}) catch unreachable;
 }
@@ -121,7 +123,7 @@ const Text = struct {
     }
 };
 
-test "a boot file is there once by its hash, and every change of it is found" {
+test "a boot file is stored once per hash, and every change of it is found" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     const io = testing.io;

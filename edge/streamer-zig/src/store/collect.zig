@@ -1,6 +1,6 @@
-//! Garbage collection: frees what no version refers to. Files keep their size and their offsets; what is freed becomes a hole, and a file
-//! without any use goes, unless it is the last of its kind. It frees as much at a time as it is told, so that whoever runs it keeps
-//! the rate; killed at any moment, it has freed less.
+//! Garbage collection: frees what no version refers to. Files keep their size and offsets; a freed
+//! range becomes a hole, and an unused file is removed unless it is the last of its kind. Each step
+//! has a byte budget, so the caller controls the rate. Killing it at any moment is harmless.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,39 +20,41 @@ const Location = block.Location;
 const PlaceMap = place_map.PlaceMap;
 const Usage = usage_module.Usage;
 
-/// `Unfinished`: how far an import is cannot be read, or does not say what it wrote; that would be freed.
+/// `Unfinished`: the checkpoint of an import cannot be read, or does not say where its blocks are;
+/// they would be freed.
 pub const Error = usage_module.Error || error{Unfinished};
 
 pub const Collection = struct {
-    /// Holds the right to change the store as long as it goes on.
+    /// Holds the store's change lock until the collection ends.
     change: *Change,
     usage: Usage,
-    /// From there on imports that are not done may have written: nothing is freed there.
+    /// Unfinished imports may have written from these locations on: nothing is freed there.
     until: std.EnumArray(file_set.Kind, Location),
     kind: file_set.Kind = .extents,
-    /// The file that is looked at, and how far; 0: the next one begins.
+    /// The current file and the position in it; 0 starts the next file.
     file: u24 = 0,
     handle: ?Handle = null,
     at: u64 = 0,
     size: u64 = 0,
     is_used: bool = false,
-    /// Bytes; of whole files what they took.
+    /// Bytes; for a removed file, the space that it took.
     freed: u64 = 0,
-    /// Bytes of the files that were looked at.
+    /// Bytes of the files examined so far.
     seen: u64 = 0,
 
     pub fn begin(gpa: std.mem.Allocator, change: *Change) Error!Collection {
         return beginAtRate(gpa, change, null);
     }
 
-    /// `rest`: waits while it is counted, too.
+    /// Like `begin`; `rest` also limits the rate while usage is counted.
     pub fn beginAtRate(gpa: std.mem.Allocator, change: *Change, rest: ?usage_module.Rest) Error!Collection {
         var usage: Usage = try .ofAtRate(gpa, change.store, rest);
         errdefer usage.deinit();
         return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };
     }
 
-    /// None begins or ends meanwhile, which needs the right to change the store; those that run go on behind where they began.
+    /// No import begins or ends meanwhile, since that needs the change lock. Running ones append
+    /// behind where they began.
     fn takeImports(usage: *Usage, store: *store_dir.Store) Error!std.EnumArray(file_set.Kind, Location) {
         const end_of_all: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
         var until: std.EnumArray(file_set.Kind, Location) = .initFill(end_of_all);
@@ -61,7 +63,7 @@ pub const Collection = struct {
         while (try import_checkpoint.next(store.files, id)) |found| {
             id = found;
             const checkpoint = import_checkpoint.Checkpoint.read(store.files, found) catch |err| switch (err) {
-                // It was given up by itself.
+                // The import removed its checkpoint itself.
                 error.NoImport => continue,
                 error.Damaged, error.TooNew => return error.Unfinished,
                 else => |other| return other,
@@ -69,7 +71,7 @@ pub const Collection = struct {
             if (checkpoint.data_from.file == 0 or checkpoint.nodes_from.file == 0) return error.Unfinished;
             until.set(.extents, least(until.get(.extents), checkpoint.data_from));
             until.set(.nodes, least(until.get(.nodes), checkpoint.nodes_from));
-            // Of a parent that may go before it goes on.
+            // Its parent may be deleted before the import resumes.
             try usage.count(store, checkpoint.root, checkpoint.root_level);
         }
         return until;
@@ -86,7 +88,7 @@ pub const Collection = struct {
         collection.* = undefined;
     }
 
-    /// Looks at up to `budget` bytes of files; false: that was all.
+    /// Examines up to `budget` bytes of files; returns false at the end.
     pub fn step(collection: *Collection, budget: u64) Error!bool {
         const files = collection.change.store.files;
         var left = budget;
@@ -96,7 +98,7 @@ pub const Collection = struct {
                 continue;
             };
             const begin_at = collection.at;
-            // What was freed before, or never written, is passed at once.
+            // Skips ranges that were freed before or never written.
             const data_at = try files.nextData(handle, begin_at) orelse collection.size;
             const first = @min(data_at / block.block_size * block.block_size, collection.size);
             collection.at = @max(begin_at, first);
@@ -110,7 +112,8 @@ pub const Collection = struct {
         return true;
     }
 
-    /// Frees what is not used between `at` and `end_at`, in pieces as large as they are; returns how much was looked at.
+    /// Frees the unused ranges between `at` and `end_at`, each as one piece; returns the number of
+    /// bytes examined.
     fn freeIn(collection: *Collection, handle: Handle, end_at: u64) Error!u64 {
         const files = collection.change.store.files;
         const map = collection.mapOfKind();
@@ -151,7 +154,7 @@ pub const Collection = struct {
         };
     }
 
-    /// False: there is no further file.
+    /// Returns false after the last file.
     fn openNext(collection: *Collection) Error!bool {
         const files = collection.change.store.files;
         while (true) {
@@ -184,7 +187,8 @@ pub const Collection = struct {
         const set = collection.setOfKind();
         files.close(handle);
         collection.handle = null;
-        // The last file is where the next block is appended: its number and its size keep places from being used twice.
+        // The next block is appended to the last file: its number and size keep locations from
+        // being used twice.
         if (collection.is_used or try set.next(collection.file) == null) return;
         set.forget(collection.file);
         var name: files_module.Name = undefined;

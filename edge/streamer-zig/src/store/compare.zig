@@ -1,5 +1,5 @@
-//! What differs between two versions: the ranges of blocks whose bytes are not the same. Nodes with the same hash are passed whole, so
-//! that it takes as long as the difference is large.
+//! Compares two versions and reports the ranges of blocks whose bytes differ. Nodes with equal
+//! hashes are skipped whole, so the time depends on the size of the difference.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -14,7 +14,7 @@ const Node = node_module.Node;
 
 pub const Error = tree_walk.Error;
 
-/// Blocks of the disk that differ and follow each other.
+/// Consecutive blocks of the disk that differ.
 pub const Range = struct { first: u64, count: u64 };
 
 pub const Tree = struct { root: Entry, level: u8 };
@@ -25,11 +25,11 @@ pub fn Comparison(comptime Context: type) type {
 
         nodes: *FileSet,
         context: Context,
-        /// Called for each range, in ascending order; ranges do not touch each other.
+        /// Called for each range in ascending order; ranges do not touch.
         report: *const fn (Context, Range) void,
         open: ?Range = null,
 
-        /// Blocks that one disk has and a smaller one has not are compared with zeros.
+        /// Blocks beyond the end of the smaller disk are compared with zeros.
         pub fn run(comparison: *Self, a: Tree, b: Tree) Error!void {
             const level = @max(a.level, b.level);
             try comparison.compare(lifted(a, level), lifted(b, level), level, 0);
@@ -37,7 +37,7 @@ pub fn Comparison(comptime Context: type) type {
             comparison.open = null;
         }
 
-        /// The depth is at most that of a tree.
+        /// The recursion is at most as deep as a tree.
         fn compare(comparison: *Self, a: Side, b: Side, level: u8, first: u64) Error!void {
             if (a.eql(b)) return;
             var a_node: Node = undefined;
@@ -60,7 +60,7 @@ pub fn Comparison(comptime Context: type) type {
         }
 
         fn load(comparison: *Self, side: Side, level: u8, into: *Node) Error!void {
-            // Above its root a smaller disk has one child only, which `child` gives.
+            // Above its root a smaller disk has one child only, which `child` returns.
             if (side.lift > 0 or side.entry.isZeros()) {
                 into.* = .empty(level);
                 return;
@@ -84,7 +84,7 @@ pub fn Comparison(comptime Context: type) type {
 
 const Side = struct {
     entry: Entry,
-    /// How many levels it stands above its entry.
+    /// Number of levels above its entry.
     lift: u8,
 
     fn eql(a: Side, b: Side) bool {

@@ -1,5 +1,5 @@
-//! Writes a version out as a raw image: to a file, whose blocks of zeros stay holes, to a block device, or to a stream. Every block was
-//! found right before it is written.
+//! Exports a version as a raw image to a file (zeros become holes), a block device or a stream.
+//! Every block is checked before it is written.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -12,13 +12,14 @@ const VersionReader = version_reader.VersionReader;
 const piece_size = 1 << 20;
 
 pub const TargetError = error{ NoSpace, ReadOnly, Denied, WriteFailed, Closed };
-/// Of the version: `Damaged`, `ReadFailed`, at `Export.failed_at`. The others are the target's.
+/// `Damaged` and `ReadFailed` are about the version, at `Export.failed_at`; the others are about
+/// the target.
 pub const Error = version_reader.Error || TargetError || error{ Canceled, OutOfMemory };
 
 pub const Progress = struct {
     position: u64 = 0,
     size: u64,
-    /// Bytes that were there already.
+    /// Bytes that the target already had.
     kept_bytes: u64 = 0,
     written_bytes: u64 = 0,
 };
@@ -29,9 +30,9 @@ pub const Watch = struct {
 };
 
 pub const Target = enum {
-    /// Reads as zeros where nothing was written.
+    /// The target reads as zeros where nothing was written.
     file,
-    /// A file of an export that was interrupted: blocks that are right stay.
+    /// The target is the file of an interrupted export; correct blocks stay.
     begun_file,
     block_device,
     stream,
@@ -44,7 +45,7 @@ pub const Export = struct {
     is_canceled: *const std.atomic.Value(bool),
     watch: Watch,
     done: Progress,
-    /// Bytes from the begin of the disk.
+    /// Bytes from the start of the disk.
     failed_at: u64 = 0,
 
     pub fn run(on: *Export, gpa: std.mem.Allocator) Error!void {
@@ -72,7 +73,7 @@ pub const Export = struct {
         if (on.target != .stream) try check(linux.fsync(on.fd));
     }
 
-    /// Which block of a piece it is that cannot be read.
+    /// Index within the piece of the block that cannot be read.
     fn locate(on: *Export, bytes: []u8, at: u64, problem: version_reader.Error) Error {
         var from: usize = 0;
         while (from < bytes.len) : (from += block.block_size) {
@@ -83,7 +84,7 @@ pub const Export = struct {
         return problem;
     }
 
-    /// Where the next bytes are that are not in a block of zeros.
+    /// Finds the next bytes that are not in a block of zeros.
     fn nextData(on: *Export, at: u64) Error!u64 {
         const size = on.reader.disk_size;
         const found = try next_block.nextBlock(on.reader, at / block.block_size, block.blockCount(size)) orelse return size;
@@ -108,7 +109,7 @@ pub const Export = struct {
     const punch_hole = 0x02;
     const keep_size = 0x01;
 
-    /// A device that can frees the range; it reads as zeros either way.
+    /// Frees the range on a device that supports it; the range reads as zeros either way.
     fn clear(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
         const rc = linux.fallocate(on.fd, punch_hole | keep_size, @intCast(from), @intCast(to - from));
         switch (linux.errno(rc)) {
@@ -133,7 +134,7 @@ pub const Export = struct {
             const rc = linux.pread(on.fd, rest.ptr, rest.len, @intCast(at + filled));
             if (linux.errno(rc) == .INTR) continue;
             try check(rc);
-            // It was just made as long as the disk.
+            // The file was just set to the size of the disk.
             if (rc == 0) return error.WriteFailed;
             filled += rc;
         }
@@ -176,11 +177,11 @@ fn check(rc: usize) TargetError!void {
     };
 }
 
-/// What is wrong with the target, as the end of a sentence that begins with its path.
+/// Describes a problem of the target as the end of a sentence that starts with its path.
 pub fn sentence(problem: TargetError) []const u8 {
     return switch (problem) {
-        error.NoSpace => "has no room for the image; free some, or choose another disk",
-        error.ReadOnly => "is on a file system that is read-only",
+        error.NoSpace => "has no space left for the image; free some, or choose another disk",
+        error.ReadOnly => "is on a read-only file system",
         error.Denied => "cannot be written by this user",
         error.WriteFailed => "cannot be written: the system reports an error",
         error.Closed => "was closed by its reader before the end",

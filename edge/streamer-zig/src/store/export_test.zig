@@ -1,4 +1,4 @@
-//! What comes out of the store is what came in.
+//! Tests of export.zig: exported images equal what was imported.
 
 const std = @import("std");
 const base = @import("base");
@@ -123,7 +123,7 @@ test "an exported file is the disk, with holes where it has zeros" {
     try expectImage(file);
 }
 
-test "an export that was interrupted goes on, whatever is in its file" {
+test "an interrupted export resumes, whatever its file contains" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -138,7 +138,7 @@ test "an export that was interrupted goes on, whatever is in its file" {
     try expectImage(file);
 }
 
-test "a damaged block is no bytes of an image" {
+test "a damaged block is never written to an image" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();

@@ -1,6 +1,7 @@
-//! A merge makes a version of the same bytes with fewer versions behind it: a new base, or an update of an earlier one. Each version has
-//! a whole tree, so that the merged one has the same root as the one it is made of: what is written is one manifest, however much
-//! lies between. The versions that were merged stay until they are deleted.
+//! Merges versions: creates a version of the same bytes with a shorter chain, as a new base or as
+//! an update of an earlier version. Each version has a complete tree, so the merged version has the
+//! same root as its source, and a merge writes one manifest however long the chain is. The merged
+//! versions stay until they are deleted.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,23 +12,24 @@ const Uuid = base.Uuid;
 
 const Change = store_dir.Change;
 
-/// `OtherVdisk`: the version below is of another disk. `NotBelow`: it is not one that this version was made from.
+/// `OtherVdisk`: the version below belongs to another vDisk. `NotBelow`: it is not an ancestor of
+/// the source.
 pub const Error = store_dir.Error || store_dir.VersionError || error{ OtherVdisk, NotBelow };
 
 pub const Wanted = struct {
-    /// Whose bytes the merged version has.
+    /// The version whose bytes the merged version has.
     of: Uuid,
-    /// Null: a new base.
+    /// Null creates a new base.
     onto: ?Uuid,
     version: Uuid,
     number: u32,
     created_unix_ms: u64,
 };
 
-/// More than a vDisk has; where parents go round in a circle, the search ends.
+/// More than a vDisk has. The limit ends the search where parents form a cycle.
 const chain_max = 100_000;
 
-/// Throws `Exists` where there is a version with that id already.
+/// Throws `Exists` if the id is taken.
 pub fn merge(change: *Change, wanted: Wanted) Error!void {
     const store = change.store;
     const of = try store.manifestOf(wanted.of);
@@ -51,7 +53,7 @@ fn checkBelow(store: *store_dir.Store, of: *const manifest_module.Manifest, belo
     for (0..chain_max) |_| {
         if (parent.eql(below)) return;
         if (parent.eql(.zero)) return error.NotBelow;
-        // A parent that was deleted ends what is known of the chain.
+        // The chain cannot be followed beyond a deleted parent.
         const manifest = store.manifestOf(parent) catch |err| switch (err) {
             error.NotFound => return error.NotBelow,
             else => return err,

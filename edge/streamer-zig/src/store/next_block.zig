@@ -1,4 +1,4 @@
-//! Finds where a version has blocks that are not zeros, without looking at each of those that are.
+//! Finds the blocks of a version that are not zeros, skipping empty subtrees.
 
 const std = @import("std");
 const node_cache = @import("tree/node_cache.zig");
@@ -7,7 +7,7 @@ const version_reader = @import("version_reader.zig");
 
 const VersionReader = version_reader.VersionReader;
 
-/// The first block at or behind `from` that is not all zeros; null: there is none.
+/// Returns the first block at or after `from` that is not zeros, or null.
 pub fn nextBlock(reader: *VersionReader, from: u64, block_count: u64) node_cache.Error!?u64 {
     var index = from;
     search: while (index < block_count) {
@@ -18,7 +18,7 @@ pub fn nextBlock(reader: *VersionReader, from: u64, block_count: u64) node_cache
             const below: u64 = if (level == 0) 1 else node_module.blocksBelow(level - 1);
             var child = index / below % node_module.fanout;
             while (cached.node.location(@intCast(child)).isNone()) {
-                // Begins anew where the next of its children does, or the next node.
+                // Restart at the next child, or at the next node.
                 index = (index / below + 1) * below;
                 child += 1;
                 if (child == node_module.fanout or index >= block_count) continue :search;

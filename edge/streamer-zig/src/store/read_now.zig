@@ -1,19 +1,20 @@
-//! Reading what of a file lies in memory (preadv2(2), RWF_NOWAIT).
+//! Reads the part of a file that is in memory, without waiting for a disk (preadv2(2), RWF_NOWAIT).
 
 const std = @import("std");
 const linux = std.os.linux;
 
-/// What is known of how files of one file system can be read.
+/// How the files of one file system can be read.
 pub const Ability = enum(u8) {
-    /// Nobody has asked otherwise.
+    /// The default: ask the file system.
     asks,
-    /// The file system cannot say what lies in memory.
+    /// The file system cannot report what is in memory.
     never,
-    /// Everything lies there.
+    /// Everything is in memory.
     always,
 };
 
-/// How much of it was read without waiting for a disk; 0 also where that cannot be told. From any thread.
+/// Returns the bytes read without waiting for a disk; 0 also if that cannot be told. May be called
+/// from any thread.
 pub fn read(known: *std.atomic.Value(Ability), fd: i32, buffer: []u8, offset: u64) usize {
     const flags: u32 = switch (known.load(.monotonic)) {
         .asks => linux.RWF.NOWAIT,
@@ -25,7 +26,7 @@ pub fn read(known: *std.atomic.Value(Ability), fd: i32, buffer: []u8, offset: u6
     switch (linux.errno(rc)) {
         .SUCCESS => return rc,
         .OPNOTSUPP, .NOSYS => {},
-        // Whatever it is, who reads and waits finds it.
+        // A waiting read reports the error.
         else => return 0,
     }
     if (flags == 0) return 0;
@@ -33,10 +34,10 @@ pub fn read(known: *std.atomic.Value(Ability), fd: i32, buffer: []u8, offset: u6
     return read(known, fd, buffer, offset);
 }
 
-/// tmpfs does not know the question, and the answer is always yes.
+/// tmpfs does not support the flag, and everything in it is in memory.
 fn liesInMemory(fd: i32) bool {
     const tmpfs_magic = 0x0102_1994;
-    // `struct statfs` begins with the type.
+    // `struct statfs` starts with the type.
     var stat: [16]i64 = @splat(0);
     const rc = linux.syscall2(.fstatfs, @as(u32, @bitCast(fd)), @intFromPtr(&stat));
     return linux.errno(rc) == .SUCCESS and stat[0] == tmpfs_magic;
@@ -44,7 +45,7 @@ fn liesInMemory(fd: i32) bool {
 
 const testing = std.testing;
 
-test "a file of a file system that cannot say what lies in memory is read by waiting, or always lies there" {
+test "a file is read by waiting where the file system cannot report what is in memory, or counts as in memory" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const file = try tmp.dir.createFile(testing.io, "file", .{ .read = true });
@@ -58,7 +59,7 @@ test "a file of a file system that cannot say what lies in memory is read by wai
     try testing.expectEqualStrings("abc", &buffer);
 }
 
-test "what lies in tmpfs lies in memory" {
+test "files of tmpfs are in memory" {
     const rc = linux.memfd_create("in memory", linux.MFD.CLOEXEC);
     try testing.expectEqual(.SUCCESS, linux.errno(rc));
     const fd: i32 = @intCast(rc);

@@ -1,9 +1,12 @@
-//! Makes a version of what a write layer holds, without copying: the layer's data file becomes a file of extents. What was written is
-//! hashed, nodes are written for it, and then the version appears at once.
+//! Seals a write layer: makes a version of it without copying, by turning the layer's data file
+//! into a file of extents. The written blocks are hashed, nodes are written for them, and then the
+//! version appears at once.
 //!
-//! Steps, each durable before the next: the layer's `data` is renamed, so that nobody can write it any more; nodes; a record in the
-//! store of what is about to happen; the file takes its place among the extents; the manifest; the layer's rest goes; the record goes.
-//! Cut off before the record: sealing again goes on. Cut off after it: the next change of the store finishes it (`recover`).
+//! Each step is durable before the next: rename the layer's `data`, so that nobody can write it any
+//! more; write nodes; write a record of the pending change to the store; move the file among the
+//! extents; write the manifest; remove the rest of the layer; remove the record. If interrupted
+//! before the record, sealing again resumes. If interrupted after it, the next change of the store
+//! finishes the job (`recover`).
 
 const std = @import("std");
 const base = @import("base");
@@ -33,21 +36,23 @@ const Manifest = manifest_module.Manifest;
 const Store = store_dir.Store;
 const TreeBuilder = tree_builder.TreeBuilder;
 
-/// `NotSealable`: a write cache, not a maintenance version or a private image. `InUse`: its device is writing. `OtherParent`: it lies above
-/// another version. `Lost`, `DamagedLayer`: the layer is not whole; nothing is made of it. `Cancelled`: by whoever was told of the progress. `NoBoot`: said
-/// by `Wanted.boot`.
+/// `NotSealable`: a write cache, neither a maintenance version nor a private image. `InUse`: its
+/// device is writing. `OtherParent`: it is above another version. `Lost`, `DamagedLayer`: the layer
+/// is incomplete; no version is made of it. `Cancelled`: the progress callback stopped it.
+/// `NoBoot`: returned by `Wanted.boot`.
 pub const Error = store_dir.Error || store_dir.VersionError || node_cache.Error ||
     error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, NoBoot, OutOfMemory };
 
 pub const Wanted = struct {
-    /// The layer lies in `layers/<version>`, and this becomes the version's id.
+    /// The layer is in `layers/<version>`; this becomes the version's id.
     version: Uuid,
     number: u32,
     created_unix_ms: u64,
     kernel: ?manifest_module.BootFile = null,
     initrd: ?manifest_module.BootFile = null,
     command_line: []const u8 = "",
-    /// In place of these three: says what the version boots with once it has read the disk, which nobody writes then.
+    /// Replaces the three fields above: reads the disk, which nobody writes then, and returns what
+    /// the version boots with.
     boot: ?Boot = null,
 };
 
@@ -62,7 +67,7 @@ pub const Boot = struct {
     };
 };
 
-/// Called now and then with the bytes done and those to do; false: stop.
+/// Called now and then with the bytes done and the total; false stops the job.
 pub const Progress = struct {
     context: *anyopaque,
     tell: *const fn (context: *anyopaque, done: u64, total: u64) bool,
@@ -73,9 +78,11 @@ const record_name = "sealing";
 /// Blocks that are read and hashed at once.
 const piece_blocks = 64;
 
-/// Where this fails, the layer is as it was, and its device can write on.
+/// Seals the layer. On failure the layer is unchanged, and its device can keep writing.
 ///
-/// @param parent the version below the layer; open, so that it cannot go
+///
+///
+/// @param parent the version below the layer; open, so that it cannot be deleted
 pub fn seal(
     gpa: std.mem.Allocator,
     change: *Change,
@@ -97,7 +104,7 @@ pub fn seal(
     defer map.deinit(gpa);
     const boot = try findBoot(wanted, files, parent, .{ .head = head, .map = map, .data = data });
 
-    // An import that goes on makes files, too: the number is taken before anything refers to it.
+    // A running import also creates files: the number is taken before anything refers to it.
     const made_file = try store.data.make();
     files.close(made_file.handle);
     const file = made_file.file;
@@ -126,7 +133,7 @@ pub fn seal(
         .version = wanted.version,
         .manifest = manifest_module.encode(&made, try change.key()),
     };
-    // From here on it may be on the disk, whatever comes of it.
+    // From here on the record may be on the disk, even if this call fails.
     is_recorded = true;
     try store_dir.replaceFile(files, record_name, &record.encode());
     try finish(files, &record);
@@ -135,7 +142,7 @@ pub fn seal(
 
 fn giveFileBack(set: *file_set.FileSet, file: u24) void {
     var name: files_module.Name = undefined;
-    // Empty, and nothing refers to it: left behind, it is the next one that is appended to.
+    // Empty and unreferenced: if left behind, the next appender uses it.
     set.files.remove(set.nameOf(file, &name)) catch {};
 }
 
@@ -155,7 +162,8 @@ fn findBoot(wanted: *const Wanted, files: Files, parent: *const store_dir.OpenVe
     return boot.find(boot.context, &layer.source());
 }
 
-/// The data that an attempt has taken is the layer's again; under the store's lock, where there is no record.
+/// Returns the data file of an interrupted attempt to its layer. Requires the store's lock and no
+/// record.
 pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
     var dir_buffer: files_module.Name = undefined;
     var names: [2]files_module.Name = undefined;
@@ -167,14 +175,15 @@ pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
     try files.syncDir(dir);
 }
 
-/// What was written for a version that is not sealed goes; under the store's lock. Throws `InUse`.
+/// Removes the layer of a version that is not sealed. Requires the store's lock. Throws `InUse`.
 pub fn removeLayer(files: Files, version: Uuid) (files_module.Error || error{InUse})!void {
     var name: files_module.Name = undefined;
     try giveBack(files, version);
     try WriteLayer.remove(files, layerDir(version, &name));
 }
 
-/// The version with the least id above for which something was written, or somebody's write cache (`layerBytes` tells them apart).
+/// Returns the layer with the least id above `above`: of a version in maintenance or a write cache
+/// (`layerBytes` tells them apart).
 pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     var name: files_module.Name = undefined;
     var at_buffer: files_module.Name = undefined;
@@ -187,7 +196,8 @@ pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     return null;
 }
 
-/// What the layer of a version in maintenance takes; null: it is none, or it cannot be read.
+/// Returns the bytes of the layer of a version in maintenance; null if there is none or it cannot
+/// be read.
 pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
     var names: [2]files_module.Name = undefined;
     const dir = layerDir(version, &names[0]);
@@ -202,7 +212,7 @@ pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
     return null;
 }
 
-/// Finishes what a crash cut off. Whoever changes the store does this first.
+/// Finishes what a crash interrupted. Every change of the store begins with this.
 pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
     const handle = files.open(record_name, .read) catch |err| return if (err == error.NotFound) {} else err;
     var bytes: [Record.size]u8 = undefined;
@@ -247,14 +257,14 @@ fn checkBinding(head: *const layer_head.Head, parent: *const store_dir.OpenVersi
     if (head.binding.disk_size != parent.manifest.disk_size) return error.OtherParent;
 }
 
-/// Takes the data file away from whoever would write it.
+/// Renames the data file, so that no device can write to it.
 fn takeData(files: Files, dir: []const u8) Error!Handle {
     var names: [2]files_module.Name = undefined;
     const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
     const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
-        // An earlier try has taken it, and may have been killed before that was durable.
+        // An earlier attempt renamed it and may have been killed before that was durable.
         const taken = files.open(sealed, .write) catch |again| return if (again == error.NotFound) error.Lost else again;
         errdefer files.close(taken);
         try files.syncDir(dir);
@@ -320,12 +330,12 @@ fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
     };
 }
 
-/// Below the store's directory.
+/// Path below the store's directory.
 pub fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
 }
 
-/// What is about to happen: enough to finish it.
+/// The pending change: enough to finish it.
 const Record = struct {
     file: u24,
     version: Uuid,

@@ -1,4 +1,5 @@
-//! Tests of seal.zig on files of this machine; what crashes leave is tried by src/sim/store_model.zig.
+//! Tests of seal.zig on files of this machine. The simulation in src/sim/store tries the states
+//! that a crash leaves.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,7 +28,7 @@ const Fixture = struct {
     on: LinuxFiles,
     store: Store,
 
-    /// A base of zeros, and a layer above it that owns block 1.
+    /// Creates a base of zeros and a layer above it that owns block 1.
     fn init(fixture: *Fixture) !void {
         fixture.tmp = testing.tmpDir(.{ .iterate = true });
         fixture.on = .fromFd(fixture.tmp.dir.handle);
@@ -140,7 +141,7 @@ test "a seal reads the disk as it was written for what it boots with, and become
     try testing.expectEqualStrings("w\x00", &bytes);
 }
 
-test "where a seal fails, what was written is as it was: its device writes on, and it can be sealed or taken away" {
+test "a failed seal leaves the layer as it was: its device can write, and it can be sealed or discarded" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -160,7 +161,7 @@ test "where a seal fails, what was written is as it was: its device writes on, a
         try testing.expectEqualStrings("w", &byte);
         try testing.expectError(error.InUse, fixture.sealWith(&boot));
     }
-    // An attempt that a kill cut off has its data under another name.
+    // An attempt that was killed left its data under another name.
     var names: [2]store_module.files.Name = undefined;
     const data = try std.mem.print(&names[0], "{s}/data", .{layerName()});
     const taken = try std.mem.print(&names[1], "{s}/sealed", .{layerName()});
@@ -171,7 +172,7 @@ test "where a seal fails, what was written is as it was: its device writes on, a
     try testing.expectError(error.NotFound, fixture.sealWith(&boot));
 }
 
-/// An import that goes on needs another file for its blocks while a layer is sealed.
+/// A running import needs a second file for its blocks while a layer is sealed.
 const Importer = struct {
     set: *store_module.file_set.FileSet,
     made: ?store_module.file_set.FileSet.Made = null,
@@ -187,7 +188,7 @@ const Importer = struct {
     }
 };
 
-test "the file that an import makes while a layer is sealed stays the import's" {
+test "a file that an import creates while a layer is sealed still belongs to the import" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();

@@ -1,56 +1,56 @@
-//! What the simulation puts into the store: bugs, to see that its checks find them, and a memory of signatures that it has seen. The
-//! product is compiled without any of it: there each of these is a constant.
+//! Hooks of the simulation in the store: mutants, to see that the checks find them, and a cache of
+//! signatures. The product is compiled without them: each is a constant there.
 
 const std = @import("std");
 const base = @import("base");
 const Ed25519 = base.Ed25519;
 
-/// True in the programs of the simulation alone.
+/// True only in the programs of the simulation.
 pub const is_compiled_in: bool = @import("store_options").is_simulated;
 
-/// Each is what somebody could have written.
+/// Each mutant is a mistake that a programmer could make.
 pub const Plant = enum {
-    /// A discard makes the hole, and does not note that the layer owns it.
+    /// A discard makes the hole but does not mark the block as owned.
     discard_not_owned,
     /// A part of a block is written without the rest of the block from below.
     part_without_base,
-    /// Bits go to the disk before the bytes that they stand for.
+    /// Bits reach the disk before the bytes that they stand for.
     map_before_bytes,
-    /// A layer that a killed process left is taken as if all that is seen of it were durable.
+    /// A layer of a killed process is opened as if everything visible were durable.
     layer_taken_unsynced,
-    /// A layer is opened whatever version it was written above.
+    /// A layer is opened although it was written above another version.
     another_version_served,
     /// A merge has the bytes of the parent.
     merge_of_the_parent,
-    /// The last block of a layer is left out when it is sealed.
+    /// Sealing leaves out the last block of a layer.
     seal_without_last,
-    /// What a killed process left is built on before it is durable.
+    /// Names of a killed process are built on before they are durable.
     names_taken_unsynced,
-    /// What was cut off is finished without the manifest.
+    /// Recovery finishes a change without the manifest.
     recovery_without_manifest,
-    /// The garbage collection keeps only what one version alone refers to.
+    /// The garbage collection keeps only what exactly one version refers to.
     shared_is_freed,
-    /// Appending begins at the begin of the last file.
+    /// Appending starts at the beginning of the last file.
     append_over_others,
-    /// What an import appends to is taken by others meanwhile.
+    /// Another appender takes the file of a running import.
     append_beside_others,
-    /// The garbage collection knows nothing of imports.
+    /// The garbage collection ignores imports.
     import_is_freed,
     /// Every version has the same counter.
     counter_stands,
-    /// A block is delivered without a look at its hash.
+    /// A block is delivered without checking its hash.
     block_unchecked,
-    /// A node is believed without a look at its hash.
+    /// A node is used without checking its hash.
     node_unchecked,
-    /// A manifest is believed without a look at its checksum and signature.
+    /// A manifest is used without checking its checksum and signature.
     manifest_unchecked,
-    /// The head of a layer is believed without a look at its checksum.
+    /// The head of a layer is used without checking its checksum.
     head_unchecked,
-    /// A record of a layer's map is believed without a look at its checksum.
+    /// A record of a layer's map is used without checking its checksum.
     map_unchecked,
 };
 
-/// Of this thread.
+/// Per thread.
 pub threadlocal var planted: ?Plant = null;
 
 pub inline fn has(comptime plant: Plant) bool {
@@ -58,7 +58,7 @@ pub inline fn has(comptime plant: Plant) bool {
     return planted == plant;
 }
 
-/// Results of functions that depend on nothing but what they are given.
+/// Results of pure functions.
 pub const Memory = struct {
     context: *anyopaque,
     keyPair: *const fn (*anyopaque, seed: *const [32]u8) ?Ed25519.KeyPair,
@@ -66,7 +66,7 @@ pub const Memory = struct {
     isRight: *const fn (*anyopaque, message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool,
 };
 
-/// Of this thread; null: everything is computed.
+/// Per thread; null computes everything.
 pub threadlocal var memory: ?*const Memory = null;
 
 pub fn keyPairOf(seed: *const [32]u8) ?Ed25519.KeyPair {
@@ -79,7 +79,7 @@ pub fn sign(message: []const u8, key: *const Ed25519.KeyPair) [64]u8 {
     return key.sign(message).toBytes();
 }
 
-/// Whether the key signed the message.
+/// Returns whether the key signed the message.
 pub fn isSigned(message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
     if (is_compiled_in) if (memory) |known| return known.isRight(known.context, message, signature, key);
     return isRight(message, signature, key);

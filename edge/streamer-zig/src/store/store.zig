@@ -1,4 +1,5 @@
-//! Module `store`; ../../../docs/ARCHITECTURE.md says what belongs here.
+//! Module `store`: versions of vDisks on an edge's disk. ../../../docs/ARCHITECTURE.md says what
+//! belongs here.
 
 pub const appender = @import("files/appender.zig");
 pub const Appender = appender.Appender;

@@ -1,4 +1,4 @@
-//! The parts of the store together, on files of this machine.
+//! Tests of the store's parts together, on files of this machine.
 
 const std = @import("std");
 const base = @import("base");
@@ -37,7 +37,7 @@ const Fixture = struct {
         fixture.tmp.cleanup();
     }
 
-    /// A version that differs from another in these blocks; byte 0: zeros.
+    /// Creates a version that differs from another in these blocks; byte 0 stands for zeros.
     fn seal(fixture: *Fixture, parent: ?Uuid, id: Uuid, size: u64, changes: []const Written) !void {
         const store = &fixture.store;
         var change = try store.lockForChange();
@@ -84,7 +84,7 @@ const Fixture = struct {
         try testing.expect(std.mem.allEqual(u8, buffer[0..size], byte));
     }
 
-    /// As text; good until the next call.
+    /// Formats an id as text, valid until the next call.
     fn difference(fixture: *Fixture, a: Uuid, b: Uuid) ![]const u8 {
         const Text = struct {
             var buffer: [256]u8 = undefined;
@@ -113,7 +113,7 @@ fn idOf(number: u8) Uuid {
     return .fromRandom(@splat(number));
 }
 
-test "each version keeps its blocks, and shares those that did not change" {
+test "each version keeps its blocks and shares those that did not change" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -129,7 +129,7 @@ test "each version keeps its blocks, and shares those that did not change" {
         .{ 3, 0, 7 },       .{ 3, 1, 0 }, .{ 3, 1_000_000, 3 }, .{ 3, 500_000, 0 },
         .{ 3, 999_999, 0 },
     }) |case| try fixture.expect(idOf(case[0]), case[1], case[2]);
-    // What went back to zeros leaves no trace in the root.
+    // Blocks that became zeros again leave no trace in the root.
     try fixture.seal(idOf(3), idOf(4), size, &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } });
     const first = try fixture.store.manifestOf(idOf(1));
     const last = try fixture.store.manifestOf(idOf(4));
@@ -137,7 +137,7 @@ test "each version keeps its blocks, and shares those that did not change" {
     try testing.expectEqual(4, last.counter);
 }
 
-test "a read of any range is the bytes of the disk, before and after its blocks were checked" {
+test "a read of any range returns the disk's bytes, before and after its blocks were checked" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -160,7 +160,7 @@ test "a read of any range is the bytes of the disk, before and after its blocks 
     try testing.expectError(error.BeyondTheEnd, source.read(buffer[0..2], size - 1));
 }
 
-test "what lies in memory is read without waiting once it was checked, by this reader or by another one of the version" {
+test "blocks in memory are read without waiting once this reader or another one of the version has checked them" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -193,17 +193,17 @@ test "what lies in memory is read without waiting once it was checked, by this r
         }
     }
     fixture.store.cache.clear();
-    // Its place on the disk is known; that it is right is not.
+    // The location on the disk is known; its bytes are not checked yet.
     try testing.expectEqual(false, try version.reader.readNow(buffer[0..], 0));
     try beside.read(buffer, 0);
     version.reader.noteChecked(0, buffer.len);
     const is_told = fixture.on.read_now.load(.monotonic) != .never;
     try testing.expectEqual(is_told, try version.reader.readNow(buffer, 0));
-    // A read that ends in the block behind what was checked.
+    // A read that ends in the block after the checked one.
     try testing.expectEqual(false, try version.reader.readNow(buffer[0..block.block_size], buffer.len - 1));
 }
 
-test "blocks that updates have changed in the midst of others are read in their place, in any range" {
+test "blocks that updates changed in the middle of others are read in their place, in any range" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -218,7 +218,7 @@ test "blocks that updates have changed in the midst of others are read in their 
     for (2..7) |number| {
         var count: usize = 0;
         for (&disk, 0..) |*byte, index| {
-            // In runs of some blocks, and now and then zeros.
+            // In runs of a few blocks, some of them zeros.
             if (!prng.chance(1, if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12)) continue;
             byte.* = if (prng.chance(1, 8)) 0 else @intCast(200 + number);
             changes[count] = .{ .index = index, .byte = byte.* };
@@ -229,7 +229,7 @@ test "blocks that updates have changed in the midst of others are read in their 
     const buffer = try testing.allocator.alloc(u8, 64 * block.block_size);
     defer testing.allocator.free(buffer);
     for (0..20) |_| {
-        // Each time nothing is checked yet.
+        // Nothing is checked yet at the start of each round.
         var version = try fixture.store.openVersion(idOf(6));
         defer version.close();
         for (0..100) |_| {
@@ -243,7 +243,7 @@ test "blocks that updates have changed in the midst of others are read in their 
     }
 }
 
-test "a version is there once, and goes when nobody has it open" {
+test "a version is created once, and is deleted when nobody has it open" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -261,7 +261,7 @@ test "a version is there once, and goes when nobody has it open" {
     try testing.expectEqual(null, try fixture.store.nextVersion(null));
 }
 
-test "a damaged manifest keeps no other version from being made, and no counter is given twice" {
+test "a damaged manifest does not prevent new versions, and no counter is used twice" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -285,7 +285,7 @@ test "a damaged manifest keeps no other version from being made, and no counter 
     }
     try fixture.seal(null, idOf(4), 4096, &.{});
     try testing.expectEqual(counter + 2, (try store.manifestOf(idOf(4))).counter);
-    // A store that has kept none, as of an earlier release, asks all of them.
+    // A store of an earlier release has no counter file and reads all manifests.
     try store.files.remove(store_module.counter_file.name);
     try testing.expectError(error.Damaged, fixture.seal(null, idOf(5), 4096, &.{}));
 }
@@ -302,7 +302,7 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
         const handle = try files.open(name, .write);
         defer files.close(handle);
         const bits = try files.size(handle) * 8;
-        // Each 61st: all of them are flipped by the store's proof program.
+        // Every 61st bit; the store's simulation flips all of them.
         var bit: u64 = 0;
         while (bit < bits) : (bit += 61) {
             var byte: [1]u8 = undefined;
@@ -323,7 +323,7 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
     try fixture.expect(idOf(1), 1, 2);
 }
 
-test "what no version refers to is freed, and nothing else" {
+test "only what no version refers to is freed" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -359,7 +359,8 @@ test "what no version refers to is freed, and nothing else" {
         try change.delete(idOf(3));
         _ = try collected(&change);
     }
-    // A file goes with its last block; the last file stays, so that no place is used twice.
+    // A file is removed with its last block. The last file stays, so that no location is used
+    // twice.
     const files = fixture.on.files();
     try testing.expectError(error.NotFound, files.open("extents/000001", .read));
     const left = try files.open("extents/000004", .read);
@@ -369,11 +370,11 @@ test "what no version refers to is freed, and nothing else" {
     try fixture.expect(idOf(4), 0, 9);
 }
 
-test "who keeps a rate is asked to wait while nodes are read, and counts the same" {
+test "a caller that limits the rate is called back while nodes are read, and the counts stay the same" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    // Each block has a node of its own.
+    // Each block has its own node.
     var all: [600]Written = undefined;
     for (&all, 0..) |*written, index| written.* = .{ .index = index * 102, .byte = 7 };
     try fixture.seal(null, idOf(1), 62_000 * block.block_size, &all);
@@ -394,12 +395,12 @@ test "who keeps a rate is asked to wait while nodes are read, and counts the sam
     try testing.expectEqual(512 * block.block_size, waits.last);
     const manifest = try fixture.store.manifestOf(idOf(1));
     const sizes = try usage.sizesOf(&fixture.store, &manifest);
-    // 600 of the lowest level, 6 above them, the root above these, and the data.
+    // 600 nodes of the lowest level, 6 above them, the root, and the data.
     try testing.expectEqual((600 + 6 + 1 + 600) * block.block_size, sizes.own);
     try testing.expectEqual(607 * block.block_size, usage.read);
 }
 
-/// Bytes that were freed, in many steps.
+/// Collects in many steps and returns the number of freed bytes.
 fn collected(change: *store_module.store_dir.Change) !u64 {
     var collection: Collection = try .begin(testing.allocator, change);
     defer collection.end();
@@ -407,7 +408,7 @@ fn collected(change: *store_module.store_dir.Change) !u64 {
     return collection.freed;
 }
 
-test "a merge writes a manifest and has the bytes of the version that it is made of" {
+test "a merge writes a manifest and has the bytes of its source version" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -438,7 +439,7 @@ test "a merge writes a manifest and has the bytes of the version that it is made
     }
 }
 
-test "two versions are compared by what differs" {
+test "a comparison of two versions lists the blocks that differ" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -453,7 +454,7 @@ test "two versions are compared by what differs" {
     try testing.expectEqualStrings("101+2 ", try fixture.difference(idOf(3), idOf(2)));
 }
 
-test "a damaged block is found by reading all, and where it lies is said" {
+test "reading every block finds a damaged one and reports where it is" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -483,7 +484,7 @@ test "a damaged block is found by reading all, and where it lies is said" {
     try testing.expectEqual(1, problems);
 }
 
-test "a directory that is no store, or a damaged one, is named so" {
+test "a directory that is not a store, or a damaged store, is reported as such" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);

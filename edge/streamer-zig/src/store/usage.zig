@@ -1,4 +1,5 @@
-//! Which versions of a store refer to what: the sizes that people see, and what the garbage collection must not free.
+//! Counts which blocks and nodes the versions of a store refer to. People see the sizes; the
+//! garbage collection keeps every location that is counted here.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,15 +16,16 @@ const Uuid = base.Uuid;
 
 pub const Error = tree_walk.Error || store_dir.VersionError || error{OutOfMemory};
 
-/// Bytes on the disk, in whole blocks, data and nodes.
+/// Bytes on the disk, in whole blocks; data and nodes.
 pub const Sizes = struct {
-    /// No other version refers to it: what deleting this one frees.
+    /// Bytes that only this version refers to: deleting it frees them.
     own: u64 = 0,
-    /// Other versions refer to it too.
+    /// Bytes that other versions refer to, too.
     shared: u64 = 0,
 };
 
-/// Called while it is counted with the bytes of nodes that were read so far: whoever keeps a rate waits there.
+/// Called during a count with the bytes of nodes read so far; a caller that limits the rate waits
+/// there.
 pub const Rest = struct {
     context: *anyopaque,
     wait: *const fn (*anyopaque, u64) void,
@@ -36,7 +38,7 @@ pub const Usage = struct {
     data: PlaceMap,
     nodes: PlaceMap,
     rest: ?Rest = null,
-    /// Bytes of nodes.
+    /// Bytes of nodes read.
     read: u64 = 0,
 
     pub fn deinit(usage: *Usage) void {
@@ -45,8 +47,8 @@ pub const Usage = struct {
         usage.* = undefined;
     }
 
-    /// Goes through all versions; a node that they share is read twice at most. A damaged node or manifest is an error: nothing is known
-    /// of what is below it.
+    /// Counts all versions and reads a shared node at most twice. A damaged node or manifest is an
+    /// error, since nothing below it is known.
     pub fn of(gpa: std.mem.Allocator, store: *Store) Error!Usage {
         return ofAtRate(gpa, store, null);
     }
@@ -63,7 +65,7 @@ pub const Usage = struct {
         return usage;
     }
 
-    /// Takes a tree into account.
+    /// Adds a tree to the counts.
     pub fn count(usage: *Usage, store: *Store, root: block.Entry, level: u8) Error!void {
         var walker: TreeWalker = .init(&store.nodes, root, level);
         while (walker.next()) |step| {
@@ -71,7 +73,8 @@ pub const Usage = struct {
                 _ = try usage.data.add(step.entry.location);
                 continue;
             }
-            // All below a node that is known to be shared was counted twice when that became known.
+            // Everything below a shared node was counted twice when the node was found to be
+            // shared.
             if (try usage.nodes.add(step.entry.location) == .more) continue;
             try walker.enter(&step);
             usage.read += block.block_size;

@@ -1,5 +1,6 @@
-//! Reads all of a version, or of a store, and says which blocks are not what was sealed: at import's end, before a version is trusted
-//! again, and as a scrub beside running devices. It checks as much at a time as it is told.
+//! Reads all blocks of a version or a store and reports those that differ from what was sealed: at
+//! the end of an import, before a version is trusted again, and as a scrub beside running devices.
+//! Each step has a byte budget.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,7 +18,7 @@ const Store = store_dir.Store;
 const TreeWalker = tree_walk.TreeWalker;
 
 pub const Problem = struct {
-    /// A block, or a node and with it all blocks below that other versions do not have.
+    /// A block, or a node and with it all blocks below that no other version shares.
     step: Step,
     why: tree_walk.Error,
 };
@@ -28,13 +29,13 @@ pub const Progress = union(enum) {
     done,
 };
 
-/// Of the versions of one store, one after the other; what they share is checked once.
+/// Verifies the versions of one store in turn; shared blocks are checked once.
 pub const Verification = struct {
     store: *Store,
     seen_data: PlaceMap,
     seen_nodes: PlaceMap,
     walker: TreeWalker,
-    /// Bytes that were found right.
+    /// Bytes found correct.
     checked: u64 = 0,
 
     pub fn init(gpa: std.mem.Allocator, store: *Store) Verification {
@@ -52,12 +53,12 @@ pub const Verification = struct {
         verification.* = undefined;
     }
 
-    /// Goes on with this version. It must stay open until `step` is done.
+    /// Starts this version, which must stay open until `step` is done.
     pub fn begin(verification: *Verification, manifest: *const Manifest) void {
         verification.walker = .init(&verification.store.nodes, manifest.root, manifest.rootLevel());
     }
 
-    /// Checks up to `budget` bytes, or until the first problem; what follows a problem comes with the next step.
+    /// Checks up to `budget` bytes, or until the first problem; the next step continues behind it.
     pub fn step(verification: *Verification, budget: u64) error{OutOfMemory}!Progress {
         const end = verification.checked +| budget;
         while (verification.checked < end) {

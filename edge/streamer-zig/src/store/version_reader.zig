@@ -1,5 +1,6 @@
-//! Reads a version as a disk. Every block is found right (SHA-256 up to the signed root) before its first bytes leave; a block that is
-//! not is an error, never bytes. How many versions lie below it makes no difference: each has a whole tree.
+//! Reads a version as a disk. Every block is checked (SHA-256 up to the signed root) before its
+//! first byte is returned; a wrong block is an error, never bytes. The number of versions below
+//! makes no difference, since each version has a complete tree.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -19,7 +20,7 @@ const NodeCache = node_cache.NodeCache;
 
 pub const Error = block_source.ReadError;
 
-/// What versions of one store are read by: shared by all of them, used by one thread.
+/// Shared by all readers of one store, and used by one thread.
 pub const Reading = struct {
     data: *FileSet,
     nodes: *FileSet,
@@ -47,7 +48,7 @@ pub const VersionReader = struct {
         return reader.read(buffer, offset);
     }
 
-    /// Any range of bytes within the disk.
+    /// Reads any range of bytes within the disk.
     pub fn read(reader: *VersionReader, buffer: []u8, offset: u64) Error!void {
         assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
         var done: usize = 0;
@@ -55,7 +56,7 @@ pub const VersionReader = struct {
             const at = offset + done;
             const index = at / block.block_size;
             const cached = try reader.leafOf(index) orelse {
-                // All of what the missing node would be above reads as zeros.
+                // Everything below a missing node reads as zeros.
                 const size: usize = @intCast(@min(buffer.len - done, endOfLeaf(at) - at));
                 @memset(buffer[done..][0..size], 0);
                 done += size;
@@ -65,7 +66,8 @@ pub const VersionReader = struct {
         }
     }
 
-    /// The same of what lies in memory and was checked before; false: it has to be waited for, or to be checked.
+    /// Reads blocks that are in memory and already checked; returns false if a block must be read
+    /// or checked.
     pub fn readNow(reader: *VersionReader, buffer: []u8, offset: u64) Error!bool {
         assert(buffer.len <= reader.disk_size and offset <= reader.disk_size - buffer.len);
         var done: usize = 0;
@@ -86,7 +88,7 @@ pub const VersionReader = struct {
         return true;
     }
 
-    /// A reader of the same version in another thread has just read the range, and with that checked it: it need not be checked here.
+    /// Marks a range as checked: a reader of the same version in another thread has just read it.
     pub fn noteChecked(reader: *VersionReader, offset: u64, size: u64) void {
         if (size == 0) return;
         var index = offset / block.block_size;
@@ -98,7 +100,7 @@ pub const VersionReader = struct {
                 const child = each % node_module.fanout;
                 const location = found.node.node.location(child);
                 if (location.isNone()) continue;
-                // That one has waited for its directory entry.
+                // The other reader has waited for the directory entry.
                 _ = reader.reading.data.handleOf(location.file) catch return;
                 found.node.checked.set(child);
             };
@@ -106,13 +108,13 @@ pub const VersionReader = struct {
         }
     }
 
-    /// The block's hash and place; for those that compare versions.
+    /// Returns the block's hash and location, to compare versions.
     pub fn entryOf(reader: *VersionReader, index: u64) node_cache.Error!Entry {
         const cached = try reader.leafOf(index) orelse return .zeros;
         return cached.node.entry(@intCast(index % node_module.fanout));
     }
 
-    /// The node of level 0 that is above a block; null: there are zeros.
+    /// Returns the node of level 0 above a block, or null for zeros.
     fn leafOf(reader: *VersionReader, index: u64) node_cache.Error!?*Cached {
         var entry = reader.root;
         var level = reader.root_level;
@@ -141,7 +143,7 @@ pub const VersionReader = struct {
         }
     }
 
-    /// As `readBelow`; null: it has to be waited for, or to be checked.
+    /// Like `readBelow`; returns null if a block must be read or checked.
     fn readBelowNow(reader: *VersionReader, cached: *Cached, buffer: []u8, offset: u64) Error!?usize {
         var done: usize = 0;
         var child: usize = @intCast(offset / block.block_size % node_module.fanout);
@@ -164,7 +166,7 @@ pub const VersionReader = struct {
         return done;
     }
 
-    /// From the blocks of one node, as much as is wanted and lies there; returns how many bytes.
+    /// Reads consecutive blocks of one node; returns the number of bytes read.
     fn readBelow(reader: *VersionReader, cached: *Cached, buffer: []u8, offset: u64) Error!usize {
         var pieces: [pieces_max]Piece = undefined;
         var count: usize = 0;
@@ -198,7 +200,7 @@ pub const VersionReader = struct {
         return done;
     }
 
-    /// A part of a block that has to be checked whole.
+    /// Reads part of a block that must be checked as a whole.
     fn readPart(reader: *VersionReader, cached: *Cached, child: usize, wanted: []u8, skip: usize) Error!void {
         var whole: Block = undefined;
         try reader.readData(cached.node.location(child), 0, &whole);
@@ -206,8 +208,8 @@ pub const VersionReader = struct {
         @memcpy(wanted, whole[skip..][0..wanted.len]);
     }
 
-    /// What is in memory first. When one of them is not, the disk is asked for all that follow before the first of those is waited for,
-    /// and it goes on while those that have come are checked.
+    /// Reads what is in memory first. At the first miss, it prefetches all later pieces before it
+    /// waits, so that the disk works while the blocks that have arrived are checked.
     fn readPieces(reader: *VersionReader, cached: *Cached, pieces: []const Piece) Error!void {
         const data = reader.reading.data;
         const in_memory: usize = for (pieces, 0..) |*piece, index| {
@@ -230,29 +232,30 @@ pub const VersionReader = struct {
     }
 };
 
-/// Byte of the disk behind the last one that the node of level 0 above `offset` is above.
+/// Byte offset of the disk after the last block below the same node of level 0.
 fn endOfLeaf(offset: u64) u64 {
     const leaf_size = node_module.fanout * block.block_size;
     return (offset / leaf_size + 1) * leaf_size;
 }
 
-/// Of one read, with as much as one node is above; what is left is read after them.
+/// Pieces of one read below one node; the caller reads the rest afterwards.
 const pieces_max = 24;
-/// So much is checked while the disk reads what follows.
+/// Bytes checked while the disk reads the next ones.
 const unchecked_size_max = 64 << 10;
 
-/// Bytes that lie behind each other in one file.
+/// Consecutive bytes of one file.
 const Piece = struct {
     location: block.Location,
-    /// The first of its blocks in their node.
+    /// Index of its first block in the node.
     child: usize,
-    /// Bytes of the first block that are not wanted; 0 where it has to be checked.
+    /// Bytes to skip in the first block; 0 if the block must be checked.
     skip: usize,
     bytes: []u8,
     is_checked: bool,
 };
 
-/// Pieces between which so little lies in their file are asked for as one: what a disk reads in between takes less than another request.
+/// Pieces closer together than this in their file are read as one: reading the gap takes a disk
+/// less time than another request.
 const prefetch_gap_max = 16 * block.block_size;
 
 fn prefetch(data: *FileSet, pieces: []const Piece) void {
@@ -271,8 +274,8 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
     }
 }
 
-/// How many blocks from `child` on lie behind each other in one file and are all checked, or all not; whole ones only where they are to
-/// be checked. At least 1.
+/// Counts the consecutive blocks from `child` on that are contiguous in one file and all checked,
+/// or all unchecked (then whole blocks only). At least 1.
 fn runOf(cached: *const Cached, child: usize, size: usize, is_checked: bool) usize {
     const wanted = if (is_checked)
         std.math.divCeil(usize, size, block.block_size) catch unreachable

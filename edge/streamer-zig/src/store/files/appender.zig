@@ -1,8 +1,10 @@
-//! Appends blocks or nodes to the last file of a kind. What was appended is durable after `sync`; what a crash leaves behind the last
-//! sync is garbage that nothing refers to, and what comes next begins behind it.
+//! Appends blocks or nodes to the last file of a kind. Blocks are durable after `sync`. What a
+//! crash leaves behind the last sync is unreferenced garbage, and later blocks are appended behind
+//! it.
 //!
-//! Several may append at a time, each to a file of its own, which it has locked. Only who has the right to change the store takes a file
-//! that is there (`open`, or the first `append`); from then on files are made, and whoever makes a name first has it.
+//! Several appenders may work at a time, each on its own locked file. Only the holder of the
+//! store's change lock takes an existing file (`open`, or the first `append`); later files are
+//! created, and whoever creates a name first owns it.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -18,7 +20,8 @@ const Location = block.Location;
 
 pub const Error = files_module.Error;
 
-/// A file that has this much is not appended to any more: small enough to be copied or freed as one, large enough to be few.
+/// A file of this size is full: small enough to be copied or freed as one, large enough to keep the
+/// number of files low.
 pub const file_size_max_default: u64 = 16 << 30;
 const buffer_blocks = 64;
 
@@ -27,11 +30,11 @@ pub const Appender = struct {
     file_size_max: u64,
     file: u24 = 0,
     handle: Handle = undefined,
-    /// Where the buffer begins in the file.
+    /// Start of the buffer in the file.
     first: u40 = 0,
     filled: usize = 0,
     buffer: *[buffer_blocks]Block,
-    /// Names of files made since the last sync are not durable.
+    /// The name of a file created since the last sync is not durable.
     is_new: bool = false,
     written_blocks: u64 = 0,
 
@@ -50,13 +53,14 @@ pub const Appender = struct {
         appender.* = undefined;
     }
 
-    /// Where the next block will lie. While it has the right to change the store; `append` needs that no more.
+    /// Returns the location of the next block. Requires the change lock; later calls of `append` do
+    /// not.
     pub fn open(appender: *Appender) Error!Location {
         if (appender.file == 0) try appender.openLast();
         return .{ .file = appender.file, .block = appender.first + @as(u40, @intCast(appender.filled)) };
     }
 
-    /// Where the block will lie; it can be read after `flush`.
+    /// Returns the location of the block, which can be read after `flush`.
     pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
         if (appender.file == 0) try appender.openLast();
         if (appender.filled == buffer_blocks) try appender.flush();
@@ -77,12 +81,12 @@ pub const Appender = struct {
         appender.filled = 0;
     }
 
-    /// Makes a block readable that may still lie in the buffer.
+    /// Flushes the buffer if the block is still in it.
     pub fn reveal(appender: *Appender, location: Location) Error!void {
         if (location.file == appender.file and location.block >= appender.first) try appender.flush();
     }
 
-    /// All that was appended is durable when this returns.
+    /// Makes everything appended so far durable.
     pub fn sync(appender: *Appender) Error!void {
         if (appender.file == 0) return;
         try appender.flush();
@@ -103,7 +107,7 @@ pub const Appender = struct {
         const handle = try set.files.open(set.nameOf(last, &name), .write);
         errdefer set.files.close(handle);
         if (!simulated.has(.append_beside_others) and !try set.files.tryLock(handle, true)) {
-            // An import's that goes on.
+            // It belongs to a running import.
             set.files.close(handle);
             return appender.makeNext();
         }
@@ -124,7 +128,7 @@ pub const Appender = struct {
         const set = appender.set;
         while (true) {
             const made = try set.make();
-            // Somebody may have taken it for the last one already.
+            // Another appender may already have taken it as the last file.
             if (!try set.files.tryLock(made.handle, true)) {
                 set.files.close(made.handle);
                 continue;

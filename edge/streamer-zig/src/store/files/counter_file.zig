@@ -1,5 +1,6 @@
-//! The highest counter that a store has given to a version, in a file of its own: one damaged manifest does not keep others from being
-//! made, and the counter of a version that was deleted is not given again. Damaged or missing, all manifests are asked.
+//! The highest counter that a store has assigned to a version, in its own file: a damaged manifest
+//! does not prevent new versions, and the counter of a deleted version is not reused. If the file
+//! is damaged or missing, all manifests are read instead.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +14,7 @@ pub const name = "counter";
 const magic = "BFCOUNT1".*;
 const size = magic.len + 8 + Sha256.digest_length;
 
-/// Null: it is not known.
+/// Null if unknown.
 pub fn read(files: Files) files_module.Error!?u64 {
     const handle = files.open(name, .read) catch |err| return if (err == error.NotFound) null else err;
     defer files.close(handle);
@@ -26,7 +27,7 @@ fn decode(bytes: *const [size]u8) ?u64 {
     return if (std.mem.eql(u8, bytes, &encode(counter))) counter else null;
 }
 
-/// Durable when this returns; under the store's lock.
+/// Durable on return. Requires the store's lock.
 pub fn write(files: Files, counter: u64) files_module.Error!void {
     try store_dir.replaceFile(files, name, &encode(counter));
 }
@@ -43,7 +44,7 @@ fn encode(counter: u64) [size]u8 {
 const testing = std.testing;
 const LinuxFiles = @import("linux_files.zig");
 
-test "a counter is read as it was written, and no flipped bit of it is believed" {
+test "a counter is read as written, and every flipped bit of it is found" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);

@@ -1,4 +1,5 @@
-//! The store's large files of one kind, data or nodes: numbered, only ever appended to, open as long as they are used much.
+//! The store's large files of one kind, extents or nodes: numbered, append-only, and kept open
+//! while they are in use.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -9,10 +10,10 @@ const Files = files_module.Files;
 const Handle = files_module.Handle;
 const Location = block.Location;
 
-/// A place of a file that is not there, or where it ends: the store is damaged.
+/// `NotFound` or a short read of a referenced location means that the store is damaged.
 pub const Error = files_module.Error;
 
-/// How many of the files are open at once.
+/// Number of files open at once.
 const open_max = 64;
 
 pub const Kind = enum {
@@ -41,19 +42,21 @@ pub const FileSet = struct {
         set.* = undefined;
     }
 
-    /// Whole blocks or parts of them, from `skip` bytes behind the place; false: the file ends before.
+    /// Reads blocks or parts of them, from `skip` bytes behind the location; returns false if the
+    /// file ends before.
     pub fn read(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
         const handle = try set.handleOf(location.file);
         return set.files.readWhole(handle, buffer, location.offset() + skip);
     }
 
-    /// False: it would have to be waited for; also where the file is not open.
+    /// Like `read`, but only from memory; returns false if the disk is needed or the file is not
+    /// open.
     pub fn readNow(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
         const handle = set.openHandle(location.file) orelse return false;
         return try set.files.readNow(handle, buffer, location.offset() + skip) == buffer.len;
     }
 
-    /// Bytes that are going to be read; a file that is not there is noticed then.
+    /// Reads bytes ahead. The read itself reports a missing file.
     pub fn prefetch(set: *FileSet, location: Location, skip: u64, size: u64) void {
         const handle = set.handleOf(location.file) catch return;
         set.files.prefetch(handle, location.offset() + skip, size);
@@ -70,7 +73,7 @@ pub const FileSet = struct {
         return null;
     }
 
-    /// For reading; stays open until others are used more.
+    /// Returns a handle for reading, which stays open until other files are used more.
     pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
         if (set.openHandle(file)) |handle| return handle;
         var oldest: *Open = &set.open[0];
@@ -84,7 +87,7 @@ pub const FileSet = struct {
         return handle;
     }
 
-    /// For files that are about to go.
+    /// Closes a file that is about to be removed.
     pub fn forget(set: *FileSet, file: u24) void {
         for (&set.open) |*place| if (place.file == file) {
             set.files.close(place.handle);
@@ -96,7 +99,7 @@ pub const FileSet = struct {
         return std.mem.print(into, "{s}/{x:0>6}", .{ set.kind.dir(), file }) catch unreachable;
     }
 
-    /// The least number above `file`; null: it is the last one. Names that are no numbers are not ours and are passed by.
+    /// Returns the least number above `file`, or null if it is the last one. Skips foreign names.
     pub fn next(set: *const FileSet, file: u24) Error!?u24 {
         var name: files_module.Name = undefined;
         const above = std.mem.print(&name, "{x:0>6}", .{file}) catch unreachable;
@@ -112,7 +115,8 @@ pub const FileSet = struct {
 
     pub const Made = struct { file: u24, handle: Handle };
 
-    /// The next file, empty; nobody else has made it, whoever makes files at the same time. Its name is not durable yet.
+    /// Creates the next file, empty. Nobody else has created it, even if several processes create
+    /// files. Its name is not durable yet.
     pub fn make(set: *const FileSet) Error!Made {
         while (true) {
             const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
@@ -122,7 +126,7 @@ pub const FileSet = struct {
         }
     }
 
-    /// 0: there is none.
+    /// Returns 0 if there are none.
     pub fn last(set: *const FileSet) Error!u24 {
         var file: u24 = 0;
         while (try set.next(file)) |found| file = found;

@@ -1,12 +1,15 @@
-//! The files of one directory and those below it, as the store sees them: host files (`linux_files.zig`), or a simulated disk that
-//! loses and tears what was not synced. Names are relative, `/`-separated, without `..`.
+//! The interface of the store to its directory: real files (`linux_files.zig`), or a simulated disk
+//! that loses and tears writes that were not synced. Names are relative, `/`-separated, without
+//! `..`.
 //!
-//! What a caller may count on: bytes are durable after `sync` of their file, names after `syncDir` of their directory; `rename` replaces
-//! a name at once; until then a crash may leave any mixture of old and new, block by block.
+//! Guarantees: bytes are durable after `sync` of their file, names after `syncDir` of their
+//! directory, and `rename` replaces a name atomically. Before that, a crash may leave any mixture
+//! of old and new, block by block.
 
 const std = @import("std");
 
-/// `NoSpace`: the disk or a quota is full. `Denied`: this user may not. `DiskFailed`: anything that the system calls an I/O error.
+/// `NoSpace`: the disk or a quota is full. `Denied`: this user lacks permission. `DiskFailed`: any
+/// other I/O error of the system.
 pub const Error = error{ NotFound, Exists, NoSpace, ReadOnly, Denied, TooManyFiles, DiskFailed };
 
 pub const Handle = enum(i32) { _ };
@@ -14,7 +17,7 @@ pub const Handle = enum(i32) { _ };
 pub const Mode = enum { read, write };
 
 pub const name_size_max = 128;
-/// Of files and directories below the store's directory.
+/// Longest name below the store's directory.
 pub const Name = [name_size_max]u8;
 
 pub const Files = struct {
@@ -49,7 +52,7 @@ pub const Files = struct {
         return files.vtable.open(files.context, name, mode);
     }
 
-    /// For reading and writing; throws `Exists`.
+    /// Opens a new file for reading and writing; throws `Exists`.
     pub fn create(files: Files, name: []const u8) Error!Handle {
         return files.vtable.create(files.context, name);
     }
@@ -63,22 +66,22 @@ pub const Files = struct {
         return files.vtable.size(files.context, handle);
     }
 
-    /// Cuts the file or lets it grow by a hole.
+    /// Truncates the file, or extends it by a hole.
     pub fn setSize(files: Files, handle: Handle, bytes: u64) Error!void {
         return files.vtable.setSize(files.context, handle, bytes);
     }
 
-    /// How much was read; short only at the end of the file.
+    /// Returns the number of bytes read; fewer only at the end of the file.
     pub fn read(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!usize {
         return files.vtable.read(files.context, handle, buffer, offset);
     }
 
-    /// How much of it was read from memory, without waiting for the disk.
+    /// Returns the number of bytes read from memory, without waiting for the disk.
     pub fn readNow(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!usize {
         return files.vtable.readNow(files.context, handle, buffer, offset);
     }
 
-    /// The range is going to be read: the disk is asked for it, and nobody waits.
+    /// Starts reading the range ahead, without waiting.
     pub fn prefetch(files: Files, handle: Handle, offset: u64, bytes: u64) void {
         files.vtable.prefetch(files.context, handle, offset, bytes);
     }
@@ -87,17 +90,18 @@ pub const Files = struct {
         return files.vtable.write(files.context, handle, bytes, offset);
     }
 
-    /// Its bytes and its size are durable when this returns.
+    /// Makes the file's bytes and size durable.
     pub fn sync(files: Files, handle: Handle) Error!void {
         return files.vtable.sync(files.context, handle);
     }
 
-    /// The range reads as zeros and takes no space; the size of the file stays. Where a file system cannot, zeros are written.
+    /// Makes the range read as zeros and take no space; the size of the file stays. Writes zeros
+    /// where the file system has no holes.
     pub fn punch(files: Files, handle: Handle, offset: u64, bytes: u64) Error!void {
         return files.vtable.punch(files.context, handle, offset, bytes);
     }
 
-    /// Where the next bytes at or behind `offset` lie that are not in a hole; null: only holes follow.
+    /// Finds the next bytes at or after `offset` that are not in a hole; null if only holes follow.
     pub fn nextData(files: Files, handle: Handle, offset: u64) Error!?u64 {
         return files.vtable.nextData(files.context, handle, offset);
     }
@@ -107,7 +111,8 @@ pub const Files = struct {
         return files.vtable.allocated(files.context, handle);
     }
 
-    /// False: another process holds it. Gone with the handle and with the process.
+    /// Returns false if another process holds the lock. The lock ends with the handle and with the
+    /// process.
     pub fn tryLock(files: Files, handle: Handle, exclusive: bool) Error!bool {
         return files.vtable.tryLock(files.context, handle, exclusive);
     }
@@ -116,7 +121,7 @@ pub const Files = struct {
         return files.vtable.rename(files.context, from, to);
     }
 
-    /// Throws `NotFound`. A directory has to be empty.
+    /// Throws `NotFound`. A directory must be empty.
     pub fn remove(files: Files, name: []const u8) Error!void {
         return files.vtable.remove(files.context, name);
     }
@@ -126,37 +131,37 @@ pub const Files = struct {
         return files.vtable.makeDir(files.context, name);
     }
 
-    /// The names in it are durable when this returns; "" is the directory itself.
+    /// Makes the names in it durable; "" is the directory itself.
     pub fn syncDir(files: Files, name: []const u8) Error!void {
         return files.vtable.syncDir(files.context, name);
     }
 
-    /// The first of the names in a directory behind `above`, in the order of their bytes ("" begins); null: there is none. `above` may be
-    /// what `into` holds.
+    /// Returns the first name in a directory after `above`, in byte order ("" starts); null at the
+    /// end. `above` may point into `into`.
     pub fn nextName(files: Files, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8 {
         return files.vtable.nextName(files.context, dir, above, into);
     }
 
-    /// What this user can still write.
+    /// Bytes that this user can still write.
     pub fn freeBytes(files: Files) Error!u64 {
         return files.vtable.freeBytes(files.context);
     }
 
-    /// Fills the buffer; false: the file ends before.
+    /// Fills the buffer; returns false if the file ends before.
     pub fn readWhole(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!bool {
         return try files.read(handle, buffer, offset) == buffer.len;
     }
 };
 
-/// What went wrong, as the end of a sentence.
+/// Describes the problem as the end of a sentence.
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {
         error.NotFound => "does not exist",
-        error.Exists => "exists already",
-        error.NoSpace => "has no room: the disk is full",
-        error.ReadOnly => "is on a file system that is read-only",
+        error.Exists => "already exists",
+        error.NoSpace => "has no space left: the disk is full",
+        error.ReadOnly => "is on a read-only file system",
         error.Denied => "cannot be used by this user",
-        error.TooManyFiles => "cannot be opened: this process has too many files open",
+        error.TooManyFiles => "cannot be opened: this process has too many open files",
         error.DiskFailed => "cannot be read or written: the disk reports an error",
     };
 }

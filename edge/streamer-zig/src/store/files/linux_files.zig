@@ -1,4 +1,5 @@
-//! `Files` on a real directory.
+//! `Files` on a real directory of Linux. Adds no guarantees to those of the system calls that each
+//! function names.
 
 const std = @import("std");
 const files_module = @import("files.zig");
@@ -13,10 +14,10 @@ const Mode = files_module.Mode;
 const LinuxFiles = @This();
 
 dir_fd: i32,
-/// Not every file system can say what of a file is in memory. Found out by whichever thread asks first.
+/// Some file systems cannot report what is in memory. The first thread that reads finds out.
 read_now: std.atomic.Value(read_now_module.Ability) = .init(.asks),
 
-/// An existing directory.
+/// Opens an existing directory.
 pub fn open(path: []const u8) Error!LinuxFiles {
     var path_z: [4096]u8 = undefined;
     if (path.len == 0 or path.len >= path_z.len) return error.NotFound;
@@ -27,7 +28,7 @@ pub fn open(path: []const u8) Error!LinuxFiles {
     return .{ .dir_fd = @intCast(fd) };
 }
 
-/// Takes over a descriptor of a directory.
+/// Takes ownership of a directory's descriptor.
 pub fn fromFd(dir_fd: i32) LinuxFiles {
     return .{ .dir_fd = dir_fd };
 }
@@ -154,7 +155,8 @@ fn readNow(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error
 const will_need = 3;
 
 fn prefetch(_: *anyopaque, handle: Handle, offset: u64, bytes: u64) void {
-    _ = linux.fadvise(fdOf(handle), @intCast(offset), @intCast(bytes), will_need); // Only quicker with it.
+    // A failure only costs speed.
+    _ = linux.fadvise(fdOf(handle), @intCast(offset), @intCast(bytes), will_need);
 }
 
 fn write(_: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Error!void {
@@ -256,7 +258,8 @@ fn openDir(context: *anyopaque, name: []const u8) Error!i32 {
     return @intCast(try check(linux.openat(dirOf(context), text, flags, 0)));
 }
 
-/// Names come in any order from the system, and a directory of the store is small: the least one above is looked for in all.
+/// The system returns names in any order, and a directory of the store is small: finds the least
+/// name above by reading them all.
 fn nextName(
     context: *anyopaque,
     dir: []const u8,
@@ -326,7 +329,7 @@ fn check(rc: usize) Error!usize {
 
 const testing = std.testing;
 
-test "files are made, read, renamed, listed in order and removed" {
+test "files are created, read, renamed, listed in order and removed" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);
@@ -364,7 +367,7 @@ test "files are made, read, renamed, listed in order and removed" {
     try testing.expect(try dir.freeBytes() > 0);
 }
 
-test "one of two handles has the lock" {
+test "only one of two handles gets the lock" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);

@@ -1,5 +1,5 @@
-//! Who changes a store: written into its lock file by the process that holds the lock, so that others can say who it is, also one of
-//! another machine.
+//! The process that changes a store. It writes itself into the lock file while it holds the lock,
+//! so that others, also on another machine, can report it.
 
 const std = @import("std");
 const files_module = @import("files.zig");
@@ -13,11 +13,11 @@ const separator = '\n';
 pub const Holder = struct {
     host: []const u8,
     pid: u32,
-    /// What it does, in the words of the command line.
+    /// The command, in the words of the command line.
     command: []const u8,
 };
 
-/// Only for people: a lock without it is a lock.
+/// Only for people: the lock is valid without it.
 pub fn write(files: Files, lock: Handle, holder: *const Holder) void {
     var buffer: [size_max]u8 = undefined;
     const command = holder.command[0..@min(holder.command.len, 64)];
@@ -27,7 +27,7 @@ pub fn write(files: Files, lock: Handle, holder: *const Holder) void {
     files.write(lock, text, 0) catch return;
 }
 
-/// Null: nothing that can be read is there.
+/// Null if the file holds nothing readable.
 pub fn read(files: Files, lock_name: []const u8, buffer: *[size_max]u8) ?Holder {
     const handle = files.open(lock_name, .read) catch return null;
     defer files.close(handle);
@@ -42,7 +42,7 @@ pub fn read(files: Files, lock_name: []const u8, buffer: *[size_max]u8) ?Holder 
 const testing = std.testing;
 const LinuxFiles = @import("linux_files.zig");
 
-test "the holder of a lock is found again, and foreign bytes are nobody" {
+test "the holder of a lock is read back, and foreign bytes name nobody" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var on: LinuxFiles = .fromFd(tmp.dir.handle);

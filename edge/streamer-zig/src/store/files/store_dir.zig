@@ -1,5 +1,5 @@
-//! A store: a directory of an edge where versions of vDisks lie (docs/vdisk-store.md). Opening reads a few hundred bytes; what a version
-//! needs is read when it is read.
+//! A store: a directory of an edge that holds versions of vDisks (docs/vdisk-store.md). Opening
+//! reads a few hundred bytes; everything else is read on demand.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,8 +35,9 @@ const magic = "BFSTORE1".*;
 const format: u32 = 1;
 const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 
-/// `NotAStore`: a directory without our head. `NotEmpty`: it holds files of somebody else. `HeadDamaged`, `KeyDamaged`: what every
-/// manifest is checked by. `Locked`: another process changes the store.
+/// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
+/// `KeyDamaged`: the files that every manifest is checked against. `Locked`: another process
+/// changes the store.
 pub const Error = files_module.Error || error{ NotAStore, NotEmpty, HeadDamaged, KeyDamaged, TooNew, Locked };
 
 pub const VersionError = files_module.Error || manifest_module.Error || error{ OtherStore, OtherName };
@@ -49,9 +50,9 @@ pub const Options = struct {
 pub const Made = struct {
     id: Uuid,
     organization: Uuid = .zero,
-    /// Of the store's key.
+    /// Seed of the store's key.
     seed: [32]u8,
-    /// The directory may hold other files: they stay as they are.
+    /// Allows foreign files in the directory; they are left alone.
     beside_files: bool = false,
 };
 
@@ -65,8 +66,8 @@ pub const Store = struct {
     nodes: FileSet,
     cache: NodeCache,
 
-    /// Makes a store in an empty directory, or goes on with making one that was interrupted: the head comes last. Throws `Exists` where
-    /// there is a store already.
+    /// Makes a store in an empty directory, or resumes an interrupted attempt: the head is written
+    /// last. Throws `Exists` if there is a store already.
     pub fn make(files: Files, made: Made) Error!void {
         if (files.open(head_name, .read)) |handle| {
             files.close(handle);
@@ -131,7 +132,7 @@ pub const Store = struct {
         const handle = try store.files.open(manifestName(id, &name), .read);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, false)) return error.Locked;
-        // One that was deleted between the two is open without a name.
+        // A version deleted between the two calls is open but has no name.
         store.files.close(try store.files.open(manifestName(id, &name), .read));
         const found = try store.readManifest(handle, id);
         return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
@@ -142,7 +143,7 @@ pub const Store = struct {
         } };
     }
 
-    /// What a version says, without opening it.
+    /// Reads the manifest of a version without opening it.
     pub fn manifestOf(store: *Store, id: Uuid) VersionError!Manifest {
         var name: files_module.Name = undefined;
         const handle = try store.files.open(manifestName(id, &name), .read);
@@ -160,7 +161,7 @@ pub const Store = struct {
         return found;
     }
 
-    /// The version with the least id above; ids are ordered by their text.
+    /// Returns the version with the least id above `above`; ids are ordered by their text.
     pub fn nextVersion(store: *Store, above: ?Uuid) files_module.Error!?Uuid {
         var name: files_module.Name = undefined;
         var at_buffer: files_module.Name = undefined;
@@ -174,13 +175,14 @@ pub const Store = struct {
         return null;
     }
 
-    /// The right to change the store, for one process at a time; finishes what a crash has cut off. `RecordDamaged`: what was to be
-    /// finished cannot be read.
+    /// Takes the change lock, which one process holds at a time, and finishes what a crash
+    /// interrupted. `RecordDamaged`: the record of the pending change cannot be read.
     pub fn lockForChange(store: *Store) (files_module.Error || error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
-        // What a process did that was killed is seen here, and need not be durable; from now on somebody builds on it.
+        // The effects of a killed process are visible but may not be durable; this process is about
+        // to build on them.
         if (!simulated.has(.names_taken_unsynced)) {
             for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir| try store.files.syncDir(dir);
         }
@@ -201,7 +203,7 @@ pub const OpenVersion = struct {
     }
 };
 
-/// What one process may do at a time. Each step leaves the old state or the new one, whenever it is cut off.
+/// The change lock. Each step leaves the old state or the new one, whenever it is interrupted.
 pub const Change = struct {
     store: *Store,
     lock: Handle,
@@ -211,7 +213,8 @@ pub const Change = struct {
         change.* = undefined;
     }
 
-    /// Makes a version be there, durably. Its nodes and blocks were synced before. Throws `Exists`: a version never changes.
+    /// Commits a version durably. Its nodes and blocks must be synced before. Throws `Exists`: a
+    /// version never changes.
     pub fn commit(change: *Change, made: *const Manifest) Error!void {
         const store = change.store;
         assert(made.store.eql(store.id));
@@ -224,8 +227,8 @@ pub const Change = struct {
         try replaceFile(store.files, manifestName(made.version, &name), &bytes);
     }
 
-    /// Throws `Locked` while a process has it open, `Needed` while an image of a device's own lies above it. Its blocks are freed by the
-    /// garbage collection.
+    /// Throws `Locked` while a process has the version open, `Needed` while a private image is
+    /// above it. The garbage collection frees its blocks.
     pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{ Locked, Needed })!void {
         const files = change.store.files;
         if (try device_layers.privateAbove(files, id) != null) return error.Needed;
@@ -237,17 +240,18 @@ pub const Change = struct {
         try files.syncDir("versions");
     }
 
-    /// Higher than that of every version that is or was in the store, and never given again. What a version says that cannot be read does
-    /// not matter where the store has kept the highest one; otherwise this throws why it cannot be read.
+    /// Returns a counter higher than that of every version that is or was in the store; it is never
+    /// used again. An unreadable manifest does not matter if the store has recorded the highest
+    /// counter; otherwise its error is thrown.
     pub fn nextCounter(change: *Change) VersionError!u64 {
         var counter = try change.highestCounter();
         if (!simulated.has(.counter_stands)) counter +|= 1;
-        // Before anything has it.
+        // Recorded before any version has it.
         try counter_file.write(change.store.files, counter);
         return counter;
     }
 
-    /// Of the versions that are or were in the store.
+    /// Highest counter of all versions that are or were in the store.
     pub fn highestCounter(change: *Change) VersionError!u64 {
         const store = change.store;
         const kept = try counter_file.read(store.files);
@@ -267,7 +271,7 @@ pub const Change = struct {
         return counter;
     }
 
-    /// The store's key, to seal with.
+    /// The store's signing key.
     pub fn key(change: *Change) Error!Ed25519.KeyPair {
         const files = change.store.files;
         const handle = try files.open(key_name, .read);
@@ -290,7 +294,7 @@ pub fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
 }
 
-/// A file is there whole, durably, or not at all.
+/// Writes a file durably: completely or not at all.
 pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_module.Error!void {
     var buffer: files_module.Name = undefined;
     const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
@@ -306,7 +310,7 @@ pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_modu
     try files.syncDir(name[0..slash]);
 }
 
-/// Whether a name in the store's directory is the store's.
+/// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
     const files_of_store = [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
     for (dirs ++ files_of_store) |own|
@@ -314,7 +318,7 @@ pub fn isOwn(name: []const u8) bool {
     return false;
 }
 
-/// What an interrupted `make` leaves is ours.
+/// An interrupted `make` leaves files that are ours.
 fn checkEmpty(files: Files) Error!void {
     var name: files_module.Name = undefined;
     var at: []const u8 = "";

@@ -1,5 +1,5 @@
-//! Files that devices read: opened read-only, checked once, read by offset. A path of the desired
-//! state stays below the store's directory, whatever it says and whatever links lie there.
+//! Read-only files that devices read: opened and checked once, read by offset. A path of the
+//! desired state cannot leave the store's directory, neither by its text nor by symbolic links.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -14,7 +14,7 @@ pub const path_size_max = 1024;
 pub const OpenError = error{ Missing, NotReadable, NotAFile, Empty, NotSectors, PathEscapes };
 pub const ReadError = error{ BeyondTheEnd, ReadFailed };
 
-/// What the file is for decides what is checked.
+/// Purpose of the file; decides what is checked.
 pub const Kind = enum {
     /// A disk: a regular file or a block device, a multiple of 512 bytes.
     disk,
@@ -26,18 +26,18 @@ pub const StoreFile = struct {
     fd: i32,
     /// Bytes; not 0.
     size: u64,
-    /// Of the last change, ns; tells one state of a file from another.
+    /// Time of the last change in ns; tells states of a file apart.
     modified_ns: i128,
     read_now: std.atomic.Value(read_now_module.Ability) = .init(.asks),
 
-    /// A path of the command line: absolute, or relative to the working directory.
+    /// Opens a path of the command line: absolute, or relative to the working directory.
     pub fn open(path: []const u8, kind: Kind) OpenError!StoreFile {
         const path_z = terminated(path) catch return error.Missing;
         const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .CLOEXEC = true, .NONBLOCK = true }, 0);
         return fromRc(rc, kind);
     }
 
-    /// A path of the desired state, below the directory `dir_fd`.
+    /// Opens a path of the desired state below the directory `dir_fd`.
     pub fn openBelow(dir_fd: i32, path: []const u8, kind: Kind) OpenError!StoreFile {
         if (!isInside(path)) return error.PathEscapes;
         const path_z = terminated(path) catch return error.PathEscapes;
@@ -63,7 +63,7 @@ pub const StoreFile = struct {
         file.* = undefined;
     }
 
-    /// Fills `buffer` from `offset`, whole or not at all.
+    /// Fills `buffer` from `offset`, completely or not at all.
     pub fn read(file: *const StoreFile, buffer: []u8, offset: u64) ReadError!void {
         if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
         var filled: usize = 0;
@@ -71,7 +71,7 @@ pub const StoreFile = struct {
             const rest = buffer[filled..];
             const rc = linux.pread(file.fd, rest.ptr, rest.len, @intCast(offset + filled));
             switch (linux.errno(rc)) {
-                // A file that was cut short under us ends too early.
+                // The file was truncated while it was open.
                 .SUCCESS => if (rc == 0) return error.ReadFailed else {
                     filled += rc;
                 },
@@ -81,13 +81,13 @@ pub const StoreFile = struct {
         }
     }
 
-    /// The same of what lies in memory, without waiting for the disk; false: some of it does not.
+    /// Like `read`, but only from memory; returns false if the disk is needed.
     pub fn readNow(file: *StoreFile, buffer: []u8, offset: u64) ReadError!bool {
         if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
         return read_now_module.read(&file.read_now, file.fd, buffer, offset) == buffer.len;
     }
 
-    /// The file as a disk; it has to be one, and to stay open and where it is.
+    /// Returns the file as a disk. The file must be a disk, stay open and not move in memory.
     pub fn source(file: *StoreFile) BlockSource {
         return .{ .context = file, .vtable = &.{ .read = readSource, .readNow = readSourceNow }, .size = file.size };
     }
@@ -145,7 +145,7 @@ fn terminated(path: []const u8) error{BadPath}![path_size_max:0]u8 {
     return path_z;
 }
 
-/// Relative, `/`-separated, without empty, `.` or `..` parts.
+/// Returns whether a path is relative, `/`-separated, and without empty, `.` or `..` parts.
 pub fn isInside(path: []const u8) bool {
     if (path.len == 0 or path.len > path_size_max) return false;
     if (std.mem.findScalar(u8, path, 0) != null) return false;
@@ -157,7 +157,7 @@ pub fn isInside(path: []const u8) bool {
     return true;
 }
 
-/// What is wrong, as the end of a sentence that begins with the path.
+/// Describes the problem as the end of a sentence that starts with the path.
 pub fn sentence(problem: OpenError, kind: Kind) []const u8 {
     return switch (problem) {
         error.Missing => "does not exist",
@@ -196,7 +196,7 @@ test "a disk is a file of whole sectors" {
     try testing.expectEqual(1024, disk.size);
 }
 
-test "a read gives all its bytes or none" {
+test "a read returns all of its bytes or none" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     try tmp.dir.writeFile(
@@ -208,7 +208,7 @@ test "a read gives all its bytes or none" {
     var buffer: [512]u8 = undefined;
     try disk.read(&buffer, 0);
     try testing.expectEqual('z', buffer[511]);
-    // Just written: it lies in memory, on a file system that can say so.
+    // Just written, so it is in memory on a file system that can report that.
     const is_read = try disk.readNow(buffer[0..1], 511);
     try testing.expectEqual(disk.read_now.load(.monotonic) != .never, is_read and buffer[0] == 'z');
     try testing.expectError(error.BeyondTheEnd, disk.readNow(&buffer, 1));

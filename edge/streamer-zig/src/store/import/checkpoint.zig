@@ -1,5 +1,6 @@
-//! How far an import has come: `imports/<version>`, replaced as a whole at each durable step. What it refers to was synced before, so
-//! that an import goes on from it after any end. The tree so far is a root like that of a version: the garbage collection keeps it.
+//! The checkpoint of an import: `imports/<version>`, replaced atomically at each durable step.
+//! Everything that it refers to was synced before, so an import resumes from it after any crash.
+//! Its partial tree has a root like a version's, which the garbage collection keeps.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,14 +20,14 @@ const format: u32 = 1;
 const file_size = block.block_size;
 const dir = "imports";
 
-/// `NoImport`: there is none of that version.
+/// `NoImport`: the version has no import.
 pub const Error = files_module.Error || error{ NoImport, Damaged, TooNew };
 
-/// What becomes of it, and how far it is.
+/// Describes the version to be made, and the progress.
 pub const Checkpoint = struct {
     version: Uuid,
     vdisk: Uuid,
-    /// Zeros: a base.
+    /// Zeros for a base.
     parent: Uuid,
     number: u32,
     kernel: ?BootFile = null,
@@ -35,15 +36,16 @@ pub const Checkpoint = struct {
     name: base.BoundedArray(u8, manifest_module.name_size_max) = .empty,
     path: base.BoundedArray(u8, image_source.path_size_max) = .empty,
     stamp: image_source.Stamp,
-    /// Bytes; null: a stream whose end is not known.
+    /// Bytes; null for a stream whose end is unknown.
     source_size: ?u64,
-    /// The end of the image is filled up with zeros to whole sectors.
+    /// Pads the end of the image with zeros to whole sectors.
     pad: bool,
     /// Bytes of the source that are in the tree.
     position: u64 = 0,
     root: block.Entry = .zeros,
     root_level: u8,
-    /// Where the import began to append: what it has written lies there or behind. Zeros: one of an earlier bootfarm-edge, nobody knows.
+    /// The import appends at or behind these locations. Zeros: written by an earlier bootfarm-edge,
+    /// locations unknown.
     data_from: block.Location = .{ .file = 0, .block = 0 },
     nodes_from: block.Location = .{ .file = 0, .block = 0 },
 
@@ -137,7 +139,7 @@ pub const Checkpoint = struct {
         return found;
     }
 
-    /// Of an import that does not run, or by itself.
+    /// Called for an import that does not run, or by the import itself.
     pub fn remove(files: Files, version: Uuid) Error!void {
         var name: files_module.Name = undefined;
         files.remove(nameOf(version, &name)) catch |err|
@@ -146,13 +148,14 @@ pub const Checkpoint = struct {
     }
 };
 
-/// Held by the process that reads the image, as long as it does: it needs the right to change the store only at its begin and its end.
+/// Lock of the process that reads the image, for the whole import; the change lock is needed only
+/// at its start and end.
 pub const Running = struct {
     files: Files,
     version: Uuid,
     handle: files_module.Handle,
 
-    /// Under the store's lock. Throws `InUse` where another process does it.
+    /// Requires the store's lock. Throws `InUse` if another process holds it.
     pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!Running {
         var name: files_module.Name = undefined;
         const path = lockNameOf(version, &name);
@@ -162,13 +165,14 @@ pub const Running = struct {
         return .{ .files = files, .version = version, .handle = handle };
     }
 
-    /// Its file stays, for whoever goes on with the import; `tidy` removes it where nobody does.
+    /// Keeps the file for a resumed import; `tidy` removes it where none follows.
     pub fn end(running: *Running) void {
         running.files.close(running.handle);
         running.* = undefined;
     }
 
-    /// The import is done; under the store's lock, so that nobody who begins has the file open.
+    /// Called when the import is done, under the store's lock, so that no new import has the file
+    /// open.
     pub fn remove(running: *const Running) void {
         var name: files_module.Name = undefined;
         running.files.remove(lockNameOf(running.version, &name)) catch {};
@@ -182,7 +186,7 @@ pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
     return !try files.tryLock(handle, true);
 }
 
-/// The import with the least id above; null: there is none.
+/// Returns the import with the least id above `above`, or null.
 pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     var name: files_module.Name = undefined;
     var at_buffer: [files_module.name_size_max]u8 = undefined;
@@ -195,7 +199,8 @@ pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     return null;
 }
 
-/// Removes what a crash in the middle of writing a checkpoint left, and locks of imports that do not run; under the store's lock.
+/// Removes partly written checkpoints of a crash, and locks of imports that do not run. Requires
+/// the store's lock.
 pub fn tidy(files: Files) files_module.Error!void {
     var name: files_module.Name = undefined;
     var at_buffer: [files_module.name_size_max]u8 = undefined;
@@ -203,11 +208,11 @@ pub fn tidy(files: Files) files_module.Error!void {
     while (try files.nextName(dir, at, &name)) |found| {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
-        // Images may lie here, too.
+        // Images may be here, too.
         const id = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse std.mem.cutSuffix(u8, at, lock_suffix) orelse continue) catch continue;
         if (try isRunning(files, id)) continue;
         var path: files_module.Name = undefined;
-        // A longer name is not one that was made here.
+        // A longer name is foreign.
         const whole = std.mem.print(&path, dir ++ "/{s}", .{at}) catch continue;
         files.remove(whole) catch |err| if (err != error.NotFound) return err;
     }
@@ -223,18 +228,18 @@ fn nameOf(version: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, dir ++ "/{f}", .{version}) catch unreachable;
 }
 
-/// For a person, as the end of a sentence that begins with "The import".
+/// Describes the problem as the end of a sentence that starts with "The import".
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {
-        error.NoImport => "is not in this store: see `vdisk list` for those that can go on",
-        error.Damaged => "cannot go on: what the store kept of it is damaged; give it up with --abandon and begin again",
-        error.TooNew => "was begun by a later bootfarm-edge; go on with that one",
+        error.NoImport => "is not in this store: `vdisk list` shows the imports that can be resumed",
+        error.Damaged => "cannot resume: its checkpoint is damaged; abandon it with --abandon and start again",
+        error.TooNew => "was started by a later bootfarm-edge; resume it with that release",
         else => |other| files_module.sentence(other),
     };
 }
 
 comptime {
-    // All of it, with the longest texts, has room in a block.
+    // The longest texts fit in one block.
     const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2 + 2 * 8;
     const texts = manifest_module.command_line_size_max + manifest_module.name_size_max + image_source.path_size_max;
     std.debug.assert(numbers + texts + Sha256.digest_length <= file_size);
@@ -259,7 +264,7 @@ fn testCheckpoint() Checkpoint {
     };
 }
 
-test "a checkpoint is found again as it was written, and listed" {
+test "a checkpoint is read back as written, and listed" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     try tmp.dir.createDirPath(testing.io, dir);
@@ -297,7 +302,7 @@ test "a flipped bit of a checkpoint is found" {
     defer files.close(handle);
     var bytes: [file_size]u8 = undefined;
     try testing.expect(try files.readWhole(handle, &bytes, 0));
-    // One of each byte, at all eight places.
+    // One bit of each byte, at all eight positions.
     for (0..bytes.len) |at| {
         const bit = at * 8 + at % 8;
         const mask = @as(u8, 1) << @intCast(bit % 8);

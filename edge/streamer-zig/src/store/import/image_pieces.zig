@@ -1,4 +1,5 @@
-//! Reads an image in pieces and hashes their blocks, some threads ahead of whoever takes the pieces in order. Memory is the ring's.
+//! Reads an image in pieces and hashes their blocks on several threads, ahead of the consumer,
+//! which takes the pieces in order. The ring bounds memory and the distance ahead.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -16,9 +17,9 @@ const threads_max = 4;
 pub const Problem = image_source.ReadError || error{Short};
 
 pub const Piece = struct {
-    /// Bytes from the begin of the image; a multiple of the block size.
+    /// Bytes from the start of the image; a multiple of the block size.
     offset: u64,
-    /// Bytes of the image in it; what follows in the last block is zeros.
+    /// Bytes of the image in this piece; zeros fill the last block.
     size: usize,
     bytes: *[piece_blocks]block.Block,
     hashes: [piece_blocks]block.Hash,
@@ -43,15 +44,17 @@ pub const ImagePieces = struct {
     ring: [ring_size]Piece = undefined,
     memory: *[ring_size][piece_blocks]block.Block,
     next_offset: u64,
-    /// Pieces that a thread has begun, and that were given back.
+    /// Counts pieces that threads have claimed, and pieces that were given back.
     begun: u64 = 0,
     returned: u64 = 0,
-    /// Nothing more is begun.
+    /// No more pieces are claimed.
     is_over: bool = false,
     threads: [threads_max]std.Thread = undefined,
     thread_count: usize = 0,
 
-    /// @param from where to begin; a multiple of the block size, 0 for a stream
+    /// Starts the threads.
+    ///
+    /// @param from first byte to read; a multiple of the block size, 0 for a stream
     pub fn create(
         gpa: std.mem.Allocator,
         io: std.Io,
@@ -92,8 +95,8 @@ pub const ImagePieces = struct {
         pieces.thread_count = 0;
     }
 
-    /// The next piece in order, to be given back before the one after it is asked for; null: the image ends. Zeros may lie between
-    /// pieces.
+    /// Returns the next piece in order, or null at the end of the image. Give it back before the
+    /// next call. Zeros may lie between pieces.
     pub fn take(pieces: *ImagePieces) ?*Piece {
         pieces.mutex.lockUncancelable(pieces.io);
         defer pieces.mutex.unlock(pieces.io);
@@ -110,7 +113,7 @@ pub const ImagePieces = struct {
         defer pieces.mutex.unlock(pieces.io);
         assert(piece == &pieces.ring[@intCast(pieces.returned % ring_size)]);
         piece.is_ready = false;
-        // Safe builds stop whoever still reads these: the next thread that claims the piece sets them.
+        // A read after this stops a safe build: the next thread that claims the piece sets both.
         piece.offset = undefined;
         piece.size = undefined;
         pieces.returned += 1;
@@ -129,7 +132,7 @@ pub const ImagePieces = struct {
         }
     }
 
-    /// Null: nothing more is to be read.
+    /// Returns null when nothing is left to read.
     fn begin(pieces: *ImagePieces) ?*Piece {
         pieces.order.lockUncancelable(pieces.io);
         defer pieces.order.unlock(pieces.io);
@@ -158,7 +161,7 @@ pub const ImagePieces = struct {
         return @max(pieces.next_offset, found - found % block.block_size);
     }
 
-    /// A free piece of the ring; null: nobody wants one any more.
+    /// Waits for a free piece of the ring; returns null when the consumer has stopped.
     fn claim(pieces: *ImagePieces) ?*Piece {
         pieces.mutex.lockUncancelable(pieces.io);
         defer pieces.mutex.unlock(pieces.io);
@@ -212,7 +215,7 @@ fn hashRun(piece: *Piece, begin: usize, end: usize) void {
 const testing = std.testing;
 const linux = std.os.linux;
 
-test "pieces of a file come in order with their hashes, and holes are passed by" {
+test "pieces of a file arrive in order with their hashes, and holes are skipped" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const io = testing.io;
@@ -244,7 +247,7 @@ test "pieces of a file come in order with their hashes, and holes are passed by"
     try testing.expectEqual(2, found);
 }
 
-test "a stream is cut into pieces that fill up, and ends where it ends" {
+test "a stream is cut into full pieces up to its end" {
     var fds: [2]i32 = undefined;
     try testing.expectEqual(.SUCCESS, linux.errno(linux.pipe2(&fds, .{ .CLOEXEC = true })));
     const is_canceled: std.atomic.Value(bool) = .init(false);

@@ -1,18 +1,18 @@
-//! Where a disk image comes from: a file, a block device, a stream. What reads an image asks through this interface alone, so that
-//! other formats and the network can stand behind it, too.
+//! Sources of disk images: a file, a block device, a stream. Importers use only this interface, so
+//! that other formats and the network can implement it.
 
 const std = @import("std");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
-/// `Canceled`: whoever waits for bytes was told to end.
+/// `Canceled`: the operation was canceled while it waited for bytes.
 pub const ReadError = error{ ReadFailed, Canceled };
 pub const OpenError = error{ Missing, NotReadable, NotAnImage, Empty, TooLong };
 
 pub const path_size_max = 1024;
 
-/// What tells one state of a source from another. A device and a stream have none: what was read of them has to be read again to be
-/// known the same.
+/// Tells states of a source apart. A device and a stream have no such mark: bytes read before must
+/// be read again and compared.
 pub const Stamp = struct {
     kind: Kind,
     device: u64 = 0,
@@ -25,7 +25,7 @@ pub const Stamp = struct {
         return a.kind == b.kind and a.device == b.device and a.inode == b.inode and a.modified_ns == b.modified_ns;
     }
 
-    /// Whether equal stamps mean equal bytes.
+    /// Returns whether equal stamps mean equal bytes.
     pub fn isProof(stamp: Stamp) bool {
         return stamp.kind == .file;
     }
@@ -34,9 +34,9 @@ pub const Stamp = struct {
 pub const ImageSource = struct {
     context: *anyopaque,
     vtable: *const VTable,
-    /// Bytes when it was opened; null: known when it ends.
+    /// Size in bytes when it was opened; null if only the end tells.
     size: ?u64,
-    /// Reads come at any offset and from several threads; otherwise one after the other.
+    /// Reads may come at any offset and from several threads; otherwise in order, one at a time.
     is_positional: bool,
 
     pub const VTable = struct {
@@ -45,35 +45,36 @@ pub const ImageSource = struct {
         now: *const fn (*anyopaque) ?Now,
     };
 
-    /// What the source is at this moment.
+    /// The source's current state.
     pub const Now = struct { stamp: Stamp, size: ?u64 };
 
-    /// How much was read; short only at the end. `failed_at`: the byte that could not be read.
+    /// Returns the number of bytes read; fewer only at the end. `failed_at`: the byte that could
+    /// not be read.
     pub fn read(source: *const ImageSource, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize {
         return source.vtable.read(source.context, buffer, offset, failed_at);
     }
 
-    /// Where the next bytes at or behind `offset` lie that may be something else than zeros; null: only zeros follow.
+    /// Finds the next bytes at or after `offset` that may be nonzero; null if only zeros follow.
     pub fn nextData(source: *const ImageSource, offset: u64) ?u64 {
         return source.vtable.nextData(source.context, offset);
     }
 
-    /// Null: it cannot be told any more.
+    /// Null if the state can no longer be read.
     pub fn now(source: *const ImageSource) ?Now {
         return source.vtable.now(source.context);
     }
 };
 
-/// A regular file, a block device, or what comes through a descriptor such as standard input.
+/// A regular file, a block device, or a descriptor such as standard input.
 pub const FdSource = struct {
     fd: i32,
     kind: Stamp.Kind,
     size: ?u64,
-    /// Looked at while a stream is waited for.
+    /// Checked while a stream has no bytes.
     is_canceled: *const std.atomic.Value(bool),
     stream_at: u64 = 0,
 
-    /// How long a stream is waited for before somebody looks whether it is wanted yet.
+    /// Interval at which a waiting read checks for cancellation.
     const stream_wait_ms = 200;
     const vtable: ImageSource.VTable = .{ .read = read, .nextData = nextData, .now = now };
 
@@ -93,7 +94,7 @@ pub const FdSource = struct {
         return fromFd(fd, is_canceled);
     }
 
-    /// Takes over a descriptor that is open for reading.
+    /// Takes ownership of a descriptor that is open for reading.
     pub fn fromFd(fd: i32, is_canceled: *const std.atomic.Value(bool)) OpenError!FdSource {
         const stat = statOf(fd) orelse return error.NotReadable;
         const kind: Stamp.Kind = switch (stat.mode & linux.S.IFMT) {
@@ -167,7 +168,7 @@ pub const FdSource = struct {
         return switch (linux.errno(rc)) {
             .SUCCESS => rc,
             .NXIO => null,
-            // A file system that knows no holes has data everywhere.
+            // A file system without holes has data everywhere.
             else => offset,
         };
     }
@@ -206,14 +207,14 @@ pub const FdSource = struct {
     }
 };
 
-/// What is wrong, as the end of a sentence that begins with the source's path.
+/// Describes the problem as the end of a sentence that starts with the source's path.
 pub fn sentence(problem: OpenError) []const u8 {
     return switch (problem) {
         error.Missing => "does not exist",
         error.NotReadable => "cannot be read by this user",
         error.NotAnImage => "is neither a file, a block device nor a stream",
         error.Empty => "is empty",
-        error.TooLong => "is a path that is too long",
+        error.TooLong => "has a path that is too long",
     };
 }
 
@@ -246,7 +247,7 @@ test "a file has a size, holes, and a stamp that changes with its bytes" {
     try testing.expect(before.stamp.isProof());
 }
 
-test "a stream is read in order, ends where it ends, and is left when it is canceled" {
+test "a stream is read in order up to its end, and a canceled read returns" {
     var fds: [2]i32 = undefined;
     try testing.expectEqual(.SUCCESS, linux.errno(linux.pipe2(&fds, .{ .CLOEXEC = true })));
     var is_canceled: std.atomic.Value(bool) = .init(false);
@@ -267,7 +268,7 @@ test "a stream is read in order, ends where it ends, and is left when it is canc
     try testing.expectEqual(2, try source.read(&buffer, 4, &failed_at));
 }
 
-test "what is no image is named so" {
+test "sources that are not images are refused with the reason" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const is_canceled: std.atomic.Value(bool) = .init(false);

@@ -1,10 +1,12 @@
-//! Makes a version out of an image. Blocks of zeros take no space, blocks that the parent has at the same place are shared. At each
-//! checkpoint, what was read so far is durable and the import can go on from there; the manifest comes last, so that half an image is
-//! never a version. Nothing that other versions refer to is touched.
+//! Makes a version of an image. Blocks of zeros take no space, and blocks that equal the parent's
+//! at the same index are shared. Each checkpoint makes everything read so far durable, and the
+//! import can resume from there. The manifest is written last, so a partial image never becomes a
+//! version. Blocks of other versions are not touched.
 //!
-//! The right to change the store is needed to begin (`begin`, `proceed`) and to make the version be there (`finish`); while the image is
-//! read (`read`), others change the store. What it writes goes behind what was there when it began, into files that it has locked or
-//! made; the garbage collection frees nothing there until the import is done or given up, and the version below cannot be deleted.
+//! The change lock is needed to start (`begin`, `proceed`) and to commit the version (`finish`).
+//! During `read`, others may change the store: the import appends behind the existing blocks, to
+//! files that it has locked or created. The garbage collection frees nothing there until the import
+//! ends, and the parent cannot be deleted.
 
 const std = @import("std");
 const base = @import("base");
@@ -36,9 +38,10 @@ const sector_size = 512;
 const checkpoint_bytes = 256 << 20;
 const checkpoint_us = 10 * std.time.us_per_s;
 
-/// `InUse`: another process goes on with it. `Locked`: its parent is being deleted.
-/// Of the source: `ReadFailed` at `Import.failed_at`, `SourceShrank` (ends there), `SourceGrew`, `SourceChanged`, `NotSectors`, `Empty`,
-/// `TooLarge`, `OtherSize` than the parent's. `Canceled`: there is a checkpoint.
+/// `InUse`: another process runs the import. `Locked`: its parent is being deleted. About the
+/// source: `ReadFailed` at `Import.failed_at`, `SourceShrank` (its end is there), `SourceGrew`,
+/// `SourceChanged`, `NotSectors`, `Empty`, `TooLarge`, `OtherSize` (than the parent). `Canceled`: a
+/// checkpoint was written.
 pub const SourceError = error{
     ReadFailed,
     SourceShrank,
@@ -54,9 +57,9 @@ pub const Error = SourceError || tree_builder.Error || store_dir.VersionError ||
     error{ OutOfMemory, NoThreads, ParentMissing, InUse };
 
 pub const Progress = struct {
-    /// Bytes of the image that are passed.
+    /// Bytes of the image processed so far.
     position: u64 = 0,
-    /// Null: not known yet.
+    /// Null while unknown.
     size: ?u64 = null,
     zero_bytes: u64 = 0,
     shared_bytes: u64 = 0,
@@ -65,7 +68,7 @@ pub const Progress = struct {
 
 pub const Watch = struct {
     context: *anyopaque,
-    /// After each piece.
+    /// Called after each piece.
     progress: *const fn (*anyopaque, *const Progress) void,
     monotonicUs: *const fn () u64,
 };
@@ -75,17 +78,17 @@ pub const Import = struct {
     io: std.Io,
     store: *Store,
     running: checkpoint_module.Running,
-    /// Cannot be deleted as long as this goes on.
+    /// Open, so that it cannot be deleted during the import.
     parent: ?store_dir.OpenVersion,
     source: ImageSource,
     is_canceled: *const std.atomic.Value(bool),
     watch: Watch,
     checkpoint: Checkpoint,
-    /// Null: a stream's, until it ends.
+    /// Null for a stream until its end.
     disk_size: ?u64,
-    /// The root of what is changed is not all zeros.
+    /// The tree to be changed is not all zeros.
     has_base: bool,
-    /// What was read before is read again up to here, and has to be the same.
+    /// Bytes before this position were imported earlier; they are read again and must be equal.
     compare_to: u64,
     builder: TreeBuilder,
     data: Appender,
@@ -93,7 +96,7 @@ pub const Import = struct {
     done: Progress,
     synced_at: u64,
     synced_at_us: u64,
-    /// Bytes from the begin of the image, where an error has a place.
+    /// Position of an error, in bytes from the start of the image.
     failed_at: u64 = 0,
 
     pub const Given = struct {
@@ -104,7 +107,7 @@ pub const Import = struct {
         watch: Watch,
     };
 
-    /// Begins one. Of `wanted`, position, root, places, stamp and size are set here.
+    /// Starts an import. Sets position, root, locations, stamp and size of the checkpoint.
     pub fn begin(given: Given, change: *Change, wanted: Checkpoint) Error!Import {
         var checkpoint = wanted;
         const now = given.source.now() orelse return error.ReadFailed;
@@ -120,12 +123,13 @@ pub const Import = struct {
         begun.data_from = try import.data.open();
         begun.nodes_from = try import.nodes.open();
         import.open();
-        // Before anything of it is written, which nobody else would know to be needed.
+        // Before anything is appended: only the checkpoint tells others to keep it.
         try begun.write(change.store.files);
         return import;
     }
 
-    /// Goes on where a checkpoint is. Throws `SourceChanged` where the source is not the one that was begun.
+    /// Resumes from a checkpoint. Throws `SourceChanged` if the source is not the one that the
+    /// import started with.
     pub fn proceed(given: Given, change: *Change, checkpoint: Checkpoint) Error!Import {
         const now = given.source.now() orelse return error.ReadFailed;
         if (!now.stamp.eql(checkpoint.stamp)) return error.SourceChanged;
@@ -139,7 +143,7 @@ pub const Import = struct {
         return import;
     }
 
-    /// Reads the image to its end and makes the version be there, for those who have the right to change the store all along.
+    /// Reads the image and commits the version, for callers that hold the change lock throughout.
     pub fn run(import: *Import, change: *Change) Error!Manifest {
         try import.read();
         return import.finish(change);
@@ -159,7 +163,7 @@ pub const Import = struct {
             if (disk_size) |size| if (size != opened.manifest.disk_size) return error.OtherSize;
             disk_size = opened.manifest.disk_size;
         }
-        // A version that cannot be numbered is better refused before hours of reading.
+        // Refuse a version that cannot get a counter before hours of reading.
         _ = try change.highestCounter();
         var running: checkpoint_module.Running = try .begin(store.files, checkpoint.version);
         errdefer running.end();
@@ -204,8 +208,8 @@ pub const Import = struct {
         import.* = undefined;
     }
 
-    /// Reads the image to its end; others may change the store meanwhile. When this returns, all of it is durable, and a checkpoint is
-    /// there from which the import can be finished.
+    /// Reads the image to its end; others may change the store meanwhile. On return everything is
+    /// durable, and a checkpoint is there from which the import can be finished.
     pub fn read(import: *Import) Error!void {
         const from = if (import.compare_to > 0) 0 else import.checkpoint.position;
         import.done.position = from;
@@ -269,7 +273,8 @@ pub const Import = struct {
         import.done.written_bytes += size;
     }
 
-    /// Of a source whose stamp is no proof: another stream or disk is not joined to the begin of this one.
+    /// Checks a source without a conclusive stamp, so that a different stream or disk is not joined
+    /// to the first part.
     fn compare(import: *Import, index: u64, hash: block.Hash) Error!void {
         const before = try import.builder.get(index);
         if (std.mem.eql(u8, &before.hash, &hash)) return;
@@ -291,10 +296,10 @@ pub const Import = struct {
         return import.watch.monotonicUs() - import.synced_at_us >= checkpoint_us;
     }
 
-    /// What is below the position is of one state of the source, and durable.
+    /// Everything before the position comes from one state of the source and is durable.
     fn save(import: *Import) Error!void {
         try import.checkSource();
-        // What is compared yet is in the checkpoint already.
+        // The checkpoint already covers the part that is still being compared.
         if (import.done.position >= import.compare_to) {
             import.checkpoint.root = try import.builder.finish();
             import.checkpoint.position = import.done.position - import.done.position % block.block_size;
@@ -327,10 +332,10 @@ pub const Import = struct {
         return import.save();
     }
 
-    /// Makes the version be there. Where this fails, it can be tried again.
+    /// Commits the version. May be called again after an error.
     pub fn finish(import: *Import, change: *Change) Error!Manifest {
         assert(change.store == import.store);
-        // While the right to change the store was waited for, it may have been written.
+        // The source may have been written while the change lock was waited for.
         try import.checkSource();
         const store = import.store;
         const disk_size = try diskSize(import.done.position, import.checkpoint.pad);
@@ -355,7 +360,7 @@ pub const Import = struct {
             .name = checkpoint.name,
         };
         try change.commit(&manifest);
-        // The version is there; a checkpoint that is left says so to whoever goes on with it.
+        // The version is there; a leftover checkpoint reports that to a resumed import.
         Checkpoint.remove(store.files, checkpoint.version) catch {};
         import.running.remove();
         import.done.position = disk_size;
@@ -363,7 +368,8 @@ pub const Import = struct {
         return manifest;
     }
 
-    /// The tree of a stream began with the root of the largest disk: all of its blocks lie below the first entries.
+    /// The tree of a stream started with the root of the largest disk: all of its blocks are below
+    /// the first entries.
     fn lowered(import: *Import, root: block.Entry, disk_size: u64) Error!block.Entry {
         try import.nodes.flush();
         var entry = root;
@@ -378,7 +384,7 @@ pub const Import = struct {
     }
 };
 
-/// Bytes of the disk that an image of so many bytes is.
+/// Size in bytes of the disk for an image of this size.
 fn diskSize(size: u64, pad: bool) SourceError!u64 {
     if (size == 0) return error.Empty;
     if (size > manifest_module.disk_size_max) return error.TooLarge;
@@ -386,7 +392,7 @@ fn diskSize(size: u64, pad: bool) SourceError!u64 {
     return std.mem.alignForward(u64, size, sector_size);
 }
 
-/// The number of a vDisk's next version in this store, imports that are not done among them.
+/// Returns the number of a vDisk's next version in this store, counting unfinished imports.
 pub fn nextNumber(change: *Change, vdisk: Uuid) (store_dir.VersionError || checkpoint_module.Error)!u32 {
     const store = change.store;
     var number: u32 = 1;

@@ -1,4 +1,5 @@
-//! Images become versions, whole or not at all, whenever an import is cut off.
+//! Tests of import.zig: an image becomes a version completely or not at all, wherever an import is
+//! interrupted.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,13 +23,14 @@ const Fixture = struct {
     on: LinuxFiles,
     store: Store,
     is_canceled: std.atomic.Value(bool) = .init(false),
-    /// Passed, at most, before it is canceled.
+    /// The import is canceled at this position, in bytes.
     cancel_at: u64 = std.math.maxInt(u64),
     /// The position that the last call of `progress` reported, in bytes.
     position: u64 = 0,
     /// The longest distance between two reported positions, in bytes.
     position_step_max: u64 = 0,
-    /// What somebody else does once a piece of the next import was read, and how that ended.
+    /// Runs once after a piece of the next import was read, as another process would; and its
+    /// result.
     meanwhile: ?*const fn (*Fixture) anyerror!void = null,
     meanwhile_result: anyerror!void = {},
 
@@ -61,7 +63,7 @@ const Fixture = struct {
         };
     }
 
-    /// Goes on with what is begun of this version.
+    /// Starts the import of this version, or resumes it.
     fn import(fixture: *Fixture, on: *FdSource, asked: Checkpoint) !Manifest {
         const given: Import.Given = .{
             .gpa = testing.allocator,
@@ -121,7 +123,7 @@ const Fixture = struct {
         fixture.meanwhile_result = meanwhile(fixture);
     }
 
-    /// Each look is a minute later: a checkpoint after each piece.
+    /// Each call is a minute later, so that every piece ends with a checkpoint.
     fn monotonicUs() u64 {
         clock_us += 60 * std.time.us_per_s;
         return clock_us;
@@ -159,13 +161,13 @@ fn writeStream(fd: i32, bytes: []const u8) void {
     var at: usize = 0;
     while (at < bytes.len) {
         const rc = linux.write(fd, bytes[at..].ptr, bytes.len - at);
-        // Whoever reads has enough.
+        // The reader has closed the pipe.
         if (linux.errno(rc) != .SUCCESS) return;
         at += rc;
     }
 }
 
-/// Blocks that differ, each fourth one of zeros.
+/// Blocks that differ; every fourth one is zeros.
 fn imageOf(size: usize) ![]u8 {
     const bytes = try testing.allocator.alloc(u8, size);
     var prng: base.Prng = .init(3);
@@ -176,7 +178,7 @@ fn imageOf(size: usize) ![]u8 {
     return bytes;
 }
 
-test "an image becomes a version; an update of it shares what is equal, also where zeros came" {
+test "an image becomes a version; an update of it shares equal blocks, also where blocks became zeros" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -193,12 +195,12 @@ test "an image becomes a version; an update of it shares what is equal, also whe
     try testing.expectEqual(before + 2, try fixture.storedBlocks());
     try testing.expectEqual(first.counter + 1, second.counter);
     try fixture.expectDisk(idOf(4), bytes);
-    // The same image without a parent has the same root, wherever its blocks lie.
+    // The same image without a parent has the same root, wherever its blocks are stored.
     const alone = try fixture.importBytes(bytes, Fixture.wanted(idOf(5), .zero));
     try testing.expectEqual(second.root.hash, alone.root.hash);
 }
 
-test "an import goes on from each of its checkpoints, and the version is the same" {
+test "an import resumes from each of its checkpoints, and the version is the same" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -208,7 +210,7 @@ test "an import goes on from each of its checkpoints, and the version is the sam
     try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
     var ends: u32 = 0;
     const made = while (true) {
-        // Another MiB at most in each run.
+        // At most one more MiB in each run.
         fixture.cancel_at = (@as(u64, ends) + 1) << 20;
         fixture.is_canceled.store(false, .monotonic);
         if (fixture.importFile(asked)) |manifest| break manifest else |err| try testing.expectEqual(error.Canceled, err);
@@ -225,7 +227,7 @@ test "an import goes on from each of its checkpoints, and the version is the sam
     try testing.expectEqual(other.root.hash, made.root.hash);
 }
 
-test "a stream of unknown size has the tree of a file, and goes on when it comes again from its begin" {
+test "a stream of unknown size has the tree of a file, and resumes when it is sent again from its start" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -243,20 +245,20 @@ test "a stream of unknown size has the tree of a file, and goes on when it comes
     try fixture.expectDisk(idOf(3), bytes);
     const read = try fixture.importBytes(bytes, Fixture.wanted(idOf(4), .zero));
     try testing.expectEqual(read.root.hash, streamed.root.hash);
-    // One block: the least of trees.
+    // One block: the smallest tree.
     const small = try fixture.importStream(bytes[0..512], Fixture.wanted(idOf(5), .zero));
     try testing.expectEqual(512, small.disk_size);
     try fixture.expectDisk(idOf(5), bytes[0..512]);
 }
 
-test "while an image is read others change the store: its parent stays, nobody else goes on with it, and nothing of it is freed" {
+test "while an image is read others change the store: its parent stays, nobody else resumes it, and none of its blocks are freed" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
     const bytes = try imageOf(9 << 20);
     defer testing.allocator.free(bytes);
     _ = try fixture.importBytes(bytes, Fixture.wanted(idOf(3), .zero));
-    // All that the version before it has is garbage once it is deleted.
+    // Everything of the version before it is garbage once that version is deleted.
     const other = try imageOf(1 << 20);
     defer testing.allocator.free(other);
     for (other) |*byte| byte.* ^= 0x5a;
@@ -270,7 +272,7 @@ test "while an image is read others change the store: its parent stays, nobody e
     try testing.expectEqual(null, fixture.meanwhile);
     fixture.store.cache.clear();
     try fixture.expectDisk(idOf(4), bytes);
-    // Made last, whenever it was begun.
+    // Numbered last, although it began first.
     try testing.expectEqual(made.counter, (try fixture.store.manifestOf(idOf(5))).counter + 1);
     {
         var change = try fixture.store.lockForChange();
@@ -290,7 +292,7 @@ fn changeMeanwhile(fixture: *Fixture) anyerror!void {
         try testing.expectError(error.Locked, change.delete(idOf(3)));
         try testing.expect(try store_module.import_checkpoint.isRunning(files, idOf(4)));
         try change.delete(idOf(6));
-        // Behind where the import began nothing is free, and before it all of the version that went.
+        // Nothing behind the start of the import is free; all of the deleted version before it is.
         try testing.expect(try collected(&change) >= 1 << 20);
     }
     const image = try fixture.tmp.dir.openFile(io, "image", .{});
@@ -307,7 +309,7 @@ fn changeMeanwhile(fixture: *Fixture) anyerror!void {
     try fixture.expectDisk(idOf(5), small);
 }
 
-/// Bytes that were freed.
+/// Returns the number of freed bytes.
 fn collected(change: *store_module.store_dir.Change) !u64 {
     var collection: store_module.collect.Collection = try .begin(testing.allocator, change);
     defer collection.end();
@@ -315,7 +317,7 @@ fn collected(change: *store_module.store_dir.Change) !u64 {
     return collection.freed;
 }
 
-test "what an interrupted import has is kept by the garbage collection, also of a parent that is gone" {
+test "the garbage collection keeps what an interrupted import wrote, and its parent's blocks" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -340,7 +342,7 @@ test "what an interrupted import has is kept by the garbage collection, also of 
     _ = try fixture.importFile(asked);
     fixture.store.cache.clear();
     try fixture.expectDisk(idOf(3), bytes);
-    // Given up, it is garbage.
+    // An abandoned import is garbage.
     fixture.cancel_at = 4 << 20;
     try testing.expectError(error.Canceled, fixture.importFile(Fixture.wanted(idOf(4), .zero)));
     var change = try fixture.store.lockForChange();
@@ -375,7 +377,7 @@ test "a checkpoint covers only pieces that are in the tree, although later piece
     try fixture.expectDisk(idOf(3), bytes);
 }
 
-test "an import goes on with the same image alone" {
+test "an import resumes only with the same image" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -385,13 +387,13 @@ test "an import goes on with the same image alone" {
     fixture.cancel_at = 1 << 20;
     try testing.expectError(error.Canceled, fixture.importBytes(bytes, asked));
     fixture.is_canceled.store(false, .monotonic);
-    // The same bytes, written anew: who could tell?
+    // The same bytes in a new file: nothing proves that they are equal.
     try fixture.tmp.dir.deleteFile(io, "image");
     try testing.expectError(error.SourceChanged, fixture.importBytes(bytes, asked));
     try testing.expectError(error.NotFound, fixture.store.manifestOf(idOf(3)));
 }
 
-test "an image that grows or shrinks while it is read is no version" {
+test "an image that grows or shrinks while it is read becomes no version" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -411,7 +413,7 @@ test "an image that grows or shrinks while it is read is no version" {
     }
 }
 
-test "images of sizes that no disk has are refused, or filled up where that is wanted" {
+test "images that are not whole sectors are refused, or padded on request" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();

@@ -1,4 +1,5 @@
-//! The write layers below a store's directory by whose they are: what they are called, which there are, and how one goes.
+//! The write layers below a store's directory, by owner: their names, a list of them, and their
+//! removal.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,16 +12,16 @@ const Uuid = base.Uuid;
 
 pub const parent = "layers";
 
-/// The layer of one device above one version of one vDisk is found again by these.
+/// The key of the layer of one device above one version of one vDisk.
 pub const Owner = struct {
     class: layer_head.Class,
     device_id: Uuid,
-    /// Zeros where a disk belongs to none.
+    /// Zeros for a disk without a vDisk.
     vdisk_id: Uuid,
 };
 
-/// Name of the directory of a layer that outlives its process. A device has one persistent write cache, whatever it boots, and an image
-/// of its own of each vDisk.
+/// Returns the directory name of a layer that outlives its process. A device has one persistent
+/// write cache, whatever it boots, and one private image of each vDisk.
 pub fn nameOf(owner: Owner) Uuid {
     if (owner.class != .private) return owner.device_id;
     var hash: base.Sha256 = .init(.{});
@@ -31,18 +32,19 @@ pub fn nameOf(owner: Owner) Uuid {
 }
 
 pub fn dirOf(name: Uuid, into: *files_module.Name) []const u8 {
-    return std.mem.print(into, parent ++ "/{f}", .{name}) catch unreachable; // It is as long as that.
+    // It has the same length.
+    return std.mem.print(into, parent ++ "/{f}", .{name}) catch unreachable;
 }
 
 pub const Found = struct {
-    /// Good until the next one.
+    /// Valid until the next call.
     name: []const u8,
     head: HeadError!layer_head.Head,
 
     pub const HeadError = files_module.Error || layer_head.Problem;
 };
 
-/// All layers, in the order of their names.
+/// Lists all layers in the order of their names.
 pub const Walk = struct {
     files: Files,
     name: files_module.Name = undefined,
@@ -59,7 +61,8 @@ pub const Walk = struct {
     }
 };
 
-/// A device whose own image lies above that version, which therefore has to stay; null: there is none.
+/// Returns a device whose private image is above that version, which therefore must stay; null if
+/// there is none.
 pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
     var walk: Walk = .{ .files = files };
     while (try walk.next()) |found| {
@@ -69,8 +72,8 @@ pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
     return null;
 }
 
-/// Whether anything is kept that a device has written, for itself or for a version in maintenance. One whose head cannot be read may be
-/// anybody's private image.
+/// Returns whether a device has data here, its own or of a version in maintenance. A layer with an
+/// unreadable head counts as a private image.
 pub fn keepsOf(files: Files, device_id: Uuid) files_module.Error!bool {
     var walk: Walk = .{ .files = files };
     while (try walk.next()) |found| {
@@ -80,8 +83,9 @@ pub fn keepsOf(files: Files, device_id: Uuid) files_module.Error!bool {
     return false;
 }
 
-/// Removes what a device has written in layers of that class; `vdisk_id` names an image whose head cannot be read, too. `InUse`: the
-/// device runs, or an edge has heard of it a moment ago. @returns how many there were
+/// Removes the layers of a device in that class; `vdisk_id` also names an image whose head cannot
+/// be read. `InUse`: the device runs, or an edge has heard from it a moment ago. @returns how many
+/// layers were removed
 pub fn drop(
     files: Files,
     device_id: Uuid,
@@ -107,7 +111,7 @@ pub fn drop(
 
 const testing = std.testing;
 
-test "layers are found by whose they are, held while they are open, and dropped for one device and class alone" {
+test "layers are found by owner, locked while open, and dropped for one device and class alone" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var on: @import("../files/linux_files.zig") = .fromFd(tmp.dir.handle);
@@ -139,7 +143,7 @@ test "layers are found by whose they are, held while they are open, and dropped 
     try testing.expectEqual(2, try drop(files, device, .private, null));
     try testing.expectEqual(0, try drop(files, device, .private, null));
     try testing.expect((try privateAbove(files, .fromBytes(@splat(9)))).?.eql(.fromRandom(@splat(2))));
-    // One whose head is damaged is named.
+    // A layer with a damaged head is found by its name.
     var dir: files_module.Name = undefined;
     var name: files_module.Name = undefined;
     const path = try std.mem.print(&name, "{s}/head", .{dirOf(nameOf(owners[3]), &dir)});

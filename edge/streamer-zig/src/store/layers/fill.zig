@@ -1,13 +1,13 @@
-//! How full a write layer is, how fast it fills, and when somebody has to be told.
+//! How full a write layer is, how fast it fills, and when to raise an alarm.
 
 const std = @import("std");
 
-/// Percent of the limit at which an alarm is given.
+/// Percent of the limit at which an alarm is raised.
 pub const marks = [_]u8{ 80, 95, 100 };
-/// So far below a mark it must fall before it counts again.
+/// The fill must fall this far below a mark before the mark counts again.
 const hysteresis_percent = 10;
 const sample_interval_us = 10 * std.time.us_per_s;
-/// Five minutes of samples say how fast it fills.
+/// The fill rate is measured over five minutes of samples.
 const samples_max = 30;
 
 pub const LayerFill = struct {
@@ -18,7 +18,7 @@ pub const LayerFill = struct {
 
     const Sample = struct { at_us: u64, used_bytes: u64 };
 
-    /// Notes the bytes in use; the highest mark that is newly reached, if any.
+    /// Records the bytes in use; returns the highest mark newly reached, if any.
     pub fn note(fill: *LayerFill, now_us: u64, used_bytes: u64, limit_bytes: u64) ?u8 {
         const last = (fill.next + samples_max - 1) % samples_max;
         if (fill.count == 0 or now_us -| fill.samples[last].at_us >= sample_interval_us) {
@@ -36,7 +36,8 @@ pub const LayerFill = struct {
         return newest;
     }
 
-    /// Seconds until it is full if it goes on filling as in the last minutes; null: it does not fill, or nobody knows yet.
+    /// Seconds until the layer is full at the rate of the last minutes; null if it does not fill or
+    /// the rate is unknown.
     pub fn secondsUntilFull(fill: *const LayerFill, now_us: u64, used_bytes: u64, limit_bytes: u64) ?u64 {
         if (fill.count == 0) return null;
         if (used_bytes >= limit_bytes) return 0;
@@ -49,7 +50,7 @@ pub const LayerFill = struct {
     }
 };
 
-/// 100 only when nothing is left.
+/// Returns 100 only when no space is left.
 pub fn percentOf(used_bytes: u64, limit_bytes: u64) u8 {
     if (used_bytes >= limit_bytes) return 100;
     return @intCast(@as(u128, used_bytes) * 100 / limit_bytes);
@@ -57,13 +58,13 @@ pub fn percentOf(used_bytes: u64, limit_bytes: u64) u8 {
 
 const testing = std.testing;
 
-test "each mark is told once, and again only after the fill has fallen well below it" {
+test "each mark is reported once, and again only after the fill has fallen well below it" {
     var fill: LayerFill = .{};
     const course = [_]struct { u64, ?u8 }{ .{ 79, null }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
     for (course, 0..) |step, at| try testing.expectEqual(step[1], fill.note(at, step[0], 100));
 }
 
-test "the time until it is full comes from the last minutes" {
+test "the time until the layer is full comes from the last minutes" {
     var fill: LayerFill = .{};
     const second = std.time.us_per_s;
     try testing.expectEqual(null, fill.secondsUntilFull(0, 0, 1000));

@@ -1,4 +1,5 @@
-//! The head of a write layer: what it is, what it lies above and whose it is. One sector, replaced as a whole by a rename.
+//! The head of a write layer: its kind, the version below it and its owner. One sector, replaced
+//! atomically by a rename.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,13 +12,13 @@ const magic = "BFLAYER\x00".*;
 const format = 1;
 
 pub const Class = enum(u8) {
-    /// Gone with the process that holds it.
+    /// Ends with the process that holds it.
     edge = 1,
-    /// Each write is on the disk before it is answered.
+    /// Each write is on the disk before it is acknowledged.
     edge_persistent = 2,
-    /// What the one writer of a maintenance version writes.
+    /// Written by the only writer of a maintenance version.
     maintenance = 3,
-    /// A device's own image above a version.
+    /// A private image of one device above a version.
     private = 4,
 
     pub fn isDurable(class: Class) bool {
@@ -25,12 +26,12 @@ pub const Class = enum(u8) {
     }
 };
 
-/// Whose layer it is and what it lies above; none of it changes while the layer lives.
+/// The owner and the disk below; never changes while the layer exists.
 pub const Binding = struct {
     class: Class,
     device_id: Uuid,
     version_id: Uuid,
-    /// Root hash of the version; zeros where it has none (a raw file).
+    /// Root hash of the version; zeros for a raw file.
     version_root: [32]u8 = @splat(0),
     /// Bytes; a multiple of 512, not 0.
     disk_size: u64,
@@ -40,9 +41,9 @@ pub const Head = struct {
     /// Unguessable; binds data file and map to this head.
     layer_id: Uuid,
     binding: Binding,
-    /// Bytes that its blocks may take.
+    /// Limit of the bytes that its blocks may take.
     limit_bytes: u64,
-    /// How often the head was written.
+    /// Number of times the head was written.
     sequence: u64,
 };
 
@@ -116,7 +117,7 @@ fn checksumOf(layout: *const Layout) [32]u8 {
 
 const testing = std.testing;
 
-test "a head comes back from its bytes, and every flipped bit is found" {
+test "a head is decoded from its bytes, and every flipped bit is found" {
     const head: Head = .{
         .layer_id = .fromBytes(@splat(1)),
         .binding = .{

@@ -1,7 +1,8 @@
-//! Which blocks of the disk a write layer owns: a bitmap in memory, and on the disk a file of records of one sector each, written in
-//! place. A bit is only ever set while the layer lives, and a sector is written whole or not at all: after a crash each record is the old
-//! or the new one, both true. A record whose checksum does not fit is no torn one but damage, and is never read as "not owned": so is a
-//! record of zeros, since all records are written when the layer is made.
+//! Which blocks of the disk a write layer owns: a bitmap in memory, and on the disk a file of
+//! records of one sector each, written in place. Bits are only set while the layer exists, and a
+//! sector is written whole or not at all, so after a crash each record is the old or the new one,
+//! and both are true. A record with a wrong checksum is damaged, not torn, and never read as "not
+//! owned". That includes a record of zeros, since all records are written when the layer is made.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +19,7 @@ pub const record_size = 512;
 /// Bits of one record, behind its checksum.
 pub const record_blocks = (record_size - checksum_size) * 8;
 const checksum_size = 8;
-/// Records that one `Batch` takes.
+/// Number of records in a `Batch`.
 pub const batch_records = 256;
 
 const Bits = std.bit_set.Dynamic;
@@ -27,10 +28,10 @@ owned: Bits,
 /// Records with bits that are not on the disk yet.
 dirty: Bits,
 dirty_count: u32 = 0,
-/// Salts the checksums: a record of another layer does not fit.
+/// Salts the checksums, so that a record of another layer does not match.
 seed: u64,
 
-/// Copies of records, for a thread that writes them while others go on.
+/// Copies of records for a thread that writes them while others set bits.
 pub const Batch = struct {
     count: u32 = 0,
     indices: [batch_records]u32 = undefined,
@@ -71,7 +72,7 @@ pub fn isOwned(map: *const LayerMap, block: u64) bool {
     return map.owned.isSet(@intCast(block));
 }
 
-/// Blocks from `block` on, at most `most`, that are all owned or all not.
+/// Counts the blocks from `block` on, at most `most`, that are all owned or all not owned.
 pub fn runLength(map: *const LayerMap, block: u64, most: u64) u64 {
     assert(most > 0);
     const is_owned = map.isOwned(block);
@@ -80,12 +81,12 @@ pub fn runLength(map: *const LayerMap, block: u64, most: u64) u64 {
     return count;
 }
 
-/// The first owned block at or behind `block`.
+/// Returns the first owned block at or after `block`.
 pub fn nextOwned(map: *const LayerMap, block: u64) ?u64 {
     var at: usize = @intCast(block);
     const count = map.owned.capacity();
     while (at < count) : (at += 1) {
-        // Whole words of a sparse map are passed over.
+        // Skips whole words of a sparse map.
         if (at % @bitSizeOf(usize) == 0) while (at < count and map.owned.masks[at / @bitSizeOf(usize)] == 0) {
             at += @bitSizeOf(usize);
         };
@@ -94,7 +95,7 @@ pub fn nextOwned(map: *const LayerMap, block: u64) ?u64 {
     return null;
 }
 
-/// Whether `count` blocks from `block` on may become owned before some records are on the disk.
+/// Returns whether `count` blocks from `block` on may become owned before records must be written.
 pub fn hasRoom(map: *const LayerMap, block: u64, count: u64) bool {
     const records = (block + count - 1) / record_blocks - block / record_blocks + 1;
     return map.dirty_count + records <= batch_records;
@@ -111,7 +112,7 @@ pub fn own(map: *LayerMap, block: u64, count: u64) void {
     }
 }
 
-/// The same for a layer that is not on the disk.
+/// Like `mark`, for a layer that is not on the disk.
 pub fn ownInMemory(map: *LayerMap, block: u64, count: u64) void {
     map.owned.setRangeValue(.{ .start = @intCast(block), .end = @intCast(block + count) }, true);
 }
@@ -130,7 +131,7 @@ pub fn takeDirty(map: *LayerMap, batch: *Batch) void {
     map.dirty_count = 0;
 }
 
-/// All records, for a new layer.
+/// Writes all records of a new layer.
 pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module.Error!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
@@ -143,7 +144,8 @@ pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module
     }
 }
 
-/// Throws `Damaged` when a record is not one of this layer at this place, or the file is not as long as it has to be.
+/// Throws `Damaged` if a record is not one of this layer at this position, or if the file has
+/// another size.
 pub fn load(map: *LayerMap, files: Files, handle: Handle) (files_module.Error || error{Damaged})!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
@@ -158,7 +160,7 @@ pub fn load(map: *LayerMap, files: Files, handle: Handle) (files_module.Error ||
     }
 }
 
-/// Whether a file holds a record of this layer that owns anything; others count for nothing.
+/// Returns whether a file holds a valid record of this layer that owns a block.
 pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) files_module.Error!bool {
     for (0..map.dirty.capacity()) |index| {
         var record: [record_size]u8 = undefined;
@@ -199,7 +201,7 @@ fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) erro
 fn checksumOf(map: *const LayerMap, index: usize, bits: []const u8) u64 {
     var hash: std.hash.XxHash64 = .init(map.seed);
     var place: [8]u8 = undefined;
-    // One more, so that a file of zeros fits no record.
+    // Plus one, so that a file of zeros never matches.
     std.mem.writeInt(u64, &place, index + 1, .little);
     hash.update(&place);
     hash.update(bits);
@@ -228,7 +230,7 @@ test "owned blocks are found again, run by run" {
     try testing.expectEqual(2, map.dirty_count);
 }
 
-test "every flipped bit of a record is found, and a record at another place" {
+test "every flipped bit of a record is found, and so is a record at another position" {
     var map: LayerMap = try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
     defer map.deinit(testing.allocator);
     map.own(17, 3);

@@ -1,11 +1,13 @@
-//! What one device has written above a disk that never changes: a sparse file of the disk's size, written in place, and a map of the
-//! 4 KiB blocks that the layer owns. An owned block is read from the file (a hole in it is zeros), any other from below.
+//! A write layer: what one device has written above a disk that never changes. It consists of a
+//! sparse file of the disk's size, written in place, and a map of the 4 KiB blocks that the layer
+//! owns. An owned block is read from the file (a hole is zeros), any other block from below.
 //!
-//! In its directory: `data`, `map` and `head` (docs/write-caches.md). The order that keeps a crash harmless: a block's bytes are
-//! synced before its bit is written, so a bit that is on the disk always stands for bytes that are. A layer that is lost, cut short or
-//! damaged gives errors and nothing else: the block below is never served in place of one that was written.
+//! Its directory holds `data`, `map` and `head` (docs/write-caches.md). One order makes a crash
+//! harmless: a block's bytes are synced before its bit is written, so a bit on the disk always
+//! stands for bytes on the disk. A lost, truncated or damaged layer returns errors only: the block
+//! below never replaces one that was written.
 //!
-//! One thread at a time uses a layer, but for `runSync`, which another may run meanwhile.
+//! A layer is used by one thread at a time, except for `runSync`, which another thread may run.
 
 const std = @import("std");
 const base = @import("base");
@@ -39,12 +41,12 @@ comptime {
 
 pub const OpenError = files_module.Error || error{
     OutOfMemory,
-    /// Head, map or data file are not what was written.
+    /// Head, map or data file differ from what was written.
     Damaged,
-    /// A part of the layer is missing or cut short.
+    /// A part of the layer is missing or truncated.
     Lost,
     NewerFormat,
-    /// Another process writes it.
+    /// Another process is writing to it.
     InUse,
     AnotherVersion,
     AnotherDevice,
@@ -52,7 +54,8 @@ pub const OpenError = files_module.Error || error{
     AnotherClass,
 };
 
-/// `Full`: the limit, `NoSpace`: the disk; nothing was written. `Busy`: a sync has to come first. `Lost`: the layer cannot be used any more.
+/// `Full`: the limit is reached. `NoSpace`: the disk is full. Nothing was written in both cases.
+/// `Busy`: a sync must come first. `Lost`: the layer is unusable.
 pub const WriteError = error{ BeyondTheEnd, Full, NoSpace, Busy, ReadFailed, Damaged, Lost };
 
 files: Files,
@@ -62,12 +65,13 @@ map: LayerMap,
 data: Handle,
 /// Null in a layer that ends with its process.
 map_file: ?Handle,
-/// Written and not synced.
+/// Bytes were written and not synced.
 is_unsynced: bool = false,
-/// Once it has failed it gives nothing any more.
+/// A failed layer returns only errors.
 is_lost: bool = false,
 
-/// Makes a new layer in the directory `dir`, which must not hold one; `layer_id` is unguessable. The parent directory exists.
+/// Makes a new layer in the directory `dir`, which must not hold one; the parent directory exists.
+/// `layer_id` is unguessable.
 pub fn create(
     gpa: std.mem.Allocator,
     files: Files,
@@ -101,7 +105,7 @@ pub fn create(
     errdefer files.close(map_file);
     try map.writeAll(files, map_file);
     try files.sync(map_file);
-    // A head stands for parts that are there.
+    // The head is written last: it promises that the other parts exist.
     try files.syncDir(dir);
     var layer: WriteLayer = .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
     try layer.writeHead(dir);
@@ -109,7 +113,7 @@ pub fn create(
     return layer;
 }
 
-/// Opens the layer in `dir` if it is the one that `binding` says. `NotFound`: there is none.
+/// Opens the layer in `dir` if it has this `binding`. `NotFound`: there is none.
 pub fn open(
     gpa: std.mem.Allocator,
     files: Files,
@@ -130,7 +134,7 @@ pub fn open(
     const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
     errdefer files.close(data);
     if (!try files.tryLock(data, true)) return error.InUse;
-    // What is there now may be another's, made between the look at the head and the lock.
+    // Another layer may have been made between reading the head and locking.
     const again = try readHead(files, dir);
     if (!again.layer_id.eql(head.layer_id)) return error.InUse;
     if (try files.size(data) != dataSize(binding.disk_size)) return error.Lost;
@@ -143,8 +147,8 @@ pub fn open(
     errdefer map.deinit(gpa);
     try map.load(files, map_file);
     if (!simulated.has(.layer_taken_unsynced)) {
-        // A process that was killed may have left what is seen here and not on the disk yet: a bit whose record was not synced would
-        // never be written again.
+        // A killed process may have left a bit that is visible but not on the disk: without a sync
+        // here its record would never be written again.
         try files.sync(data);
         try files.sync(map_file);
         try files.syncDir(dir);
@@ -153,7 +157,7 @@ pub fn open(
     return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
 }
 
-/// What was written and not synced may be lost.
+/// Bytes that were written and not synced may be lost.
 pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
     layer.files.close(layer.data);
     if (layer.map_file) |handle| layer.files.close(handle);
@@ -161,7 +165,7 @@ pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
     layer.* = undefined;
 }
 
-/// The head of the layer in `dir`, whoever uses it. `NotFound`: there is none.
+/// Reads the head of the layer in `dir`, even if the layer is in use. `NotFound`: there is none.
 pub fn readHead(files: Files, dir: []const u8) (files_module.Error || layer_head.Problem)!layer_head.Head {
     var name: files_module.Name = undefined;
     const handle = try files.open(join(&name, dir, "head"), .read);
@@ -172,17 +176,18 @@ pub fn readHead(files: Files, dir: []const u8) (files_module.Error || layer_head
     return layer_head.parse(&bytes);
 }
 
-/// Removes the layer in `dir`, whatever state it is in, and what an earlier removal has left. `InUse`: somebody writes it.
+/// Removes the layer in `dir`, in any state, and the remains of an earlier removal. `InUse`: a
+/// process writes to it.
 pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse})!void {
     var names: [2]files_module.Name = undefined;
     if (files.open(join(&names[0], dir, "data"), .write)) |data| {
         defer files.close(data);
         if (!try files.tryLock(data, true)) return error.InUse;
     } else |err| if (err != error.NotFound) return err;
-    // From here on nobody takes what is left for a layer that lost its head.
+    // From here on the remains are not mistaken for a layer that lost its head.
     const head, const removed = .{ join(&names[0], dir, "head"), join(&names[1], dir, "removed") };
     files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
-    // Also where a removal before this one has renamed it.
+    // Also where an earlier removal has renamed it.
     files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
     for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(files, join(&names[0], dir, part));
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
@@ -191,12 +196,12 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
     try files.syncDir(parentOf(dir));
 }
 
-/// Reads of the whole disk; good for as long as the layer stays where it is.
+/// Returns a source of the whole disk, valid while the layer does not move in memory.
 pub fn source(layer: *WriteLayer) BlockSource {
     return .{ .context = layer, .vtable = &.{ .read = readFromContext, .readNow = readNowFromContext }, .size = layer.below.size };
 }
 
-/// Fills `buffer` from byte `offset`, whole or not at all; both are multiples of nothing.
+/// Fills `buffer` from byte `offset`, completely or not at all; neither needs alignment.
 pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -207,7 +212,8 @@ pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadErro
     }
 }
 
-/// The same of what lies in memory, and below has been checked; false: it has to be waited for.
+/// Like `read`, but only from memory, and only checked blocks of the version below; returns false
+/// if a `read` is needed.
 pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -223,7 +229,7 @@ pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadE
     return true;
 }
 
-/// Bytes of the disk that lie in the layer, or below it.
+/// Bytes of the disk that are in the layer, or below it.
 pub const Run = struct { offset: u64, size: u64, is_own: bool };
 
 pub const Runs = struct {
@@ -241,12 +247,13 @@ pub const Runs = struct {
     }
 };
 
-/// Where the bytes of a range within the disk lie, in order; good until the next write.
+/// Returns where the bytes of a range are, in order; valid until the next write.
 pub fn runs(layer: *const WriteLayer, offset: u64, size: u64) Runs {
     return .{ .map = &layer.map, .at = offset, .end = offset + size };
 }
 
-/// Takes `bytes` at `offset`, both multiples of 512; they are read from now on, and durable when a sync that begins later has ended.
+/// Writes `bytes` at `offset`, both multiples of 512. Reads return them from now on; they are
+/// durable when a sync that begins later has ended.
 pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
     assert(bytes.len <= write_size_max);
     try layer.check(bytes.len, offset);
@@ -274,7 +281,7 @@ pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void
     layer.own(offset, bytes.len);
 }
 
-/// The range reads as zeros from now on; whole blocks give their space back.
+/// Makes the range read as zeros; whole blocks free their space.
 pub fn discard(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     assert(size <= discard_size_max);
     try layer.check(size, offset);
@@ -294,8 +301,8 @@ pub fn usedBytes(layer: *const WriteLayer) u64 {
     return allocated -| if (layer.map_file != null) @as(u64, trailer_size) else 0;
 }
 
-/// Copies into `batch` what has to reach the disk; false: everything is there. The batch then goes to `runSync` and `endSync`; no
-/// other is begun meanwhile.
+/// Copies into `batch` what must reach the disk; returns false if everything is there. The batch
+/// then goes to `runSync` and `endSync`, one batch at a time.
 pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
     if (layer.map_file == null or !layer.is_unsynced) return false;
     layer.is_unsynced = false;
@@ -303,7 +310,8 @@ pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
     return true;
 }
 
-/// From any thread, beside all but another sync: bytes first, then the bits that stand for them.
+/// Runs on any thread, beside everything but another sync: bytes first, then the bits that stand
+/// for them.
 pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error!void {
     if (!simulated.has(.map_before_bytes)) try layer.files.sync(layer.data);
     defer if (simulated.has(.map_before_bytes)) layer.files.sync(layer.data) catch {};
@@ -314,7 +322,7 @@ pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error
     try layer.files.sync(handle);
 }
 
-/// After a sync that failed nobody knows what is on the disk: the layer is lost.
+/// A failed sync leaves the state of the disk unknown: the layer is lost.
 pub fn endSync(layer: *WriteLayer, result: files_module.Error!void) error{Lost}!void {
     result catch {
         layer.is_lost = true;
@@ -322,7 +330,7 @@ pub fn endSync(layer: *WriteLayer, result: files_module.Error!void) error{Lost}!
     if (layer.is_lost) return error.Lost;
 }
 
-/// All that was written is durable when this returns, in a layer that is more than its process.
+/// Makes all writes durable, unless the layer ends with its process.
 pub fn flush(layer: *WriteLayer, batch: *Batch) error{Lost}!void {
     if (layer.is_lost) return error.Lost;
     if (!layer.beginSync(batch)) return;
@@ -339,7 +347,7 @@ fn check(layer: *const WriteLayer, size: u64, offset: u64) WriteError!void {
     if (!layer.map.hasRoom(first, (offset + size - 1) / block_size - first + 1)) return error.Busy;
 }
 
-/// Blocks that take new space fit below the limit.
+/// Returns whether blocks that take new space fit below the limit.
 fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     const used = layer.usedBytes();
     const first, const last = .{ offset / block_size, (offset + size - 1) / block_size };
@@ -360,7 +368,7 @@ fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError
     return error.Lost;
 }
 
-/// A part of a block that is not owned yet is written with the rest of the block from below.
+/// Writes part of a block that is not owned yet, together with the rest of the block from below.
 fn putPart(layer: *WriteLayer, bytes: []const u8, block: u64, within: usize) WriteError!void {
     const at = block * block_size;
     if (layer.map.isOwned(block)) return layer.put(bytes, at + within);
@@ -383,7 +391,7 @@ fn put(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
 
 fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     layer.is_unsynced = true;
-    // Of a disk's short last block too the whole place in the file.
+    // Also frees the padding of a disk's short last block in the file.
     const whole = std.mem.alignForward(u64, size, block_size);
     layer.files.punch(layer.data, offset, whole) catch |err| return layer.failed(err);
     if (!simulated.has(.discard_not_owned)) layer.own(offset, size);
@@ -414,7 +422,8 @@ fn writeHead(layer: *WriteLayer, dir: []const u8) files_module.Error!void {
     try layer.files.syncDir(dir);
 }
 
-/// What a creation or a removal that was cut short has left goes. A layer that was written and has no head any more stays: it is lost.
+/// Removes what an interrupted creation or removal left. A written layer without a head stays: it
+/// is lost.
 fn clearUnfinished(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_size: u64) OpenError!void {
     var name: files_module.Name = undefined;
     if (files.open(join(&name, dir, "head"), .read)) |handle| {
@@ -452,7 +461,8 @@ fn lostIfMissing(err: files_module.Error) OpenError {
     return if (err == error.NotFound) error.Lost else err;
 }
 
-/// Behind the blocks in the data file: whose it is, and that it was not cut.
+/// The trailer behind the blocks of the data file: names the owner, and shows that the file was not
+/// truncated.
 const trailer_size = block_size;
 const trailer_magic = "BFLAYER data of ";
 

@@ -1,5 +1,5 @@
-//! Makes the tree of a version from that of another and the blocks that differ. Nodes without a difference are shared; blocks in
-//! ascending order write each changed node once.
+//! Builds a version's tree from the tree of another version and the blocks that differ. Unchanged
+//! nodes are shared. With blocks in ascending order, each changed node is written once.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -19,7 +19,7 @@ pub const Error = node_cache.Error || appender_module.Error;
 
 const Level = struct {
     node: Node,
-    /// Among the nodes of its level, from the left.
+    /// Position among the nodes of its level, from the left.
     index: u64,
     differs: bool,
     is_loaded: bool,
@@ -33,7 +33,9 @@ pub const TreeBuilder = struct {
     block_count: u64,
     levels: [node_module.level_max + 1]Level = undefined,
 
-    /// @param base the root to begin with; `Entry.zeros` for a new disk
+    /// Starts a new tree.
+    ///
+    /// @param base root to start from; `Entry.zeros` for a new disk
     pub fn init(cache: *NodeCache, nodes: *Appender, base: Entry, block_count: u64) TreeBuilder {
         var builder: TreeBuilder = .{
             .cache = cache,
@@ -46,7 +48,7 @@ pub const TreeBuilder = struct {
         return builder;
     }
 
-    /// What the block with this index is now.
+    /// Returns the current entry of the block with this index.
     pub fn get(builder: *TreeBuilder, index: u64) Error!Entry {
         try builder.moveTo(index);
         return builder.levels[0].node.entry(@intCast(index % node_module.fanout));
@@ -55,21 +57,21 @@ pub const TreeBuilder = struct {
     pub fn put(builder: *TreeBuilder, index: u64, entry: Entry) Error!void {
         const before = try builder.get(index);
         if (before.location.eql(entry.location)) return;
-        // The same bytes at another place would only cost a node.
+        // The same bytes at another location would only cost a node.
         if (std.mem.eql(u8, &before.hash, &entry.hash)) return;
         const leaf = &builder.levels[0];
         leaf.node.set(@intCast(index % node_module.fanout), entry);
         leaf.differs = true;
     }
 
-    /// The root of the new tree; the nodes are durable after a sync of their appender.
+    /// Returns the root of the new tree. Its nodes are durable after a sync of their appender.
     pub fn finish(builder: *TreeBuilder) Error!Entry {
         var level: u8 = 0;
         while (level <= builder.root_level) : (level += 1) try builder.leave(level);
         return builder.root;
     }
 
-    /// Loads the nodes on the way to a block, top down, and leaves those that it does not need.
+    /// Loads the nodes above a block, top down, and leaves the nodes that it does not need.
     fn moveTo(builder: *TreeBuilder, index: u64) Error!void {
         assert(index < builder.block_count);
         if (builder.isAt(0, index)) return;

@@ -1,6 +1,8 @@
-//! What a version is: whose, above which, how large, the root of its tree, what it boots with; signed. A manifest never changes.
+//! The signed description of a version: its vDisk, parent, size, root and boot files. A manifest
+//! never changes.
 //!
-//! The signed part is the same on every edge. Behind it lies what only this store knows: where the root lies.
+//! The signed part is the same on every edge. Behind it is what only this store knows: the location
+//! of the root.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,14 +17,14 @@ const Uuid = base.Uuid;
 pub const file_size = block.block_size;
 pub const command_line_size_max = 1024;
 pub const name_size_max = 64;
-/// 4 PiB: more than a disk has, and far from where sums of sizes overflow.
+/// 4 PiB: larger than any disk, and far below the point where sums of sizes overflow.
 pub const disk_size_max: u64 = 1 << 52;
 
 const magic = "BFMANIF1".*;
 const format: u32 = 1;
 const signature_prefix = "bootfarm manifest 1";
 
-/// A kernel or an initramfs, by its bytes.
+/// A kernel or an initramfs, identified by its bytes.
 pub const BootFile = struct {
     hash: block.Hash,
     /// Bytes; not 0.
@@ -31,15 +33,15 @@ pub const BootFile = struct {
 
 pub const Manifest = struct {
     store: Uuid,
-    /// Zeros where the edge has no control plane.
+    /// Zeros if the edge has no control plane.
     organization: Uuid,
     vdisk: Uuid,
     version: Uuid,
-    /// The version that this one was made from; zeros: a base.
+    /// The version that this one was made from; zeros for a base.
     parent: Uuid,
-    /// Of the vDisk's versions, from 1.
+    /// Number among the vDisk's versions, from 1.
     number: u32,
-    /// Order of what was sealed; a lower pair never takes the place of a higher one.
+    /// Order in which versions were sealed; a lower pair never replaces a higher one.
     incarnation: u64,
     counter: u64,
     created_unix_ms: u64,
@@ -49,7 +51,7 @@ pub const Manifest = struct {
     kernel: ?BootFile = null,
     initrd: ?BootFile = null,
     command_line: base.BoundedArray(u8, command_line_size_max) = .empty,
-    /// Of the vDisk, where it was made; for people.
+    /// Name of the vDisk where the version was made; for people.
     name: base.BoundedArray(u8, name_size_max) = .empty,
 
     pub fn blockCount(manifest: *const Manifest) u64 {
@@ -65,8 +67,8 @@ pub const Manifest = struct {
     }
 };
 
-/// `NotAManifest`: foreign bytes. `TooNew`: of a later format. `Damaged`: bytes were changed. `WrongSignature`: not sealed by this key.
-/// `Malformed`: signed, and yet says what cannot be.
+/// `NotAManifest`: foreign bytes. `TooNew`: a later format. `Damaged`: bytes were changed.
+/// `WrongSignature`: another key sealed it. `Malformed`: signed, but with impossible values.
 pub const Error = error{ NotAManifest, TooNew, Damaged, WrongSignature, Malformed };
 
 pub const Bytes = [file_size]u8;
@@ -86,7 +88,9 @@ pub fn encode(manifest: *const Manifest, key: Ed25519.KeyPair) Bytes {
     return bytes;
 }
 
-/// @param public_key of the store, as pinned when it was made
+/// Checks and decodes a manifest.
+///
+/// @param public_key key of the store, as pinned when the store was made
 pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest {
     if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.NotAManifest;
     const checked = bytes[0 .. file_size - Sha256.digest_length];
@@ -117,7 +121,7 @@ fn isSigned(signed: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey
     return simulated.isSigned(prefixed(signed, &message), signature, key);
 }
 
-/// What this key signs elsewhere is never a manifest.
+/// The prefix keeps other signatures of this key from passing as a manifest.
 fn prefixed(signed: []const u8, into: *[signature_prefix.len + file_size]u8) []const u8 {
     into[0..signature_prefix.len].* = signature_prefix.*;
     @memcpy(into[signature_prefix.len..][0..signed.len], signed);
@@ -181,14 +185,14 @@ fn isPossible(manifest: *const Manifest) bool {
     return manifest.root.isZeros() == std.mem.eql(u8, &manifest.root.hash, &block.zero_hash);
 }
 
-/// For a person, as the end of a sentence that begins with the manifest's name.
+/// Describes the problem as the end of a sentence that starts with the manifest's name.
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {
         error.NotAManifest => "is not a manifest of a version",
         error.TooNew => "is of a later format than this program knows; update bootfarm-edge",
-        error.Damaged => "is damaged: its bytes are not those that were written",
+        error.Damaged => "is damaged: its bytes changed after they were written",
         error.WrongSignature => "was not sealed by this store's key",
-        error.Malformed => "is signed, and says what no version can be",
+        error.Malformed => "is signed, but its values are not valid for a version",
     };
 }
 
@@ -212,7 +216,7 @@ fn testManifest() Manifest {
     };
 }
 
-test "a manifest survives its bytes" {
+test "a manifest is decoded from its bytes unchanged" {
     const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
     const manifest = testManifest();
     const bytes = encode(&manifest, key);
@@ -224,7 +228,7 @@ test "a manifest survives its bytes" {
     try testing.expectEqual(bytes, encode(&found, key));
 }
 
-test "a manifest of another key, another kind or a later format is named so" {
+test "a manifest of another key, another kind or a later format is reported as such" {
     const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
     const other = try Ed25519.KeyPair.generateDeterministic(@splat(2));
     const manifest = testManifest();
@@ -237,7 +241,7 @@ test "a manifest of another key, another kind or a later format is named so" {
     try testing.expectError(error.NotAManifest, decode(&bytes, key.public_key));
 }
 
-test "a manifest that was changed and summed anew has no right signature" {
+test "a manifest that was changed and given a new checksum has a wrong signature" {
     const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
     var bytes = encode(&testManifest(), key);
     bytes[magic.len + 4] ^= 1;

@@ -1,7 +1,9 @@
-//! Nodes of a version's tree. A node has 102 entries and fills 4 KiB; entries of level 0 are blocks of the disk, those above are nodes.
+//! Nodes of a version's tree. A node has 102 entries and fills 4 KiB. Entries of level 0 are blocks
+//! of the disk; entries above are nodes.
 //!
-//! Two checks, for two purposes. The hash of a node covers the hashes of its entries and not their places, so that a version has the
-//! same root on every edge, wherever its blocks lie. The checksum covers all of the node's bytes and finds a place that was damaged.
+//! A node carries two checks. Its hash covers the hashes of its entries but not their locations, so
+//! a version has the same root on every edge, wherever its blocks are stored. Its checksum covers
+//! all of its bytes and finds a damaged location.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,14 +16,14 @@ const Hash = block.Hash;
 const Location = block.Location;
 
 pub const fanout = 102;
-/// 102^8 blocks are more than 64 bits count in bytes.
+/// 102^8 blocks exceed what 64 bits can count in bytes.
 pub const level_max = 7;
 
 const magic = "BFN1".*;
 const hash_prefix = "bootfarm tree node 1";
 const checksum_seed = 0x62_66_6e_31;
 
-/// As it lies in a file of nodes. Integers are little-endian.
+/// The format on disk. Integers are little-endian.
 pub const Node = extern struct {
     magic: [4]u8,
     level: u8,
@@ -34,7 +36,7 @@ pub const Node = extern struct {
         assert(@sizeOf(Node) == block.block_size and @alignOf(Node) == 1);
     }
 
-    /// All zeros below it.
+    /// Returns a node with zeros below every entry.
     pub fn empty(level: u8) Node {
         assert(level <= level_max);
         return .{
@@ -73,12 +75,12 @@ pub const Node = extern struct {
         return sha.finalResult();
     }
 
-    /// Makes the bytes ready to be written.
+    /// Computes the checksum; call it before writing the node.
     pub fn seal(node: *Node) void {
         std.mem.writeInt(u64, &node.checksum, node.checksumOf(), .little);
     }
 
-    /// Whether these bytes are the node of this hash, whole and as it was sealed.
+    /// Returns whether these bytes are the node with this hash, complete and as sealed.
     pub fn isSound(node: *const Node, expected: *const Hash, level: u8) bool {
         if (!std.mem.eql(u8, &node.magic, &magic)) return false;
         if (node.level != level) return false;
@@ -97,13 +99,13 @@ pub const Node = extern struct {
     }
 };
 
-/// How many blocks a node of this level is above; does not overflow for `level_max`.
+/// Number of blocks below a node of this level; does not overflow for `level_max`.
 pub fn blocksBelow(level: u8) u64 {
     assert(level <= level_max);
     return std.math.pow(u64, fanout, @as(u64, level) + 1);
 }
 
-/// The level of the root of a disk: the least whose node is above all blocks.
+/// Level of a disk's root: the lowest whose node covers all blocks.
 pub fn rootLevel(block_count: u64) u8 {
     assert(block_count > 0);
     var level: u8 = 0;
@@ -113,7 +115,7 @@ pub fn rootLevel(block_count: u64) u8 {
 
 const testing = std.testing;
 
-test "the root of a disk is above all of its blocks" {
+test "the root of a disk covers all of its blocks" {
     try testing.expectEqual(0, rootLevel(1));
     try testing.expectEqual(0, rootLevel(102));
     try testing.expectEqual(1, rootLevel(103));
@@ -138,7 +140,7 @@ test "every flipped bit of a node is found" {
     }
 }
 
-test "the hash of a node does not depend on where its blocks lie" {
+test "the hash of a node does not depend on the locations of its blocks" {
     var one: Node = .empty(0);
     var other: Node = .empty(0);
     one.set(5, .{ .hash = @splat(7), .location = .{ .file = 1, .block = 9 } });

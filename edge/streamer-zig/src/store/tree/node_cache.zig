@@ -1,5 +1,6 @@
-//! The part of the trees that lies in memory: nodes that were read and checked, and which blocks of a node of level 0 were checked since.
-//! Fixed size; what was not used lately makes room.
+//! Caches checked nodes, and remembers which blocks of each node of level 0 were checked since the
+//! node was loaded. One cache serves all readers of a store in one thread. Its size is fixed; a
+//! clock hand (second chance) evicts nodes that were not used lately.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -18,14 +19,14 @@ pub const Error = error{ Damaged, ReadFailed };
 /// 32 MiB: the nodes of 3.2 GiB of blocks.
 pub const nodes_default = 8192;
 
-/// 128 KiB: takes a disk little longer than one node.
+/// 128 KiB, which takes a disk little longer than one node.
 const prefetch_nodes = 32;
 
 pub const Cached = struct {
     node: Node,
     hash: block.Hash,
     location: Location,
-    /// Of a node of level 0: blocks whose bytes were found right since they are here.
+    /// For a node of level 0: blocks whose bytes were checked since the node was loaded.
     checked: std.bit_set.Static(node_module.fanout),
     used: bool,
 };
@@ -33,15 +34,15 @@ pub const Cached = struct {
 pub const NodeCache = struct {
     slots: []Cached,
     count: u32 = 0,
-    /// The next slot that may make room.
+    /// The next slot to consider for eviction.
     hand: u32 = 0,
-    /// Slot by location, open addressing; `no_slot` is free.
+    /// Maps locations to slots by open addressing; `no_slot` marks a free entry.
     index: []u32,
     loads: u64 = 0,
 
     const no_slot = std.math.maxInt(u32);
 
-    /// Throws `OutOfMemory`. At least 16 nodes: more than the levels of two trees.
+    /// Takes at least 16 nodes: more than the levels of two trees. Throws `OutOfMemory`.
     pub fn init(gpa: std.mem.Allocator, nodes: u32) error{OutOfMemory}!NodeCache {
         assert(nodes >= 16);
         const slots = try gpa.alloc(Cached, nodes);
@@ -57,7 +58,7 @@ pub const NodeCache = struct {
         cache.* = undefined;
     }
 
-    /// The node of an entry, checked; good until the next call.
+    /// Returns the checked node of an entry, valid until the next call.
     pub fn get(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*Cached {
         if (try cache.known(entry, level)) |cached| return cached;
         var node: Node = undefined;
@@ -66,7 +67,7 @@ pub const NodeCache = struct {
         return cache.keep(entry, &node);
     }
 
-    /// The same without waiting for the disk; null: it would have to be waited for.
+    /// Like `get`, without waiting for the disk; returns null if the disk is needed.
     pub fn getNow(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!?*Cached {
         if (try cache.known(entry, level)) |cached| return cached;
         var node: Node = undefined;
@@ -80,14 +81,14 @@ pub const NodeCache = struct {
         assert(!entry.isZeros());
         const slot = cache.find(entry.location) orelse return null;
         const cached = &cache.slots[slot];
-        // A place has one content: whoever expects another has it from a damaged node.
+        // A location has one content: another expected hash comes from a damaged node.
         if (!std.mem.eql(u8, &cached.hash, &entry.hash)) return error.Damaged;
         if (cached.node.level != level) return error.Damaged;
         cached.used = true;
         return cached;
     }
 
-    /// After files were cut or made anew under it.
+    /// Empties the cache, after files were cut or replaced under it.
     pub fn clear(cache: *NodeCache) void {
         @memset(cache.index, no_slot);
         cache.count = 0;
@@ -109,7 +110,7 @@ pub const NodeCache = struct {
         return cached;
     }
 
-    /// Nodes of neighbours lie beside each other as far as one version wrote them.
+    /// Reads ahead: neighbouring nodes are stored side by side as far as one version wrote them.
     fn prefetch(set: *FileSet, location: Location) void {
         var byte: [1]u8 = undefined;
         if (set.readNow(location, 0, &byte) catch false) return;
@@ -117,7 +118,7 @@ pub const NodeCache = struct {
         set.prefetch(.{ .file = location.file, .block = first }, 0, prefetch_nodes * block.block_size);
     }
 
-    /// A slot that is in use makes room when the hand comes by twice without a use between.
+    /// Evicts a node when the hand passes it twice without a use in between.
     fn freeSlot(cache: *NodeCache) u32 {
         if (cache.count < cache.slots.len) {
             cache.count += 1;
@@ -138,7 +139,7 @@ pub const NodeCache = struct {
     }
 
     fn homeOf(cache: *const NodeCache, location: Location) usize {
-        // Fibonacci hashing: places that follow each other lie apart.
+        // Fibonacci hashing spreads consecutive locations.
         const product = @as(u64, @bitCast(location)) *% 0x9e37_79b9_7f4a_7c15;
         return @intCast((product >> 32) & (cache.index.len - 1));
     }
@@ -158,7 +159,7 @@ pub const NodeCache = struct {
         cache.index[at] = slot;
     }
 
-    /// Moves those behind it up, so that no search ends too early.
+    /// Moves later entries up, so that no search ends too early.
     fn erase(cache: *NodeCache, slot: u32) void {
         const mask = cache.index.len - 1;
         var hole = cache.homeOf(cache.slots[slot].location);
@@ -166,7 +167,7 @@ pub const NodeCache = struct {
         var at = (hole + 1) & mask;
         while (cache.index[at] != no_slot) : (at = (at + 1) & mask) {
             const home = cache.homeOf(cache.slots[cache.index[at]].location);
-            // Whether the home lies behind the hole, going round.
+            // Whether the home slot is behind the hole, in circular order.
             if ((at -% home) & mask < (at -% hole) & mask) continue;
             cache.index[hole] = cache.index[at];
             hole = at;

@@ -1,12 +1,12 @@
-//! How often each place of the store's files is referred to: not, once, or more often. Two bits a place, for those parts of the files
-//! that are used at all.
+//! Counts references to each location of the store's files: none, one, or more. Uses two bits a
+//! location, and memory only for the parts of files that are in use.
 
 const std = @import("std");
 const block = @import("../block.zig");
 
 const Location = block.Location;
 
-/// Places that one part of the map is for: 128 MiB of a file.
+/// Locations in one part of the map: 128 MiB of a file.
 const part_places = 1 << 15;
 const Bits = std.bit_set.Static(part_places);
 const Part = struct { once: Bits = .empty, more: Bits = .empty };
@@ -35,7 +35,7 @@ pub const PlaceMap = struct {
         return if (part.once.isSet(at)) .once else .none;
     }
 
-    /// One more reference; returns how it was used before.
+    /// Adds one reference and returns the use before.
     pub fn add(map: *PlaceMap, location: Location) error{OutOfMemory}!Use {
         const found = try map.parts.getOrPut(map.gpa, keyOf(location));
         if (!found.found_existing) {
@@ -54,7 +54,7 @@ pub const PlaceMap = struct {
         return before;
     }
 
-    /// The bytes that it takes.
+    /// Bytes of memory in use.
     pub fn memorySize(map: *const PlaceMap) u64 {
         return @as(u64, map.parts.count()) * @sizeOf(Part) + map.parts.capacity() * 17;
     }
@@ -70,7 +70,7 @@ fn bitOf(location: Location) usize {
 
 const testing = std.testing;
 
-test "a place is used not, once, or more often" {
+test "a location is unused, used once, or used more often" {
     var map: PlaceMap = .init(testing.allocator);
     defer map.deinit();
     const place: Location = .{ .file = 3, .block = 1 << 33 };

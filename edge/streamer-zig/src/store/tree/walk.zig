@@ -1,4 +1,6 @@
-//! Goes through a tree in the order of its blocks, node by node, without the cache: for the jobs that see everything once.
+//! Walks a tree in block order, node by node, without the cache, for jobs that visit everything
+//! once. Usage, verification and export use it; each node is checked before its entries are
+//! returned.
 
 const std = @import("std");
 const block = @import("../block.zig");
@@ -13,10 +15,11 @@ const Node = node_module.Node;
 
 pub const Error = node_cache.Error;
 
-/// A node or a block that is not zeros. `first` is the index of the first block of the disk below it.
+/// A node or a block that is not zeros. `first` is the index of the first block of the disk below
+/// it.
 pub const Step = struct {
     entry: Entry,
-    /// Null: a block.
+    /// Null for a block.
     level: ?u8,
     first: u64,
 };
@@ -41,7 +44,8 @@ pub const TreeWalker = struct {
         };
     }
 
-    /// What comes next; what is below a node comes only if it was entered. Null: that was all.
+    /// Returns the next step, or null at the end. The entries of a node follow only if the caller
+    /// enters the node.
     pub fn next(walker: *TreeWalker) ?Step {
         if (walker.root) |step| {
             walker.root = null;
@@ -63,7 +67,7 @@ pub const TreeWalker = struct {
         return null;
     }
 
-    /// Goes below the node that `next` gave last.
+    /// Descends into the node that `next` returned last.
     pub fn enter(walker: *TreeWalker, step: *const Step) Error!void {
         const level = step.level.?;
         assert(walker.depth <= node_module.level_max);
@@ -74,10 +78,10 @@ pub const TreeWalker = struct {
     }
 };
 
-/// A node, checked.
+/// Reads a node and checks it.
 pub fn load(nodes: *FileSet, entry: *const Entry, level: u8, into: *Node) Error!void {
     const is_whole = nodes.read(entry.location, 0, std.mem.asBytes(into)) catch |err| return switch (err) {
-        // What a place refers to is there, unless the place or the store is damaged.
+        // A missing file means that the location or the store is damaged.
         error.NotFound => error.Damaged,
         else => error.ReadFailed,
     };
