@@ -37,7 +37,7 @@ export function peersHere() {
 
 /** Of the edge that was built: one that can encrypt does, unless it is told to be `--clear`. */
 function edgeCiphers() {
-  const help = execFileSync(edgeProgram, ['--help'], { encoding: 'utf8' })
+  const help = execFileSync(edgeProgram, ['serve', '--help'], { encoding: 'utf8' })
   const clear = { by: 'clear', args: [] }
   if (!/--clear\b/.test(help)) return [clear]
   return [

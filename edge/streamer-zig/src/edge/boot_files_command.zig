@@ -46,7 +46,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     const sources: Sources = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     const verb = if (arguments.len > 0) std.meta.stringToEnum(Verb, arguments[0]) else null;
     if (verb == null) return terminal.fail(
-        "Say what to do with the boot programs: import, list or remove; see bootfarm-edge --help.",
+        "Name a boot-files command: import, list or remove; see bootfarm-edge boot-files --help.",
         .{},
     );
     const options = parse(&sources, verb.?, arguments[1..]) catch return 1;
@@ -82,8 +82,8 @@ fn parse(sources: *const Sources, verb: Verb, arguments: []const [:0]const u8) F
             options.force_arch = std.meta.stringToEnum(wire.boot_program.Arch, value) orelse
                 return sources.fail("--force-arch is bios, x64_uefi, arm64_uefi or any, not '{s}'.", .{value});
         } else return sources.fail(
-            "boot-files {t} has no option {s}; see bootfarm-edge --help.",
-            .{ verb, name },
+            "boot-files {t} has no option {s}; see bootfarm-edge boot-files {t} --help.",
+            .{ verb, name, verb },
         );
     }
     if (options.boot_files.len == 0) return sources.fail(

@@ -51,7 +51,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     const command: Command = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     if (arguments.len == 0 or !std.mem.eql(u8, arguments[0], "build"))
         return terminal.fail(
-            "Say what to do with the boot medium: build; see bootfarm-edge --help.",
+            "Name a boot-media command: build; see bootfarm-edge boot-media --help.",
             .{},
         );
     const options = parse(&command, arguments[1..]) catch return 1;
@@ -78,7 +78,7 @@ fn parse(command: *const Command, arguments: []const [:0]const u8) Failure!Optio
             options.edges.append(try parseEdge(command, value)) catch
                 return command.fail("at most {d} edges can be named", .{ipxe_script.edges_max});
         } else return command.fail(
-            "boot-media build has no option {s}; see bootfarm-edge --help",
+            "boot-media build has no option {s}; see bootfarm-edge boot-media build --help",
             .{name},
         );
     }

@@ -24,14 +24,14 @@ pub fn parse(
     rest: []const [:0]const u8,
     complaint: *Complaint,
 ) (options_module.Error || error{OutOfMemory})!Enrol {
-    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments = .{ .command = "enrol", .rest = rest, .complaint = complaint };
     var url: ?[]const u8 = null;
     var token: ?[]const u8 = null;
     var data: ?[]const u8 = null;
     var rejoin = false;
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(Option, argument.name) orelse
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return arguments.noOption(argument.name);
         if (option == .@"--rejoin") {
             rejoin = true;
             continue;

@@ -1,153 +1,624 @@
-//! The text of `bootfarm-edge --help`.
+//! The help texts: `bootfarm-edge --help` lists the commands on one screen, and
+//! `bootfarm-edge COMMAND --help` explains one of them. `main.zig` prints them. Each text stays
+//! within 80 columns and has a usage line; each command's has an example.
 
-pub const text =
-    \\bootfarm-edge boots machines over the network: DHCP, TFTP, HTTP boot and the disk stream of one site.
+const std = @import("std");
+
+/// What a terminal of the usual size shows at once.
+pub const screen_lines_max = 24;
+pub const screen_columns_max = 80;
+
+pub const Help = struct {
+    /// The words of the command line that the text belongs to, such as `vdisk import`.
+    command: []const u8,
+    text: []const u8,
+};
+
+/// Returns the help that a command line asks for, or null if it does not ask. `arguments` are
+/// without the program's name. The text is that of the longest command that they begin with.
+pub fn find(arguments: []const [:0]const u8) ?[]const u8 {
+    for (arguments) |argument| {
+        if (isHelp(argument)) break;
+    } else return null;
+    var found: []const u8 = top;
+    var found_words: usize = 0;
+    for (&texts) |*help| {
+        const words = wordsMatched(help.command, arguments);
+        if (words <= found_words) continue;
+        found = help.text;
+        found_words = words;
+    }
+    return found;
+}
+
+fn isHelp(argument: []const u8) bool {
+    return std.mem.eql(u8, argument, "--help") or std.mem.eql(u8, argument, "-h");
+}
+
+/// Returns the number of words of `command` if `arguments` begin with all of them, otherwise 0.
+fn wordsMatched(command: []const u8, arguments: []const [:0]const u8) usize {
+    var words = std.mem.splitScalar(u8, command, ' ');
+    var count: usize = 0;
+    while (words.next()) |word| : (count += 1) {
+        if (count == arguments.len or !std.mem.eql(u8, word, arguments[count])) return 0;
+    }
+    return count;
+}
+
+pub const top =
+    \\bootfarm-edge boots the machines of one site over the network.
     \\
-    \\  bootfarm-edge serve --vdisk FILE --listen IP [options]   works alone: everything that boots gets FILE
-    \\  bootfarm-edge enrol --url URL --token-file F --data DIR  joins this machine to a control plane, once
-    \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
-    \\  bootfarm-edge doctor --listen IP [options of serve]      looks for what would keep machines from booting: ports,
-    \\                                                           rights, other DHCP servers, MTU, files, clock, uplink;
-    \\                                                           says what to do; exit code 1 where there is a problem;
-    \\                                                           `--only ports` at the end: only whether it could start
-    \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
-    \\                                                           makes what a kernel needs to stream its root disk
-    \\  bootfarm-edge image inspect FILE [--json]                says what a raw disk image would boot, or why nothing
-    \\  bootfarm-edge image extract FILE --kernel-to F --initrd-to F [options]
-    \\                                                           writes its kernel, and an initramfs that streams its root
-    \\  bootfarm-edge boot-media build --edge IP --out FILE [options]
-    \\                                                           makes a CD or USB stick for a site whose DHCP cannot
-    \\                                                           be touched
-    \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
-    \\                                                           fetches sets of boot programs from packages or a folder
-    \\  bootfarm-edge vdisk init|import|export|list|show|diff|seal|merge|verify|gc|profile|delete|caches|drop-cache
-    \\      --store DIR [options]
-    \\                                                           versions of vDisks in a store of this edge
-    \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
-    \\  bootfarm-edge rotate-key --data DIR                      asks the edge to make itself a new key
-    \\  bootfarm-edge trust-key --data DIR --key KEY             names the signing key of a control plane that was restored
-    \\                                                           to before a change of it
-    \\  bootfarm-edge verify-release --key K --release F --signature F --program F [--allow-older]
-    \\                                                           says whether a program is a release by this key
-    \\  bootfarm-edge listen-address                             prints which address --listen should have here
-    \\  bootfarm-edge version                                    prints the version
+    \\Usage: bootfarm-edge COMMAND [OPTIONS]
+    \\       bootfarm-edge COMMAND --help
     \\
-    \\What boots (without a control plane)
-    \\  --vdisk FILE          raw disk image or block device that devices read; it is never written
-    \\  --version ID          with --store: a version of the store, with the kernel it was imported with, in place of --vdisk
-    \\  --kernel FILE         kernel that the boot loader loads; without it, iPXE boots the disk itself (sanboot)
-    \\  --initrd FILE         initramfs for that kernel
-    \\  --cmdline TEXT        command line for that kernel; where the edge is and the boot's token are added
-    \\
-    \\Where
-    \\  --listen IP           address of this machine that devices reach; repeated for each network that it is in
-    \\  --dhcp MODE           proxy: beside the network's DHCP server, which gives the addresses (default)
-    \\                        server: this edge gives the addresses, from --dhcp-pool or the pools of --subnet
-    \\                        off: the network's server names next-server IP and a boot file, or the URL
-    \\                        http://IP:PORT/boot.ipxe
-    \\  --dhcp-pool A-B       first and last address to give, at most 4096
-    \\  --subnet NET[,KEY=VALUE]...
-    \\                        what holds in one network, such as 10.1.0.0/16,dhcp=server,pool=10.1.2.10-10.1.2.250,
-    \\                        router=10.1.0.1; repeated. Without an address of --listen it is behind relay agents. Keys:
-    \\                        dhcp, pool, router, dns, ntp, domain, mtu, lease, lease-min, lease-max, renew, rebind,
-    \\                        relay, server, authoritative, identify, reserve; docs/firmware-and-dhcp.md tells each
-    \\  --dhcp-config FILE    the same as JSON, with reservations that have names
-    \\  --router-advertisement
-    \\                        answers IPv6 router solicitations with "no router here", for which old iPXE waits
-    \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
-    \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
-    \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
-    \\  --stream-shards N     threads that serve the stream, each with a socket of its own, 1 to 16; default one less than
-    \\                        the processor's cores
-    \\  --metrics [IP:]PORT   numbers for Prometheus at /metrics; a PORT alone is of this machine only
-    \\  --boot-profile on|off learn what boots read, hand it to devices and read it ahead (default on)
-    \\  --clear               disks go to devices in clear text; whoever listens on the network reads them. Boots' reports say so
-    \\  --write-cache CLASS   where devices' writes are kept, with --vdisk: device_ram (default), device_ram_overflow,
-    \\                        device_ram_local_disk, edge, edge_persistent, private
-    \\  --write-cache-size SIZE  bytes that one device may write at the edge or to its own disk, such as 8G; default: as many as its disk has
-    \\  --write-cache-full stop|read_only  what becomes of a device whose write cache is full: its disk stands still (default), or takes no more writes
-    \\  --write-cache-of-another-version refuse|discard
-    \\                        what becomes of a persistent write cache when its device boots another disk (refuse)
-    \\  --boot-files DIR      boot programs: sets made by boot-files import, chosen per device, collection or site;
-    \\                        files directly in DIR are the set `default`: BIOS devices get undionly.kpxe, 64-bit
-    \\                        UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi, else what is known there
-    \\  --wol-target IP:PORT  where wake-on-LAN packets go; 255.255.255.255:9
-    \\
-    \\What is kept
-    \\  --data DIR            identity, desired state, reports and boots in progress; one edge at a time. Without it,
-    \\                        nothing is kept
-    \\  --store DIR           where vDisk versions of the control plane are; DIR/store of --data
-    \\  --report-log SIZE     what reports may take on the disk while the control plane is away, such as 512M (default);
-    \\                        a full log loses reports, counts them and boots on
-    \\
-    \\Joining a control plane
-    \\  --url URL             where the control plane is; as for its dashboard
-    \\  --token-file FILE     has the join token that the dashboard made; --token T shows it to everybody on the machine
-    \\  --rejoin              an identity that is there stays unless the control plane has revoked it
-    \\
-    \\How long
-    \\  --silence-limit S     ends a boot of which nothing was heard for S seconds, where its phase's own limit
-    \\                        (60 to 300 s) is longer; for trying things out
-    \\
-    \\  --power-hook PATH     with --data: the program that schedules switch devices on with, beside wake-on-LAN; run without a
-    \\                        shell as PATH power_on MAC DEVICE_ID NAME, four at a time, 30 s at most; exit code 0: it is on
-    \\  --capture DIR         with --vdisk: the packets of every boot before its stream, as DIR/BOOT_ID.pcap; at most
-    \\                        1000 files, the oldest goes first. Needs CAP_NET_RAW
-    \\
-    \\What is printed
-    \\  --json                each boot that is over as one line of JSON, with the fields of the report
-    \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
-    \\
-    \\Versions of vDisks (docs/vdisk-store.md); exit code 0: done, 1: not, 3: ended by INT or TERM and can go on, 4: another
-    \\process has what it needs
-    \\  init                  makes a store: --organization ID whose it is, --beside-files in a directory with other files
-    \\  import FILE           makes a version of a raw image, a block device, or standard input (-): --name NAME, --parent ID
-    \\                        of an update, --pad for odd sizes; --vdisk ID, --version ID and --number N where the control
-    \\                        plane has chosen them
-    \\  import --resume ID    goes on with an import that was interrupted; --abandon ID gives it up
-    \\  seal                  makes the version --version ID, above --parent ID, of what its device has written
-    \\  --kernel, --initrd, --cmdline  of import and seal, in place of what is found on the disk; --parent-boot-files: as the
-    \\                        version below; --no-boot-files: it boots by itself, or not at all
-    \\  export FILE           writes --version ID to a file, a block device, or standard output (-); --force writes over what
-    \\                        is there, --resume goes on with a file
-    \\  list, show            what is in the store, --sizes with what each takes; what --version ID is
-    \\  diff                  how many bytes differ between --version ID and --from ID
-    \\  merge                 makes a new base with the bytes of --version ID, or with --onto ID an update of that one; copies
-    \\                        no data
-    \\  verify                reads all data, or that of --version ID, and names what is damaged; --rate-mib N a second, --idle
-    \\                        at half of the disk's time at most
-    \\  gc                    frees what no version needs; --rate-mib N a second, --idle
-    \\  caches                what devices have written and the store keeps
-    \\  drop-cache            drops the persistent write cache of --device ID, or with --private the images of its own
-    \\  profile show|clear    what boots were learned to read, of --version ID or all; clear needs --version ID, or --all
-    \\  delete                takes --version ID out, or what was begun of it; gc frees its room
-    \\  --again               of import, seal, merge, delete: what was done or begun before counts (--version, --into)
-    \\  --json                prints JSON, and progress as lines of JSON
-    \\
-    \\Making an initramfs, also image extract: kernel R finds its network card, streams its root disk, keeps what it writes in RAM
-    \\  --kernel-release R    the release as `uname -r` prints it
-    \\  --out FILE            where to write it; for --initrd
-    \\  --modules DIR         a root with lib/modules/R in it, or that folder itself; default /
-    \\  --add-module NAME     one more driver, with all it needs; may be repeated
-    \\  --busybox FILE        a statically linked busybox; default /bin/busybox
-    \\  --target FILE         bootfarm-target for the device's processor; default the one beside this program
-    \\
-    \\Boot programs: iPXE, shim and GRUB, PXELINUX (docs/boot-programs.md); an edge takes them when it starts
-    \\  --boot-files DIR      the directory that serve is given by the same option
-    \\  --from system         the system's packages (default): sets ipxe, snponly, shim-grub and pxelinux
-    \\  --from FOLDER         files of a folder, or packages unpacked there (dpkg-deb -x)
-    \\  --set NAME            which set; for files of a folder its name
-    \\  --force-arch ARCH     bios, x64_uefi, arm64_uefi or any: takes programs that are not known
-    \\  --json                list as JSON
-    \\
-    \\Making a boot medium: one image for discs and USB sticks, BIOS and 64-bit UEFI (Secure Boot off)
-    \\  --edge IP[:PORT]      an edge and its HTTP port, 6980 by default; repeated, edges are asked in this order
-    \\  --out FILE            where to write the image; for a stick, copy it to the whole device (dd)
-    \\  --address A           dhcp (default), or IP/PREFIX,GATEWAY for a medium of one device without DHCP
-    \\  --ipxe DIR            has ipxe.lkrn and ipxe.efi; default where Debian's package ipxe has them
-    \\  --syslinux DIR        has isolinux.bin, isohdpfx.bin and ldlinux.c32; default where Debian's packages
-    \\                        isolinux and syslinux-common have them
-    \\
-    \\  --help                this text
+    \\Commands:
+    \\  serve           Run the edge: DHCP, TFTP, HTTP boot and the disk stream
+    \\  enrol           Join this machine to a control plane
+    \\  doctor          Find what would keep machines from booting
+    \\  leases          List the addresses that the DHCP server has leased
+    \\  vdisk           Manage the versions of vDisks in a store
+    \\  image           Inspect a raw disk image, or extract its kernel
+    \\  initramfs       Build an initramfs that streams a root disk
+    \\  boot-files      Import, list and remove sets of boot programs
+    \\  boot-media      Build a CD or USB image for sites whose DHCP is fixed
+    \\  listen-address  Print the address that --listen should have here
+    \\  rotate-key      Give the edge a new identity key
+    \\  trust-key       Trust the signing key of a restored control plane
+    \\  verify-release  Check that a program is a release signed by a key
+    \\  version         Print the version
     \\
 ;
+
+pub const texts = [_]Help{
+    .{ .command = "serve", .text = serve },
+    .{ .command = "enrol", .text =
+    \\Join this machine to a control plane. Run it once.
+    \\
+    \\Usage: bootfarm-edge enrol --url URL --token-file FILE --data DIR [--rejoin]
+    \\
+    \\Example:
+    \\  bootfarm-edge enrol --url https://bootfarm.example.org \
+    \\      --token-file join.token --data /var/lib/bootfarm-edge
+    \\
+    \\Options:
+    \\  --url URL          address of the control plane, the same as its dashboard
+    \\  --token-file FILE  file with the join token that the dashboard created
+    \\  --token TOKEN      the token itself; every user of this machine can see it
+    \\  --data DIR         where the edge keeps its identity and state
+    \\  --rejoin           enrol again if the control plane has revoked the identity
+    \\                     in DIR; an identity that is still valid is kept
+    \\
+    },
+    .{ .command = "doctor", .text =
+    \\Find what would keep machines from booting, and say what to do about it:
+    \\ports, rights, firewall, other DHCP servers, MTU, files, clock and uplink.
+    \\The exit code is 1 if there is a problem.
+    \\
+    \\Usage: bootfarm-edge doctor --listen IP [OPTIONS OF serve] [--only ports]
+    \\
+    \\Example:
+    \\  bootfarm-edge doctor --data /var/lib/bootfarm-edge --listen 10.0.0.5
+    \\
+    \\Options:
+    \\  --only ports  check only whether the edge could start; must come last
+    \\  The other options are those of serve; give the ones that the edge runs with.
+    \\
+    },
+    .{ .command = "leases", .text =
+    \\List the addresses that the DHCP server has leased, and to which devices.
+    \\
+    \\Usage: bootfarm-edge leases --data DIR [--json]
+    \\
+    \\Example:
+    \\  bootfarm-edge leases --data /var/lib/bootfarm-edge
+    \\
+    \\Options:
+    \\  --data DIR  where the edge keeps its state
+    \\  --json      print JSON
+    \\
+    },
+    .{ .command = "image", .text =
+    \\Look at a raw disk image without mounting it.
+    \\
+    \\Usage: bootfarm-edge image COMMAND FILE [OPTIONS]
+    \\
+    \\Commands:
+    \\  inspect  Show what the image would boot, or why it would not
+    \\  extract  Write its kernel, and an initramfs that streams its root
+    \\
+    \\Example:
+    \\  bootfarm-edge image inspect disk.raw
+    \\
+    },
+    .{ .command = "image inspect", .text =
+    \\Show what a raw disk image would boot: kernel, initramfs, command line and
+    \\root file system. If it would not boot, say why.
+    \\
+    \\Usage: bootfarm-edge image inspect FILE [--json]
+    \\
+    \\Example:
+    \\  bootfarm-edge image inspect disk.raw
+    \\
+    \\Options:
+    \\  --json  print JSON
+    \\
+    },
+    .{ .command = "image extract", .text =
+    \\Write the kernel of a raw disk image, and an initramfs that streams its root
+    \\disk and keeps writes in the device's RAM.
+    \\
+    \\Usage: bootfarm-edge image extract FILE [--kernel-to FILE] [--initrd-to FILE]
+    \\
+    \\Example:
+    \\  bootfarm-edge image extract disk.raw --kernel-to vmlinuz --initrd-to initrd
+    \\
+    \\Options:
+    \\  --kernel-to FILE   where to write the kernel
+    \\  --initrd-to FILE   where to write the initramfs
+    \\  --add-module NAME  add a driver and what it depends on; may be repeated
+    \\  --busybox FILE     a statically linked busybox; default /bin/busybox
+    \\  --target FILE      bootfarm-target for the device's processor; default: the
+    \\                     one beside this program
+    \\
+    },
+    .{ .command = "initramfs", .text = initramfs_build },
+    .{ .command = "initramfs build", .text = initramfs_build },
+    .{ .command = "boot-files", .text =
+    \\Manage sets of boot programs: iPXE, shim and GRUB, PXELINUX. An edge reads
+    \\them when it starts. See docs/boot-programs.md.
+    \\
+    \\Usage: bootfarm-edge boot-files COMMAND --boot-files DIR [OPTIONS]
+    \\
+    \\Commands:
+    \\  import  Import sets from the system's packages or from a folder
+    \\  list    List the sets and their programs
+    \\  remove  Remove a set
+    \\
+    \\Example:
+    \\  bootfarm-edge boot-files import --boot-files /srv/boot-files
+    \\
+    },
+    .{ .command = "boot-files import", .text =
+    \\Import sets of boot programs from the system's packages or from a folder.
+    \\
+    \\Usage: bootfarm-edge boot-files import --boot-files DIR [OPTIONS]
+    \\
+    \\Example:
+    \\  bootfarm-edge boot-files import --boot-files /srv/boot-files --set shim-grub
+    \\
+    \\Options:
+    \\  --boot-files DIR   the directory that serve has by the same option
+    \\  --from system      the system's packages (default): the sets ipxe, snponly,
+    \\                     shim-grub and pxelinux
+    \\  --from FOLDER      files of a folder, or packages unpacked there (dpkg-deb -x)
+    \\  --set NAME         import this set alone; names the set of a folder's files
+    \\  --force-arch ARCH  bios, x64_uefi, arm64_uefi or any: accept programs that
+    \\                     are not recognized, for this architecture
+    \\
+    },
+    .{ .command = "boot-files list", .text =
+    \\List the sets of boot programs and their files.
+    \\
+    \\Usage: bootfarm-edge boot-files list --boot-files DIR [--json]
+    \\
+    \\Example:
+    \\  bootfarm-edge boot-files list --boot-files /srv/boot-files
+    \\
+    \\Options:
+    \\  --boot-files DIR  the directory that serve has by the same option
+    \\  --json            print JSON
+    \\
+    },
+    .{ .command = "boot-files remove", .text =
+    \\Remove a set of boot programs.
+    \\
+    \\Usage: bootfarm-edge boot-files remove --boot-files DIR --set NAME
+    \\
+    \\Example:
+    \\  bootfarm-edge boot-files remove --boot-files /srv/boot-files --set pxelinux
+    \\
+    \\Options:
+    \\  --boot-files DIR  the directory that serve has by the same option
+    \\  --set NAME        the set to remove
+    \\
+    },
+    .{ .command = "boot-media", .text = boot_media_build },
+    .{ .command = "boot-media build", .text = boot_media_build },
+    .{ .command = "listen-address", .text =
+    \\Print the address of this machine that --listen should have: its only address,
+    \\or that of the interface with the default route.
+    \\
+    \\Usage: bootfarm-edge listen-address
+    \\
+    \\Example:
+    \\  bootfarm-edge serve --listen $(bootfarm-edge listen-address) --vdisk disk.raw
+    \\
+    },
+    .{ .command = "rotate-key", .text =
+    \\Ask the running edge to create a new identity key and to register it with the
+    \\control plane.
+    \\
+    \\Usage: bootfarm-edge rotate-key --data DIR
+    \\
+    \\Example:
+    \\  bootfarm-edge rotate-key --data /var/lib/bootfarm-edge
+    \\
+    \\Options:
+    \\  --data DIR  where the edge keeps its identity and state
+    \\
+    },
+    .{ .command = "trust-key", .text =
+    \\Trust a signing key of the control plane. It is needed once after the control
+    \\plane was restored from a backup that is older than a change of its key.
+    \\
+    \\Usage: bootfarm-edge trust-key --data DIR --key KEY
+    \\
+    \\Example:
+    \\  bootfarm-edge trust-key --data /var/lib/bootfarm-edge --key KEY
+    \\
+    \\Options:
+    \\  --data DIR  where the edge keeps its identity and state
+    \\  --key KEY   the key that the dashboard shows for the organization
+    \\
+    },
+    .{ .command = "verify-release", .text =
+    \\Check that a program is a release that a key has signed.
+    \\
+    \\Usage: bootfarm-edge verify-release --key KEY --release FILE
+    \\           --signature FILE --program FILE [--allow-older]
+    \\
+    \\Example:
+    \\  bootfarm-edge verify-release --key KEY --release release.json \
+    \\      --signature release.sig --program bootfarm-edge.new
+    \\
+    \\Options:
+    \\  --key KEY         the public key that signs releases
+    \\  --release FILE    the description of the release
+    \\  --signature FILE  the signature of the description
+    \\  --program FILE    the program to check
+    \\  --allow-older     accept a release that is older than this program
+    \\
+    },
+    .{ .command = "version", .text =
+    \\Print the version of this program.
+    \\
+    \\Usage: bootfarm-edge version
+    \\
+    \\Example:
+    \\  bootfarm-edge version
+    \\
+    },
+    .{ .command = "vdisk", .text =
+    \\Manage the versions of vDisks in a store. See docs/vdisk-store.md.
+    \\
+    \\Usage: bootfarm-edge vdisk COMMAND --store DIR [OPTIONS] [--json]
+    \\
+    \\Commands:
+    \\  init         Create a store
+    \\  import       Make a version of a disk image
+    \\  export       Write a version to a file or a block device
+    \\  list, show   Show what is in the store; show one version
+    \\  diff         Count the bytes in which two versions differ
+    \\  seal         Make a version of what its device has written
+    \\  merge        Make a base or an update from a version, without copying data
+    \\  verify       Read versions and name what is damaged
+    \\  gc           Free the space that no version needs
+    \\  delete       Delete a version
+    \\  profile      Show or clear the boot profile of a version
+    \\  caches       List the write caches in the store
+    \\  drop-cache   Drop a persistent write cache
+    \\
+    \\Example:
+    \\  bootfarm-edge vdisk list --store /srv/store
+    \\Exit codes: 0 done; 1 failed; 3 interrupted, run it again; 4 busy, try later
+    \\
+    },
+    .{ .command = "vdisk init", .text = ofVdisk("Create a store in a directory.", "[--organization ID] [--beside-files]", "init --store /srv/store",
+        \\  --organization ID  the organization that owns the store
+        \\  --beside-files     use a directory that already has other files
+        \\
+    ) },
+    .{ .command = "vdisk import", .text = ofVdisk(
+        \\Make a version of a raw image, a block device, or standard input (-).
+    , "FILE [OPTIONS]", "import disk.raw --store /srv/store --name Workstation",
+        \\  --name NAME           name of the new vDisk
+        \\  --parent ID           make an update of this version
+        \\  --pad                 fill a size that is no multiple of the block size
+        \\  --vdisk ID, --version ID, --number N
+        \\                        use these where the control plane has assigned them
+        \\  --kernel FILE, --initrd FILE, --cmdline TEXT
+        \\                        boot these in place of what is found on the disk
+        \\  --parent-boot-files   boot what the parent boots
+        \\  --no-boot-files       boot the disk itself, or not at all
+        \\  --resume ID           continue the interrupted import of version ID
+        \\  --abandon ID          drop the interrupted import of version ID
+        \\  --again               succeed if this version is already imported, and
+        \\                        continue it if it is interrupted; needs --version
+        \\
+    ) },
+    .{ .command = "vdisk export", .text = ofVdisk(
+        \\Write a version to a file, a block device, or standard output (-).
+    , "FILE --version ID [OPTIONS]", "export disk.raw --store /srv/store --version ID",
+        \\  --version ID  the version to write
+        \\  --force       overwrite what FILE contains
+        \\  --resume      continue an interrupted export to FILE
+        \\
+    ) },
+    .{ .command = "vdisk list", .text = ofVdisk("List the vDisks of a store and their versions.", "[OPTIONS]", "list --store /srv/store --sizes",
+        \\  --vdisk ID  list this vDisk alone
+        \\  --sizes     show the space that each version takes, alone and shared
+        \\
+    ) },
+    .{ .command = "vdisk show", .text = ofVdisk("Show one version.", "--version ID", "show --store /srv/store --version ID",
+        \\  --version ID  the version to show
+        \\
+    ) },
+    .{ .command = "vdisk diff", .text = ofVdisk("Count the bytes in which two versions differ.", "--version ID --from ID", "diff --store /srv/store --version NEW --from OLD",
+        \\  --version ID  one version
+        \\  --from ID     the version to compare it with
+        \\
+    ) },
+    .{ .command = "vdisk seal", .text = ofVdisk(
+        \\Make a version of what its device has written above the parent version.
+    , "--version ID --parent ID [OPTIONS]", "seal --store /srv/store --version ID --parent ID",
+        \\  --version ID         the version to make
+        \\  --parent ID          the version that the device booted
+        \\  --number N           number of the new version
+        \\  --kernel FILE, --initrd FILE, --cmdline TEXT
+        \\                       boot these in place of what is found on the disk
+        \\  --parent-boot-files  boot what the parent boots
+        \\  --no-boot-files      boot the disk itself, or not at all
+        \\  --again              succeed if the version is already sealed
+        \\
+    ) },
+    .{ .command = "vdisk merge", .text = ofVdisk(
+        \\Make a new base with the bytes of a version, or with --onto an update of
+        \\another one. Copies no data.
+    , "--version ID [OPTIONS]", "merge --store /srv/store --version ID",
+        \\  --version ID  the version whose bytes the new one has
+        \\  --onto ID     make an update of this version instead of a base
+        \\  --into ID     the id of the new version
+        \\  --number N    the number of the new version
+        \\  --again       succeed if --into is already merged
+        \\
+    ) },
+    .{ .command = "vdisk verify", .text = ofVdisk("Read all data and name what is damaged.", "[OPTIONS]", "verify --store /srv/store --idle",
+        \\  --version ID    verify this version alone
+        \\  --rate-mib N    read at most N MiB per second
+        \\  --idle          use at most half of the disk's time
+        \\
+    ) },
+    .{ .command = "vdisk gc", .text = ofVdisk("Free the space that no version needs.", "[OPTIONS]", "gc --store /srv/store --idle",
+        \\  --rate-mib N  read at most N MiB per second
+        \\  --idle        use at most half of the disk's time
+        \\
+    ) },
+    .{ .command = "vdisk delete", .text = ofVdisk(
+        \\Delete a version, or an interrupted import of it. Run gc to free its space.
+    , "--version ID [--again]", "delete --store /srv/store --version ID",
+        \\  --version ID  the version to delete
+        \\  --again       succeed if the version is already deleted
+        \\
+    ) },
+    .{ .command = "vdisk profile", .text = ofVdisk(
+        \\Show or clear the boot profile: the part of a version that boots read.
+    , "show|clear [--version ID | --all]", "profile show --store /srv/store",
+        \\  --version ID  the version; show takes all of them without it
+        \\  --all         clear the profiles of all versions
+        \\
+    ) },
+    .{ .command = "vdisk caches", .text = ofVdisk(
+        "List what devices have written and the store keeps.",
+        "",
+        "caches --store /srv/store",
+        "",
+    ) },
+    .{ .command = "vdisk drop-cache", .text = ofVdisk(
+        \\Drop the persistent write cache of a device. What it has written is lost.
+    , "--device ID [OPTIONS]", "drop-cache --store /srv/store --device ID",
+        \\  --device ID  the device
+        \\  --private    drop its private images instead of its persistent write cache
+        \\  --vdisk ID   with --private: drop the image of this vDisk alone, even if its
+        \\               header is damaged
+        \\  --again      succeed if there is no such cache
+        \\
+    ) },
+};
+
+fn ofVdisk(
+    comptime purpose: []const u8,
+    comptime usage: []const u8,
+    comptime example: []const u8,
+    comptime own: []const u8,
+) []const u8 {
+    const name = comptime std.mem.sliceTo(example, ' ');
+    return purpose ++ "\n\nUsage: bootfarm-edge vdisk " ++ name ++ " --store DIR " ++ usage ++
+        "\n\nExample:\n  bootfarm-edge vdisk " ++ example ++ "\n\nOptions:\n" ++
+        "  --store DIR  the directory of the store\n" ++ own ++
+        "  --json       print the result and the progress as lines of JSON\n";
+}
+
+const initramfs_build =
+    \\Build an initramfs for a kernel: it finds the network card, streams the root
+    \\disk and keeps writes in RAM. The same input gives the same bytes.
+    \\
+    \\Usage: bootfarm-edge initramfs build --kernel-release R --out FILE [OPTIONS]
+    \\
+    \\Example:
+    \\  bootfarm-edge initramfs build --kernel-release "$(uname -r)" --out initrd
+    \\
+    \\Options:
+    \\  --kernel-release R  the release as `uname -r` prints it
+    \\  --out FILE          where to write the initramfs
+    \\  --modules DIR       a root with lib/modules/R, or that folder; default /
+    \\  --add-module NAME   add a driver and what it depends on; may be repeated
+    \\  --busybox FILE      a statically linked busybox; default /bin/busybox
+    \\  --target FILE       bootfarm-target for the device's processor; default: the
+    \\                      one beside this program
+    \\
+;
+
+const boot_media_build =
+    \\Build one image for CDs and USB sticks that boots BIOS and 64-bit UEFI machines
+    \\(Secure Boot off), for sites whose DHCP server cannot be changed.
+    \\
+    \\Usage: bootfarm-edge boot-media build --edge IP[:PORT] --out FILE [OPTIONS]
+    \\
+    \\Example:
+    \\  bootfarm-edge boot-media build --edge 10.0.0.5 --out boot.iso
+    \\
+    \\Options:
+    \\  --edge IP[:PORT]  an edge and its HTTP port, default 6980; repeat it to name
+    \\                    several edges, which are tried in this order
+    \\  --out FILE        where to write the image; copy it to a whole stick with dd
+    \\  --address A       dhcp (default), or IP/PREFIX,GATEWAY for a medium of one
+    \\                    device without DHCP
+    \\  --ipxe DIR        has ipxe.lkrn and ipxe.efi; default: Debian's package ipxe
+    \\  --syslinux DIR    has isolinux.bin, isohdpfx.bin and ldlinux.c32; default:
+    \\                    Debian's packages isolinux and syslinux-common
+    \\
+;
+
+const serve =
+    \\Run the edge. With --vdisk it works without a control plane and every device
+    \\boots one disk; with --data it serves what the control plane decides.
+    \\
+    \\Usage: bootfarm-edge serve --vdisk FILE --listen IP [OPTIONS]
+    \\       bootfarm-edge serve --data DIR --listen IP [OPTIONS]
+    \\
+    \\Example:
+    \\  bootfarm-edge serve --vdisk disk.raw --listen 10.0.0.5
+    \\
+    \\Disk (without a control plane):
+    \\  --vdisk FILE     raw disk image or block device; it is never written
+    \\  --version ID     with --store, in place of --vdisk: a version of the store,
+    \\                   with its own kernel
+    \\  --kernel FILE    kernel to load; without it, iPXE boots the disk (sanboot)
+    \\  --initrd FILE    initramfs for that kernel
+    \\  --cmdline TEXT   command line for that kernel; the edge adds its address and
+    \\                   the boot token
+    \\
+    \\Network:
+    \\  --listen IP      address of this machine that devices reach; repeat it for
+    \\                   each network that the machine is in
+    \\  --dhcp MODE      proxy (default): answer beside the network's DHCP server
+    \\                   server: lease addresses, from --dhcp-pool or from --subnet
+    \\                   off: the network's server names next-server and boot file, or
+    \\                   the URL http://IP:PORT/boot.ipxe
+    \\  --dhcp-pool A-B  first and last address to lease, at most 4096 addresses
+    \\  --subnet NET[,KEY=VALUE]...
+    \\                   settings of one network; may be repeated, for example
+    \\                   10.1.0.0/16,dhcp=server,pool=10.1.2.10-10.1.2.250
+    \\                   A network without an address of --listen is behind relay
+    \\                   agents. Keys: dhcp, pool, router, dns, ntp, domain, mtu,
+    \\                   lease, lease-min, lease-max, renew, rebind, relay, server,
+    \\                   authoritative, identify, reserve. See
+    \\                   docs/firmware-and-dhcp.md
+    \\  --dhcp-config FILE       the same as JSON, with named reservations
+    \\  --router-advertisement   answer IPv6 router solicitations with "no router",
+    \\                           for which old iPXE versions wait
+    \\  --dhcp-port N    default 67      --pxe-port N     default 4011
+    \\  --tftp-port N    default 69      --http-port N    default 6980
+    \\  --stream-port N  default 6910    --peer-port N    default 6911 (other edges)
+    \\                   Ports below 1024 need root or CAP_NET_BIND_SERVICE
+    \\  --stream-shards N        threads that serve the stream, 1 to 16; default: one
+    \\                           fewer than the processor has cores
+    \\  --wol-target IP:PORT     where wake-on-LAN packets go; 255.255.255.255:9
+    \\  --metrics [IP:]PORT      serve Prometheus metrics at /metrics; a port alone
+    \\                           listens on the loopback address
+    \\
+    \\Boots:
+    \\  --boot-files DIR         boot programs: the sets of boot-files import, chosen
+    \\                           per device, collection or site. Files directly in
+    \\                           DIR are the set `default`: undionly.kpxe for BIOS,
+    \\                           snponly.efi or ipxe.efi for 64-bit UEFI,
+    \\                           ipxe-arm64.efi for ARM
+    \\  --boot-profile on|off    learn what boots read, hand it to devices and read
+    \\                           it ahead (default on)
+    \\  --clear                  stream disks without encryption: anyone on the
+    \\                           network can read them. Boot reports say so
+    \\  --silence-limit S        end a boot after S seconds of silence, if that is
+    \\                           less than the limit of its phase (60 to 300 s)
+    \\  --power-hook PATH        with --data: the program that schedules call to
+    \\                           switch devices on, beside wake-on-LAN, as PATH
+    \\                           power_on MAC DEVICE_ID NAME; no shell, four at a
+    \\                           time, 30 s at most; exit code 0 means that the
+    \\                           device is on
+    \\  --capture DIR            with --vdisk: write the packets of each boot before
+    \\                           its stream to DIR/BOOT_ID.pcap. At most 1000 files
+    \\                           are kept. Needs CAP_NET_RAW
+    \\
+    \\Write cache (with --vdisk):
+    \\  --write-cache CLASS      where writes go: device_ram (default),
+    \\                           device_ram_overflow, device_ram_local_disk, edge,
+    \\                           edge_persistent or private
+    \\  --write-cache-size SIZE  what one device may write at the edge or on its local
+    \\                           disk, such as 8G; default: the size of its disk
+    \\  --write-cache-full stop|read_only
+    \\                           when it is full: suspend the device's disk (default),
+    \\                           or refuse its writes
+    \\  --write-cache-of-another-version refuse|discard
+    \\                           when a device boots another disk than the one that
+    \\                           its persistent write cache belongs to; default refuse
+    \\
+    \\Files:
+    \\  --data DIR         identity, desired state, reports and boots in progress; one
+    \\                     edge at a time. Without it, nothing survives a restart
+    \\  --store DIR        versions of vDisks; default: DIR/store of --data
+    \\  --report-log SIZE  space for reports while the control plane is unreachable;
+    \\                     default 512M. A full log loses reports and counts them
+    \\
+    \\Output:
+    \\  --json             print each finished boot as one line of JSON with the
+    \\                     fields of its report (packages/proto/UPLINK.md); default:
+    \\                     a table
+    \\
+;
+
+const testing = std.testing;
+
+test "the top help fits one screen and lists each command in one line" {
+    try expectFits(top);
+    try testing.expect(std.mem.countScalar(u8, top, '\n') <= screen_lines_max);
+    for (texts) |help| {
+        if (std.mem.findScalar(u8, help.command, ' ') != null) continue;
+        var lines = std.mem.splitScalar(u8, top, '\n');
+        while (lines.next()) |line| {
+            if (!std.mem.startsWith(u8, line, "  ")) continue;
+            if (std.mem.eql(u8, std.mem.sliceTo(line[2..], ' '), help.command)) break;
+        } else return error.CommandNotListed;
+    }
+}
+
+test "the help of each command has a usage line and an example, and fits 80 columns" {
+    for (texts) |help| {
+        try expectFits(help.text);
+        const usage = std.mem.find(u8, help.text, "\nUsage: bootfarm-edge ").?;
+        try testing.expect(std.mem.find(u8, help.text, "\nExample:\n  bootfarm-edge ") != null);
+        const rest = help.text[usage + "\nUsage: bootfarm-edge ".len ..];
+        try testing.expect(std.mem.startsWith(u8, rest, help.command));
+    }
+}
+
+fn expectFits(text: []const u8) !void {
+    var lines = std.mem.splitScalar(u8, text, '\n');
+    while (lines.next()) |line| {
+        if (line.len <= screen_columns_max) continue;
+        std.debug.print("{d} columns: {s}\n", .{ line.len, line });
+        return error.LineTooLong;
+    }
+    try testing.expect(std.mem.endsWith(u8, text, "\n"));
+}
+
+test "a command line that asks for help gets that of its longest known command" {
+    try testing.expectEqual(null, find(&.{ "serve", "--json" }));
+    try testing.expectEqual(null, find(&.{}));
+    try testing.expectEqualStrings(top, find(&.{"--help"}).?);
+    try testing.expectEqualStrings(top, find(&.{ "unknown", "-h" }).?);
+    try testing.expectEqualStrings(serve, find(&.{ "serve", "--listen", "10.0.0.5", "--help" }).?);
+    const vdisk = find(&.{ "vdisk", "--help" }).?;
+    const import = find(&.{ "vdisk", "import", "disk", "--help" }).?;
+    try testing.expect(std.mem.startsWith(u8, vdisk, "Manage the versions"));
+    try testing.expect(std.mem.startsWith(u8, import, "Make a version of a raw image"));
+    try testing.expectEqualStrings(vdisk, find(&.{ "vdisk", "unknown", "--help" }).?);
+}

@@ -49,7 +49,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     const verb = if (arguments.len > 0) arguments[0] else "";
     const work: *const fn (*const Command, *const Options) Failure!void =
         if (std.mem.eql(u8, verb, "inspect")) &inspect else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.fail(
-            "Say what to do with the image: inspect or extract; see bootfarm-edge --help.",
+            "Name an image command: inspect or extract; see bootfarm-edge image --help.",
             .{},
         );
     const options = parse(&command, verb, arguments[1..]) catch return 1;
@@ -83,7 +83,7 @@ fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const
             else if (std.mem.eql(u8, name, "--target")) &options.target //
             else null;
         const is_added = is_extract and std.mem.eql(u8, name, "--add-module");
-        if (place == null and !is_added) return command.fail("image {s} has no option {s}; see bootfarm-edge --help", .{ verb, name });
+        if (place == null and !is_added) return command.fail("image {s} has no option {s}; see bootfarm-edge image {s} --help", .{ verb, name, verb });
         index += 1;
         if (index == arguments.len) return command.fail("{s} needs a value", .{name});
         if (place) |value| {

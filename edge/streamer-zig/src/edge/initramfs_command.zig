@@ -23,7 +23,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     var directory: Directory = .{ .io = init.io };
     const build: Build = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal, .source = directory.source() };
     if (arguments.len == 0 or !std.mem.eql(u8, arguments[0], "build"))
-        return terminal.fail("Say what to do with the initramfs: build; see bootfarm-edge --help.", .{});
+        return terminal.fail("Name an initramfs command: build; see bootfarm-edge initramfs --help.", .{});
     make(&build, arguments[1..]) catch |reason| return switch (reason) {
         error.Explained => 1,
         error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
@@ -53,7 +53,7 @@ fn parse(build: *const Build, arguments: []const [:0]const u8) Failure!Options {
         else if (std.mem.eql(u8, name, "--add-module")) {
             if (added.items.len == added_max) return build.fail("at most {d} modules can be added", .{added_max});
             try added.append(build.arena, value);
-        } else return build.fail("initramfs build has no option {s}; see bootfarm-edge --help", .{name});
+        } else return build.fail("initramfs build has no option {s}; see bootfarm-edge initramfs build --help", .{name});
     }
     options.build.added = added.items;
     if (options.build.release.len == 0) return build.fail("--kernel-release is missing: the release as `uname -r` prints it", .{});

@@ -9,7 +9,7 @@ const Terminal = @import("terminal.zig").Terminal;
 
 const Interfaces = host.interface_list.Interfaces;
 
-pub fn run(terminal: *Terminal) u8 {
+pub fn run(_: std.process.Init, _: []const [:0]const u8, terminal: *Terminal) u8 {
     var interfaces: Interfaces = .empty;
     host.interface_list.read(&interfaces);
     var buffer: [16 * 1024]u8 = undefined;

@@ -1,4 +1,5 @@
-//! `bootfarm-edge`: the site agent. Each subcommand is a file of its own.
+//! `bootfarm-edge`: the site agent. Finds the command that the command line names and runs it; each
+//! command has its own file, and its help in `help.zig`.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,67 +19,79 @@ const vdisk_command = @import("vdisk/command.zig");
 const release_command = @import("release_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
+/// `arguments` are those after the command's name. Returns the exit code.
+const Run = *const fn (
+    init: std.process.Init,
+    arguments: []const [:0]const u8,
+    terminal: *Terminal,
+) u8;
+
+const commands = [_]struct { name: []const u8, run: Run }{
+    .{ .name = "serve", .run = serve.run },
+    .{ .name = "enrol", .run = enrol.run },
+    .{ .name = "doctor", .run = doctor_command.run },
+    .{ .name = "leases", .run = leases_command.run },
+    .{ .name = "vdisk", .run = vdisk_command.run },
+    .{ .name = "image", .run = image_command.run },
+    .{ .name = "initramfs", .run = initramfs_command.run },
+    .{ .name = "boot-files", .run = boot_files_command.run },
+    .{ .name = "boot-media", .run = boot_media_command.run },
+    .{ .name = "listen-address", .run = listen_address_command.run },
+    .{ .name = "rotate-key", .run = rotate_key_command.run },
+    .{ .name = "trust-key", .run = trust_key_command.run },
+    .{ .name = "verify-release", .run = release_command.run },
+    .{ .name = "version", .run = printVersion },
+};
+
 pub fn main(init: std.process.Init) !u8 {
-    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    const all = try init.minimal.args.toSlice(init.arena.allocator());
+    const arguments = all[@min(1, all.len)..];
     var terminal: Terminal = .{};
-    const rest = arguments[@min(1, arguments.len)..];
-    for (rest) |argument| if (std.mem.eql(
-        u8,
-        argument,
-        "--help",
-    ) or std.mem.eql(u8, argument, "-h")) {
-        terminal.out(help.text);
+    if (help.find(arguments)) |text| {
+        terminal.out(text);
         return 0;
-    };
-    if (rest.len == 0)
-        return terminal.fail(
-            "Say what to do: serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; see bootfarm-edge --help.",
-            .{},
-        );
-    const command = rest[0];
-    if (std.mem.eql(u8, command, "serve")) return serve.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "enrol")) return enrol.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "doctor")) return doctor_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "initramfs")) return initramfs_command.run(
-        init,
-        rest[1..],
-        &terminal,
-    );
-    if (std.mem.eql(u8, command, "boot-media")) return boot_media_command.run(
-        init,
-        rest[1..],
-        &terminal,
-    );
-    if (std.mem.eql(u8, command, "boot-files")) return boot_files_command.run(
-        init,
-        rest[1..],
-        &terminal,
-    );
-    if (std.mem.eql(u8, command, "image")) return image_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "vdisk"))
-        return vdisk_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "leases"))
-        return leases_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "verify-release"))
-        return release_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "rotate-key"))
-        return rotate_key_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "trust-key"))
-        return trust_key_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "listen-address")) return listen_address_command.run(&terminal);
-    if (std.mem.eql(u8, command, "release-mark")) {
+    }
+    if (arguments.len == 0)
+        return terminal.fail("Name a command; see bootfarm-edge --help.", .{});
+    const name = arguments[0];
+    for (commands) |command|
+        if (std.mem.eql(u8, command.name, name)) return command.run(init, arguments[1..], &terminal);
+    if (std.mem.eql(u8, name, "--version")) return printVersion(init, &.{}, &terminal);
+    // For the build and its tests, not for people: no help lists it.
+    if (std.mem.eql(u8, name, "release-mark")) {
         terminal.out(base.release_mark);
         return 0;
     }
-    if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
-        terminal.out(base.version ++ "\n");
-        return 0;
+    return terminal.fail("There is no command '{s}'; see bootfarm-edge --help.", .{name});
+}
+
+fn printVersion(_: std.process.Init, _: []const [:0]const u8, terminal: *Terminal) u8 {
+    terminal.out(base.version ++ "\n");
+    return 0;
+}
+
+test "each command and each subcommand has a help" {
+    for (commands) |command| try expectHelp(&.{command.name});
+    for (vdisk_command.subcommands) |subcommand| try expectHelp(&.{ "vdisk", subcommand.name });
+    for ([_][2][]const u8{
+        .{ "image", "inspect" },
+        .{ "image", "extract" },
+        .{ "initramfs", "build" },
+        .{ "boot-files", "import" },
+        .{ "boot-files", "list" },
+        .{ "boot-files", "remove" },
+        .{ "boot-media", "build" },
+    }) |words| try expectHelp(&words);
+}
+
+fn expectHelp(words: []const []const u8) !void {
+    const name = try std.mem.join(std.testing.allocator, " ", words);
+    defer std.testing.allocator.free(name);
+    for (help.texts) |text| {
+        if (std.mem.eql(u8, text.command, name)) return;
     }
-    return terminal.fail(
-        "There is no command '{s}': say serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; " ++
-            "see bootfarm-edge --help.",
-        .{command},
-    );
+    std.debug.print("bootfarm-edge {s} has no help\n", .{name});
+    return error.NoHelp;
 }
 
 test {
@@ -86,6 +99,7 @@ test {
     _ = @import("doctor/control_plane.zig");
     _ = @import("subnet_settings.zig");
     _ = @import("dhcp_config_file.zig");
+    _ = help;
     _ = leases_command;
     _ = listen_address_command;
     _ = release_command;

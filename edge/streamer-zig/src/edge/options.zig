@@ -78,8 +78,24 @@ pub const Complaint = struct {
 pub const Error = error{Wrong};
 
 pub const Arguments = struct {
+    /// The command that takes the options, for the sentence that names its help.
+    command: []const u8,
     rest: []const [:0]const u8,
     complaint: *Complaint,
+
+    pub fn noOption(arguments: *const Arguments, name: []const u8) Error {
+        return arguments.complaint.set(
+            "There is no option {s}; see bootfarm-edge {s} --help.",
+            .{ name, arguments.command },
+        );
+    }
+
+    pub fn notAnOption(arguments: *const Arguments, text: []const u8) Error {
+        return arguments.complaint.set(
+            "'{s}' is not an option; see bootfarm-edge {s} --help.",
+            .{ text, arguments.command },
+        );
+    }
 
     /// The next option's name and, where it was written with `=`, its value.
     pub fn next(arguments: *Arguments) Error!?struct { name: []const u8, value: ?[]const u8 } {
@@ -87,10 +103,7 @@ pub const Arguments = struct {
         const argument = arguments.rest[0];
         arguments.rest = arguments.rest[1..];
         if (!std.mem.startsWith(u8, argument, "--"))
-            return arguments.complaint.set(
-                "'{s}' is not an option; see bootfarm-edge --help.",
-                .{argument},
-            );
+            return arguments.notAnOption(argument);
         if (std.mem.findScalar(u8, argument, '=')) |at|
             return .{ .name = argument[0..at], .value = argument[at + 1 ..] };
         return .{ .name = argument, .value = null };
@@ -148,7 +161,7 @@ pub fn parseServe(
     rest: []const [:0]const u8,
     complaint: *Complaint,
 ) ParseError!Serve {
-    const serve = try parseOptions(arena, rest, complaint);
+    const serve = try parseOptions(arena, "serve", rest, complaint);
     try checkServe(&serve, complaint);
     return serve;
 }
@@ -159,7 +172,7 @@ pub fn parseDoctor(
     rest: []const [:0]const u8,
     complaint: *Complaint,
 ) ParseError!Serve {
-    const serve = try parseOptions(arena, rest, complaint);
+    const serve = try parseOptions(arena, "doctor", rest, complaint);
     if (serve.listens.items.len == 0) return complaint.set(
         "doctor needs --listen IP, the address of this machine that devices reach.",
         .{},
@@ -169,17 +182,15 @@ pub fn parseDoctor(
 
 fn parseOptions(
     arena: std.mem.Allocator,
+    command: []const u8,
     rest: []const [:0]const u8,
     complaint: *Complaint,
 ) ParseError!Serve {
-    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: Arguments = .{ .command = command, .rest = rest, .complaint = complaint };
     var serve: Serve = .{};
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(ServeOption, argument.name) orelse
-            return complaint.set(
-                "There is no option {s}; see bootfarm-edge --help.",
-                .{argument.name},
-            );
+            return arguments.noOption(argument.name);
         switch (option) {
             .@"--json" => serve.json = true,
             .@"--clear" => serve.clear = true,
@@ -385,15 +396,12 @@ pub const Leases = struct { data: []const u8, json: bool };
 const LeasesOption = enum { @"--data", @"--json" };
 
 pub fn parseLeases(rest: []const [:0]const u8, complaint: *Complaint) Error!Leases {
-    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: Arguments = .{ .command = "leases", .rest = rest, .complaint = complaint };
     var data: ?[]const u8 = null;
     var json = false;
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(LeasesOption, argument.name) orelse
-            return complaint.set(
-                "There is no option {s}; see bootfarm-edge --help.",
-                .{argument.name},
-            );
+            return arguments.noOption(argument.name);
         switch (option) {
             .@"--json" => json = true,
             .@"--data" => data = try arguments.value(argument.name, argument.value),

@@ -71,12 +71,12 @@ fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *C
 }
 
 fn parse(rest: []const [:0]const u8, complaint: *Complaint) Error!Options {
-    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments = .{ .command = "verify-release", .rest = rest, .complaint = complaint };
     var given: [4]?[]const u8 = @splat(null);
     var allow_older = false;
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(Option, argument.name) orelse
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return arguments.noOption(argument.name);
         if (option == .@"--allow-older") allow_older = true else {
             given[@backingInt(option)] = try arguments.value(argument.name, argument.value);
         }

@@ -20,11 +20,11 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
 }
 
 fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) options_module.Error![]const u8 {
-    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments = .{ .command = "rotate-key", .rest = rest, .complaint = complaint };
     var data: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
         if (!std.mem.eql(u8, argument.name, "--data"))
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return arguments.noOption(argument.name);
         data = try arguments.value(argument.name, argument.value);
     }
     return data orelse complaint.set("rotate-key needs --data DIR of an enrolled edge.", .{});

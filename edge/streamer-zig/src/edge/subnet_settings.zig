@@ -255,7 +255,7 @@ pub fn parse(arena: std.mem.Allocator, text: []const u8, complaint: *Complaint) 
         const name, const value = std.mem.cutScalar(u8, part, '=') orelse
             return complaint.set("{s}: '{s}' is not KEY=VALUE.", .{ place, part });
         const key = std.meta.stringToEnum(Key, name) orelse
-            return complaint.set("{s}: there is no key '{s}'; see bootfarm-edge --help.", .{ place, name });
+            return complaint.set("{s}: there is no key '{s}'; see bootfarm-edge serve --help.", .{ place, name });
         try builder.set(key, value);
     }
     return builder.finish();
@@ -315,7 +315,7 @@ test "what is wrong with a subnet is said in one sentence" {
         .{ "10.1.0.0", "--subnet 10.1.0.0: '10.1.0.0' is not a subnet such as 10.1.0.0/16." },
         .{ "10.1.0.7/16", "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16." },
         .{ "10.1.0.0/16,pool", "--subnet 10.1.0.0/16: 'pool' is not KEY=VALUE." },
-        .{ "10.1.0.0/16,gateway=1", "--subnet 10.1.0.0/16: there is no key 'gateway'; see bootfarm-edge --help." },
+        .{ "10.1.0.0/16,gateway=1", "--subnet 10.1.0.0/16: there is no key 'gateway'; see bootfarm-edge serve --help." },
         .{ "10.1.0.0/16,pool=10.1.0.9", "--subnet 10.1.0.0/16: pool '10.1.0.9' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250." },
         .{ "10.1.0.0/16,dhcp=on", "--subnet 10.1.0.0/16: dhcp 'on' is not proxy, server or off." },
         .{ "10.1.0.0/16,mtu=60", "--subnet 10.1.0.0/16: mtu '60' is not a whole number from 68 to 65535." },

@@ -26,7 +26,7 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
 }
 
 fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) options_module.Error!Given {
-    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments = .{ .command = "trust-key", .rest = rest, .complaint = complaint };
     var path: ?[]const u8 = null;
     var text: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
@@ -35,7 +35,7 @@ fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) optio
         else if (std.mem.eql(u8, argument.name, "--key"))
             &text
         else
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return arguments.noOption(argument.name);
         place.* = try arguments.value(argument.name, argument.value);
     }
     if (path == null or text == null)

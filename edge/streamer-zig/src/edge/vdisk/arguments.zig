@@ -16,30 +16,46 @@ pub const Common = struct {
     json: bool = false,
 };
 
-pub fn parse(comptime Options: type, rest: []const [:0]const u8, common: *Common, complaint: *Complaint) Error!Options {
+/// `command` is the name of the subcommand, such as `import`.
+pub fn parse(
+    comptime Options: type,
+    comptime command: []const u8,
+    rest: []const [:0]const u8,
+    common: *Common,
+    complaint: *Complaint,
+) Error!Options {
     var options: Options = .{};
-    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments = .{
+        .command = "vdisk " ++ command,
+        .rest = rest,
+        .complaint = complaint,
+    };
     while (arguments.rest.len > 0) {
         const argument = arguments.rest[0];
         if (!std.mem.startsWith(u8, argument, "--")) {
             arguments.rest = arguments.rest[1..];
-            try setPositional(Options, &options, argument, complaint);
+            try setPositional(Options, &options, argument, &arguments);
             continue;
         }
         const option = (try arguments.next()).?;
         if (try set(Options, &options, option.name, option.value, &arguments)) continue;
         if (try set(Common, common, option.name, option.value, &arguments)) continue;
-        return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{option.name});
+        return arguments.noOption(option.name);
     }
     return options;
 }
 
-fn setPositional(comptime Options: type, options: *Options, text: []const u8, complaint: *Complaint) Error!void {
+fn setPositional(
+    comptime Options: type,
+    options: *Options,
+    text: []const u8,
+    arguments: *const options_module.Arguments,
+) Error!void {
     if (@hasField(Options, "positional")) if (options.positional == null) {
         options.positional = text;
         return;
     };
-    return complaint.set("'{s}' is not an option; see bootfarm-edge --help.", .{text});
+    return arguments.notAnOption(text);
 }
 
 /// False: there is none of that name.
@@ -108,21 +124,21 @@ test "options are found by the names of the fields, and mistakes are named" {
     var complaint: Complaint = .{};
     const id = "6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff";
     var common: Common = .{};
-    const found = try parse(Options, &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &common, &complaint);
+    const found = try parse(Options, "test", &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &common, &complaint);
     try testing.expectEqualStrings("disk", found.positional.?);
     try testing.expectEqualStrings("/s", common.store.?);
     try testing.expect(found.shared.no_boot_files and !common.json);
     try testing.expectEqual(7, found.number.?);
     try testing.expect(found.version.?.eql(try Uuid.parse(id)));
     for ([_]struct { [:0]const u8, []const u8 }{
-        .{ "--absent", "There is no option --absent; see bootfarm-edge --help." },
+        .{ "--absent", "There is no option --absent; see bootfarm-edge vdisk test --help." },
         .{ "--store", "--store needs a value." },
-        .{ "--shared", "There is no option --shared; see bootfarm-edge --help." },
+        .{ "--shared", "There is no option --shared; see bootfarm-edge vdisk test --help." },
         .{ "--json=1", "--json takes no value." },
         .{ "--number=0", "--number is a number from 1 to 4294967295, not '0'." },
     }) |case| {
-        try testing.expectError(error.Wrong, parse(Options, &.{case[0]}, &common, &complaint));
+        try testing.expectError(error.Wrong, parse(Options, "test", &.{case[0]}, &common, &complaint));
         try testing.expectEqualStrings(case[1], complaint.text());
     }
-    try testing.expectError(error.Wrong, parse(Options, &.{ "a", "b" }, &common, &complaint));
+    try testing.expectError(error.Wrong, parse(Options, "test", &.{ "a", "b" }, &common, &complaint));
 }

@@ -109,7 +109,7 @@ pub fn randomId() Uuid {
 const Run = *const fn (init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8;
 const Subcommand = struct { name: []const u8, run: Run };
 
-const subcommands = [_]Subcommand{
+pub const subcommands = [_]Subcommand{
     of("init", @import("init.zig")),
     of("import", @import("import.zig")),
     of("export", @import("export.zig")),
@@ -143,7 +143,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
         const Told = struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
 
         fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Told) Error!u8 {
-            const options = try arguments_module.parse(module.Options, rest, told.common, told.complaint);
+            const options = try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse
                 return told.complaint.set("vdisk " ++ name ++ " needs --store DIR, the directory where versions of vDisks are.", .{});
             var opened: open_store.OpenStore = undefined;
@@ -168,11 +168,11 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     const names = comptime namesOf();
     if (arguments.len == 0)
-        return terminal.fail("Say what to do with vDisks: {s}; see bootfarm-edge --help.", .{names});
+        return terminal.fail("Name a vdisk command: {s}; see bootfarm-edge vdisk --help.", .{names});
     for (subcommands) |subcommand|
         if (std.mem.eql(u8, subcommand.name, arguments[0])) return subcommand.run(init, arguments[1..], terminal);
     return terminal.fail(
-        "There is no command 'vdisk {s}': say {s}; see bootfarm-edge --help.",
+        "There is no command 'vdisk {s}', only {s}; see bootfarm-edge vdisk --help.",
         .{ arguments[0], names },
     );
 }
