@@ -262,6 +262,6 @@ pub const Edge = struct {
         edge.boots.tick(now_us);
         edge.saveLeases(now_us);
         if (edge.log) |*log| log.sync();
-        if (edge.journal) |*journal| _ = linux.fdatasync(journal.fd);
+        if (edge.journal) |*journal| journal.sync();
     }
 };

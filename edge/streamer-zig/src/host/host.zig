@@ -110,6 +110,6 @@ test {
     _ = @import("boots/profiles_test.zig");
     _ = @import("boots/boots_test.zig");
     _ = @import("sys.zig");
-    _ = @import("files/record_file.zig");
+    _ = @import("files/journal.zig");
     _ = @import("files/report_log.zig");
 }

@@ -64,6 +64,19 @@ pub fn writeAll(fd: i32, bytes: []const u8) Error!void {
     }
 }
 
+/// Writes everything to a file at an offset.
+pub fn writeAllAt(fd: i32, bytes: []const u8, offset: u64) Error!void {
+    var written: usize = 0;
+    while (written < bytes.len) {
+        const rest = bytes[written..];
+        const rc = linux.pwrite(fd, rest.ptr, rest.len, @intCast(offset + written));
+        written += check(rc) catch |err| switch (err) {
+            error.Interrupted => continue,
+            error.WouldBlock, error.SystemCallFailed => return err,
+        };
+    }
+}
+
 /// Reads up to `buffer.len` bytes at an offset; short only at the end of the file.
 pub fn readAt(fd: i32, buffer: []u8, offset: u64) Error!usize {
     var filled: usize = 0;

@@ -1,56 +1,39 @@
-//! Boots on disk, so that an edge that was killed goes on with them: same boot ids, revisions go
-//! on. Records are written before the answer that depends on them is sent, without fsync: a killed
-//! process loses nothing, a machine that loses power starts its boots anew. The latest record of a
-//! boot counts.
+//! Boots on disk, so that a restarted edge continues them with the same boot ids and later revisions.
+//! The table of boots appends a record before the answer that depends on it is sent, without a sync:
+//! a killed process loses nothing; a machine that loses power begins its boots again. The latest
+//! record of a boot counts.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
-const record_file = @import("record_file.zig");
+const journal_file = @import("journal.zig");
 const data_dir = @import("data_dir.zig");
-const assert = std.debug.assert;
-const linux = std.os.linux;
+const record_frame = core.uplink.record_frame;
 
 const Boot = core.boot.Boot;
 
+const Format = journal_file.Framed("boots.journal", 8 << 20);
+const Journal = journal_file.Journal(Format);
+
 pub const BootJournal = struct {
-    fd: i32,
-    dir_fd: i32,
-    size: u64 = 0,
-    /// Where the last whole record ends in the file.
-    end: u64,
+    file: Journal,
     kernel_boot_id: base.Uuid,
-    buffer: [record_file.frame_size_max]u8 = undefined,
-    payload: [record_file.payload_size_max]u8 = undefined,
+    buffer: [record_frame.frame_size_max]u8 = undefined,
+    payload: [record_frame.payload_size_max]u8 = undefined,
 
-    const name = "boots.journal";
-    const name_new = "boots.journal.new";
-    /// Beyond it the journal is written anew with what is still of use.
-    const size_max = 8 << 20;
-
-    /// `is_withdrawn`: it was no boot after all.
+    /// `is_withdrawn`: the boot belongs to another edge and must not come back here.
     const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
 
     pub fn open(dir_fd: i32) sys.Error!BootJournal {
-        const flags: linux.O = .{
-            .ACCMODE = .RDWR,
-            .CREAT = true,
-            .APPEND = true,
-            .CLOEXEC = true,
-        };
-        const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, name, flags, 0o600)));
-        const end = try sys.check(linux.lseek(fd, 0, linux.SEEK.END));
         return .{
-            .fd = fd,
-            .end = end,
-            .dir_fd = dir_fd,
+            .file = try .open(dir_fd),
             .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
         };
     }
 
     pub fn close(journal: *BootJournal) void {
-        sys.close(journal.fd);
+        journal.file.close();
         journal.* = undefined;
     }
 
@@ -66,48 +49,55 @@ pub const BootJournal = struct {
     ) sys.Error!void {
         var arena: std.heap.ArenaAllocator = .init(gpa);
         defer arena.deinit();
-        var reader: record_file.Reader = .{ .fd = journal.fd, .buffer = &journal.buffer };
-        while (try reader.next()) |record| {
+        var reader = journal.file.reader();
+        while (try reader.next()) |frame| {
             _ = arena.reset(.retain_capacity);
-            const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), record.payload, .{
+            const payload = Format.payload(frame);
+            const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), payload, .{
                 .ignore_unknown_fields = true,
             }) catch continue;
             journal.take(table, entry, now_us, now_unix_ms);
         }
-        // What is torn at the end would hide all that is written from now on.
-        _ = try sys.check(linux.ftruncate(journal.fd, @intCast(reader.offset)));
-        journal.size = reader.offset;
-        journal.end = reader.offset;
+        try journal.file.cutAt(reader.end);
     }
 
-    /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show
-    /// it.
+    /// Appends the present state of a boot. An edge whose disk refuses continues; only a restart
+    /// would show it.
     pub fn write(journal: *BootJournal, boot: *const Boot) void {
-        journal.appendWhole(boot, false);
+        journal.append(boot, false);
     }
 
-    /// Another edge of the site has it: after a restart it must not come back.
+    /// Another edge of the site has the boot: after a restart it must not come back.
     pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
-        journal.appendWhole(boot, true);
+        journal.append(boot, true);
     }
 
-    /// A record that the disk took in part would hide all that is written after it.
-    fn appendWhole(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
-        const written = journal.append(journal.fd, boot, is_withdrawn) catch {
-            _ = linux.ftruncate(journal.fd, @intCast(journal.end));
-            return;
-        };
-        journal.end += written;
-        journal.size += written;
+    fn append(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
+        _ = journal.file.append(journal.encode(boot, is_withdrawn) catch return);
     }
 
-    /// Writes the journal anew when it has become long.
+    /// Before the edge ends in order.
+    pub fn sync(journal: *BootJournal) void {
+        journal.file.sync();
+    }
+
+    /// Keeps the file small. Runs often and mostly does nothing.
     pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
-        if (journal.size <= size_max) return;
-        journal.rewrite(table) catch {
-            // Try again after as much more.
-            journal.size = 0;
-        };
+        if (!journal.file.needsCompaction()) return;
+        journal.file.compact(State{ .journal = journal, .table = table }, writeBoots);
+    }
+
+    const State = struct { journal: *BootJournal, table: *core.boot.Table };
+
+    /// In the order in which the boots began, so that none supersedes a later one when it is read.
+    fn writeBoots(state: State, fresh: *Journal.Compaction) sys.Error!void {
+        var serial: u64 = 0;
+        while (state.table.nextAfter(serial)) |found| {
+            serial = found.serial;
+            const frame = state.journal.encode(found.boot, false) catch
+                return error.SystemCallFailed;
+            try fresh.append(frame);
+        }
     }
 
     fn take(
@@ -138,12 +128,11 @@ pub const BootJournal = struct {
         _ = table.insert(boot, now_us) catch return;
     }
 
-    fn append(
+    fn encode(
         journal: *BootJournal,
-        fd: i32,
         boot: *const Boot,
         is_withdrawn: bool,
-    ) (sys.Error || error{WriteFailed})!u64 {
+    ) std.Io.Writer.Error![]const u8 {
         var writer: std.Io.Writer = .fixed(&journal.payload);
         const entry: Entry = .{
             .kernel = journal.kernel_boot_id,
@@ -151,40 +140,12 @@ pub const BootJournal = struct {
             .is_withdrawn = is_withdrawn,
         };
         try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
-        const frame = record_file.encode(boot.revision, writer.buffered(), &journal.buffer);
-        try sys.writeAll(fd, frame);
-        return frame.len;
-    }
-
-    fn rewrite(journal: *BootJournal, table: *core.boot.Table) !void {
-        const flags: linux.O = .{
-            .ACCMODE = .RDWR,
-            .CREAT = true,
-            .TRUNC = true,
-            .APPEND = true,
-            .CLOEXEC = true,
-        };
-        const fd: i32 = @intCast(
-            try sys.check(linux.openat(journal.dir_fd, name_new, flags, 0o600)),
-        );
-        errdefer sys.close(fd);
-        var size: u64 = 0;
-        // In the order of begin, so that reading it again supersedes nothing that goes on.
-        var serial: u64 = 0;
-        while (table.nextAfter(serial)) |found| {
-            serial = found.serial;
-            size += try journal.append(fd, found.boot, false);
-        }
-        _ = try sys.check(linux.fdatasync(fd));
-        _ = try sys.check(linux.renameat(journal.dir_fd, name_new, journal.dir_fd, name));
-        sys.close(journal.fd);
-        journal.fd = fd;
-        journal.size = size;
-        journal.end = size;
+        return record_frame.encode(boot.revision, writer.buffered(), &journal.buffer);
     }
 };
 
 const testing = std.testing;
+const linux = std.os.linux;
 
 fn testBoot(number: u8) Boot {
     return .init(.{
@@ -222,7 +183,7 @@ test "boots survive a killed process with everything that was counted" {
         journal.write(&testBoot(2));
         journal.write(&testBoot(1));
         journal.write(&boot);
-        try sys.writeAll(journal.fd, "torn");
+        try sys.writeAllAt(journal.file.fd, "torn", journal.file.end);
     }
     var table: core.boot.Table = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
@@ -253,7 +214,7 @@ test "a boot that was withdrawn does not come back with a restart" {
     try testing.expectEqual(null, table.findById(testBoot(1).identity.id));
 }
 
-test "a long journal is written anew and says the same" {
+test "a compacted journal has the same boots as the long one" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var table: core.boot.Table = try .init(testing.allocator, 8);
@@ -265,9 +226,9 @@ test "a long journal is written anew and says the same" {
     const latest = try table.insert(again, 1000);
     var journal = try BootJournal.open(tmp.dir.handle);
     defer journal.close();
-    journal.size = BootJournal.size_max + 1;
+    journal.file.end = Format.size_max + 1;
     journal.compact(&table);
-    try testing.expect(journal.size < BootJournal.size_max);
+    try testing.expect(journal.file.end < Format.size_max);
     var read_again: core.boot.Table = try .init(testing.allocator, 8);
     defer read_again.deinit(testing.allocator);
     try journal.load(testing.allocator, &read_again, 2000, 1_795_000_000_001);
@@ -289,7 +250,7 @@ test "a record that a full disk took in part hides none that is written after it
         _ = linux.sigaction(.XFSZ, &ignore, &before);
         defer _ = linux.sigaction(.XFSZ, &before, null);
         const limits = try std.posix.getrlimit(.FSIZE);
-        try std.posix.setrlimit(.FSIZE, .{ .cur = journal.end + 100, .max = limits.max });
+        try std.posix.setrlimit(.FSIZE, .{ .cur = journal.file.end + 100, .max = limits.max });
         defer std.posix.setrlimit(.FSIZE, limits) catch unreachable;
         journal.write(&testBoot(2));
     }

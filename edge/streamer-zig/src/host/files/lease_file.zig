@@ -1,15 +1,14 @@
-//! The DHCP server's leases on disk, so that an edge that was killed at any moment gives no address
-//! to a second client. Each change is a record that is with the kernel before its answer goes out,
-//! and on the disk within a second; the latest record of an address counts. A torn one at the end,
-//! and what a power failure took, is left out.
+//! The DHCP server's leases on disk, so that an edge that was killed at any moment leases no address
+//! to a second client. The DHCP port appends each change before the answer is sent, and the change
+//! is synced within a second; `bootfarm-edge leases` reads the file. The latest record of an address
+//! counts.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
-const record_file = @import("record_file.zig");
-const assert = std.debug.assert;
-const linux = std.os.linux;
+const journal_file = @import("journal.zig");
+const record_frame = core.uplink.record_frame;
 
 const Client = core.dhcp.Leases.Client;
 const Record = core.dhcp.Leases.Record;
@@ -34,78 +33,59 @@ pub const Row = struct {
     }
 };
 
-pub const name = "leases";
-const name_new = "leases.new";
+const Format = journal_file.Framed("leases", 4 << 20);
+const Journal = journal_file.Journal(Format);
 
-/// The latest record of each address. Rows live in the arena.
+/// The latest record of each address. Rows live in the arena. The edge may be running.
 pub fn read(
     arena: std.mem.Allocator,
     dir_fd: i32,
 ) (sys.Error || error{ Missing, OutOfMemory })![]const Row {
-    const flags: linux.O = .{ .ACCMODE = .RDONLY, .CLOEXEC = true };
-    const rc = linux.openat(dir_fd, name, flags, 0);
-    if (linux.errno(rc) == .NOENT) return error.Missing;
-    const fd: i32 = @intCast(try sys.check(rc));
-    defer sys.close(fd);
-    const rows, _ = try readFrom(arena, fd);
-    return rows;
+    var reader = try Journal.openReader(dir_fd);
+    defer sys.close(reader.fd);
+    return readFrom(arena, &reader);
 }
 
-/// The rows, and where the last whole record ends.
 fn readFrom(
     arena: std.mem.Allocator,
-    fd: i32,
-) (sys.Error || error{OutOfMemory})!struct { []const Row, u64 } {
+    reader: *Journal.Reader,
+) (sys.Error || error{OutOfMemory})![]const Row {
     var latest: std.array_hash_map.Auto(u32, Row) = .empty;
-    const buffer = try arena.create([record_file.frame_size_max]u8);
-    var reader: record_file.Reader = .{ .fd = fd, .buffer = buffer };
-    while (try reader.next()) |record| {
-        const row = std.json.parseFromSliceLeaky(Row, arena, record.payload, .{
+    while (try reader.next()) |frame| {
+        const row = std.json.parseFromSliceLeaky(Row, arena, Format.payload(frame), .{
             .ignore_unknown_fields = true,
             .allocate = .alloc_always,
         }) catch |err| switch (err) {
             error.OutOfMemory => return error.OutOfMemory,
-            // Of another version.
+            // Another version of the edge wrote it.
             else => continue,
         };
         try latest.put(arena, row.ip.toInt(), row);
     }
-    return .{ latest.values(), reader.offset };
+    return latest.values();
 }
 
 pub const LeaseFile = struct {
-    fd: i32,
-    dir_fd: i32,
-    /// Where the last whole record ends.
-    size: u64,
-    /// Beyond it the file is written anew with what still holds.
-    rewrite_size: u64 = size_max,
-    is_synced: bool = true,
+    journal: Journal,
 
-    const size_max = 4 << 20;
     const payload_size_max = 512;
+    const FrameBuffer = [record_frame.header_size + payload_size_max]u8;
 
-    /// Gives the service the leases of earlier processes; `gpa` is for the time of the call. Records
-    /// that fit no network any more are left out.
+    /// Restores the leases of earlier processes in the service; `gpa` is for the time of the call.
+    /// Records that no longer fit any network are left out.
     pub fn open(
         gpa: std.mem.Allocator,
         dir_fd: i32,
         service: *core.dhcp.Service,
         now_us: u64,
     ) (sys.Error || error{OutOfMemory})!LeaseFile {
-        const flags: linux.O = .{
-            .ACCMODE = .RDWR,
-            .CREAT = true,
-            .APPEND = true,
-            .CLOEXEC = true,
-        };
-        const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, name, flags, 0o600)));
-        errdefer sys.close(fd);
+        var journal: Journal = try .open(dir_fd);
+        errdefer journal.close();
         var arena: std.heap.ArenaAllocator = .init(gpa);
         defer arena.deinit();
-        const rows, const size = try readFrom(arena.allocator(), fd);
-        // What is torn at the end would hide all that is written from now on.
-        _ = try sys.check(linux.ftruncate(fd, @intCast(size)));
+        var reader = journal.reader();
+        const rows = try readFrom(arena.allocator(), &reader);
+        try journal.cutAt(reader.end);
         const now_unix_ms = sys.unixMs();
         for (rows) |*row| {
             const left_ms = row.untilUnixMs -| now_unix_ms;
@@ -117,65 +97,41 @@ pub const LeaseFile = struct {
             };
             restore(service, now_us, &record);
         }
-        return .{ .fd = fd, .dir_fd = dir_fd, .size = size };
+        return .{ .journal = journal };
     }
 
     pub fn close(file: *LeaseFile) void {
-        sys.close(file.fd);
+        file.journal.close();
         file.* = undefined;
     }
 
-    /// An edge whose disk refuses goes on; only a restart would show it.
+    /// An edge whose disk refuses the record continues; only a restart would show it.
     pub fn append(file: *LeaseFile, record: *const Record) void {
-        file.size += appendTo(file.fd, record) catch {
-            // The disk is full. A record that is there in part would hide those behind it.
-            _ = linux.ftruncate(file.fd, @intCast(file.size));
-            return;
-        };
-        file.is_synced = false;
+        var buffer: FrameBuffer = undefined;
+        _ = file.journal.append(encode(record, &buffer));
     }
 
-    /// Once a second: what was written is on the disk, and the file stays small.
+    /// Runs once a second: syncs what was appended, and keeps the file small.
     pub fn tick(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
-        if (!file.is_synced) {
-            _ = linux.fdatasync(file.fd);
-            file.is_synced = true;
-        }
-        if (file.size <= file.rewrite_size) return;
-        file.rewrite(service, now_us) catch {
-            // Try again after as much more.
-            file.rewrite_size = file.size + size_max;
+        file.journal.sync();
+        if (file.journal.needsCompaction()) file.compact(service, now_us);
+    }
+
+    const State = struct { service: *const core.dhcp.Service, now_us: u64 };
+
+    fn compact(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) void {
+        file.journal.compact(State{ .service = service, .now_us = now_us }, writeLeases);
+    }
+
+    fn writeLeases(state: State, fresh: *Journal.Compaction) sys.Error!void {
+        var buffer: FrameBuffer = undefined;
+        for (state.service.leases) |*table| if (table.*) |*leases| {
+            var records = leases.dump(state.now_us);
+            while (records.next()) |record| try fresh.append(encode(&record, &buffer));
         };
     }
 
-    /// After a crash the file is either the old one or the new one.
-    fn rewrite(file: *LeaseFile, service: *const core.dhcp.Service, now_us: u64) sys.Error!void {
-        const flags: linux.O = .{
-            .ACCMODE = .RDWR,
-            .CREAT = true,
-            .TRUNC = true,
-            .APPEND = true,
-            .CLOEXEC = true,
-        };
-        const fd: i32 = @intCast(
-            try sys.check(linux.openat(file.dir_fd, name_new, flags, 0o600)),
-        );
-        errdefer sys.close(fd);
-        var size: u64 = 0;
-        for (service.leases) |*table| if (table.*) |*leases| {
-            var records = leases.dump(now_us);
-            while (records.next()) |record| size += try appendTo(fd, &record);
-        };
-        _ = try sys.check(linux.fsync(fd));
-        _ = try sys.check(linux.renameat(file.dir_fd, name_new, file.dir_fd, name));
-        _ = linux.fsync(file.dir_fd);
-        sys.close(file.fd);
-        file.fd = fd;
-        file.size = size;
-        file.rewrite_size = size_max;
-    }
-
-    fn appendTo(fd: i32, record: *const Record) sys.Error!u64 {
+    fn encode(record: *const Record, buffer: *FrameBuffer) []const u8 {
         var hex: [2 * Client.id_size_max]u8 = undefined;
         const id = record.client.id.constSlice();
         const is_held = record.state != .remembered;
@@ -190,10 +146,7 @@ pub const LeaseFile = struct {
         var payload: [payload_size_max]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&payload);
         std.json.Stringify.value(row, .{}, &writer) catch unreachable;
-        var frame: [record_file.header_size + payload_size_max]u8 = undefined;
-        const bytes = record_file.encode(0, writer.buffered(), &frame);
-        try sys.writeAll(fd, bytes);
-        return bytes.len;
+        return record_frame.encode(0, writer.buffered(), buffer);
     }
 };
 
@@ -256,7 +209,7 @@ fn clientOf(number: u48) Client {
     return .of(.fromInt(0x02bf00000000 + number), null, .client_id);
 }
 
-test "a process that ends without a word keeps each lease that it wrote, whatever is torn behind them" {
+test "a killed process keeps each lease that it wrote, wherever the last record is torn" {
     var bench: Bench = try .init();
     defer bench.deinit();
     var file = try bench.open();
@@ -268,19 +221,19 @@ test "a process that ends without a word keeps each lease that it wrote, whateve
     const leases = bench.service.leasesOf(0).?;
     try testing.expect(leases.decline(Bench.second, &named, .init(10, 0, 0, 12)));
     while (bench.service.takeChange(Bench.second)) |record| file.append(&record);
-    const size_before = file.size;
+    const size_before = file.journal.end;
     try bench.bind(&file, &clientOf(4), .init(10, 0, 0, 14));
-    const size_after = file.size;
+    const size_after = file.journal.end;
     file.close();
     var bytes: [4096]u8 = undefined;
-    _ = try bench.tmp.dir.readFile(testing.io, name, &bytes);
+    _ = try bench.tmp.dir.readFile(testing.io, Format.name, &bytes);
     // The last record whole, then cut at each of its bytes.
     var cut = size_after;
     while (cut >= size_before) : (cut -= 1) {
-        try bench.tmp.dir.writeFile(testing.io, .{ .sub_path = name, .data = bytes[0..cut] });
+        try bench.tmp.dir.writeFile(testing.io, .{ .sub_path = Format.name, .data = bytes[0..cut] });
         var again = try bench.restart();
         defer again.close();
-        try testing.expectEqual(if (cut == size_after) size_after else size_before, again.size);
+        try testing.expectEqual(if (cut == size_after) size_after else size_before, again.journal.end);
         const kept = bench.service.leasesOf(0).?;
         try testing.expectEqual(clientOf(1).mac, kept.macOf(Bench.second, .init(10, 0, 0, 13)).?);
         try testing.expectEqual(null, kept.macOf(Bench.second, .init(10, 0, 0, 11)));
@@ -292,7 +245,7 @@ test "a process that ends without a word keeps each lease that it wrote, whateve
     }
 }
 
-test "a file that was written anew says the same as the long one" {
+test "a compacted file has the same leases as the long one" {
     var bench: Bench = try .init();
     defer bench.deinit();
     var file = try bench.open();
@@ -302,10 +255,10 @@ test "a file that was written anew says the same as the long one" {
     };
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const long = file.size;
+    const long = file.journal.end;
     const leases = bench.service.leasesOf(0).?;
-    try file.rewrite(&bench.service, Bench.second);
-    try testing.expect(file.size < long / 10);
+    file.compact(&bench.service, Bench.second);
+    try testing.expect(file.journal.end < long / 10);
     const rows = try read(arena.allocator(), bench.tmp.dir.handle);
     try testing.expectEqual(3, rows.len);
     for (rows) |row| {
@@ -317,4 +270,20 @@ test "a file that was written anew says the same as the long one" {
     var again = try bench.restart();
     defer again.close();
     try testing.expectEqual(clientOf(9).mac, bench.service.macOf(Bench.second, .init(10, 0, 0, 15)).?);
+}
+
+test "a file of an earlier version is read: size, CRC-32 of number and payload, number, JSON" {
+    var bench: Bench = try .init();
+    defer bench.deinit();
+    const payload =
+        \\{"ip":"10.0.0.17","mac":"02:bf:00:00:00:07","clientId":"","state":"bound",
+    ++ "\"untilUnixMs\":32503680000000}";
+    var header: [record_frame.header_size]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&header, "6700000056b55a4b0000000000000000");
+    try bench.tmp.dir.writeFile(testing.io, .{ .sub_path = "leases", .data = header ++ payload });
+    var file = try bench.open();
+    defer file.close();
+    const leases = bench.service.leasesOf(0).?;
+    const mac = leases.macOf(Bench.second, .init(10, 0, 0, 17)).?;
+    try testing.expectEqual(base.Mac.fromInt(0x02bf00000007), mac);
 }

@@ -75,15 +75,7 @@ pub const LogFiles = struct {
     }
 
     pub fn writeAt(_: *LogFiles, file: File, bytes: []const u8, offset: u64) Error!void {
-        var written: usize = 0;
-        while (written < bytes.len) {
-            const rest = bytes[written..];
-            const rc = linux.pwrite(file, rest.ptr, rest.len, @intCast(offset + written));
-            written += sys.check(rc) catch |err| switch (err) {
-                error.Interrupted => continue,
-                error.WouldBlock, error.SystemCallFailed => return error.DiskFailed,
-            };
-        }
+        sys.writeAllAt(file, bytes, offset) catch return error.DiskFailed;
     }
 
     pub fn sync(_: *LogFiles, file: File) Error!void {

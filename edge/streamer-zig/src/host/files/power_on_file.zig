@@ -1,77 +1,84 @@
-//! Ids of power-on commands that were carried out, on disk: a restarted edge does not wake a
-//! machine twice.
+//! Ids of the power-on commands that were carried out, on disk: a restarted edge does not wake a
+//! machine twice. The edge appends an id before it sends the wake-up.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const journal_file = @import("journal.zig");
 const sys = @import("../sys.zig");
-const linux = std.os.linux;
 
 const PowerOnLog = core.uplink.sender.PowerOnLog;
 
-pub const PowerOnFile = struct {
-    fd: i32,
-    count: u64 = 0,
+const id_size = 16;
+const Format = journal_file.Fixed("power-ons", id_size, 4 * PowerOnLog.capacity);
+const Journal = journal_file.Journal(Format);
 
-    /// Records of 16 bytes; beyond this many the file begins anew with the ids in memory.
-    const count_max = 4 * PowerOnLog.capacity;
+pub const PowerOnFile = struct {
+    file: Journal,
 
     pub fn open(dir_fd: i32, log: *PowerOnLog) sys.Error!PowerOnFile {
-        const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, "power-ons", flags, 0o600)));
-        var file: PowerOnFile = .{ .fd = fd };
-        var id: [16]u8 = undefined;
-        while (try sys.readAt(
-            fd,
-            &id,
-            file.count * id.len,
-        ) == id.len) : (file.count += 1) _ = log.add(.fromBytes(id));
-        return file;
+        var file: Journal = try .open(dir_fd);
+        errdefer file.close();
+        var reader = file.reader();
+        while (try reader.next()) |id| _ = log.add(.fromBytes(id[0..id_size].*));
+        try file.cutAt(reader.end);
+        return .{ .file = file };
     }
 
-    /// Best effort: without it a restart may wake a machine again, which does no harm.
+    pub fn close(file: *PowerOnFile) void {
+        file.file.close();
+        file.* = undefined;
+    }
+
+    /// `id` is in `log`. Best effort: without the record a restart may wake a machine again, which
+    /// does no harm.
     pub fn append(file: *PowerOnFile, log: *const PowerOnLog, id: base.Uuid) void {
-        if (file.count >= count_max) return file.rewrite(log);
-        const rc = linux.pwrite(
-            file.fd,
-            &id.bytes,
-            id.bytes.len,
-            @intCast(file.count * id.bytes.len),
-        );
-        if ((sys.check(rc) catch 0) == id.bytes.len) file.count += 1;
+        _ = file.file.append(&id.bytes);
+        if (file.file.needsCompaction()) file.file.compact(log, writeIds);
     }
 
-    fn rewrite(file: *PowerOnFile, log: *const PowerOnLog) void {
-        file.count = 0;
+    /// From the oldest to the newest.
+    fn writeIds(log: *const PowerOnLog, fresh: *Journal.Compaction) sys.Error!void {
         for (0..PowerOnLog.capacity) |step| {
-            // From the oldest to the newest.
             const id = log.ids[(log.next + step) % PowerOnLog.capacity];
-            const rc = linux.pwrite(
-                file.fd,
-                &id.bytes,
-                id.bytes.len,
-                @intCast(file.count * id.bytes.len),
-            );
-            if ((sys.check(rc) catch 0) != id.bytes.len) break;
-            file.count += 1;
+            try fresh.append(&id.bytes);
         }
-        _ = linux.ftruncate(file.fd, @intCast(file.count * 16));
     }
 };
 
 const testing = std.testing;
 
-test "ids survive a restart" {
+test "ids survive a restart, and the compaction of a long file" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const id: base.Uuid = .fromRandom(@splat(3));
     var log: PowerOnLog = .{};
     var file = try PowerOnFile.open(tmp.dir.handle, &log);
+    file.file.compact_above = 2 * id_size;
+    for (10..13) |number| {
+        const other: base.Uuid = .fromRandom(@splat(@intCast(number)));
+        try testing.expect(log.add(other));
+        file.append(&log, other);
+    }
+    try testing.expectEqual(PowerOnLog.capacity * id_size, file.file.end);
     try testing.expect(log.add(id));
     file.append(&log, id);
-    sys.close(file.fd);
+    file.close();
     var again: PowerOnLog = .{};
     file = try PowerOnFile.open(tmp.dir.handle, &again);
-    defer sys.close(file.fd);
+    defer file.close();
     try testing.expect(!again.add(id));
+    try testing.expectEqual(log, again);
+}
+
+test "a file of an earlier version is read: ids of 16 bytes, and a torn one is dropped" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const bytes: [40]u8 = @splat(0x45);
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = "power-ons", .data = &bytes });
+    var log: PowerOnLog = .{};
+    var file = try PowerOnFile.open(tmp.dir.handle, &log);
+    defer file.close();
+    try testing.expect(!log.add(.fromBytes(@splat(0x45))));
+    try testing.expectEqual(2 * id_size, file.file.end);
 }

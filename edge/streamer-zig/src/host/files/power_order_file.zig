@@ -1,51 +1,54 @@
-//! Which boot each power order was bound to, on disk: a restarted edge does not give an order to the boot that it caused.
+//! The boot that each power order was bound to, on disk: a restarted edge does not give an order to
+//! the boot that the order caused. The edge appends an order when it binds it.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const journal_file = @import("journal.zig");
 const sys = @import("../sys.zig");
-const linux = std.os.linux;
 
 const PowerOrders = core.site.PowerOrders;
 
-pub const PowerOrderFile = struct {
-    fd: i32,
-    count: u64 = 0,
+/// Order id and boot id.
+const record_size = 32;
+const records_max = 4 * PowerOrders.capacity;
+const Format = journal_file.Fixed("power-orders", record_size, records_max);
+const Journal = journal_file.Journal(Format);
 
-    /// Order id and boot id.
-    const record_size = 32;
-    /// Beyond this many records the file begins anew with those in memory.
-    const count_max = 4 * PowerOrders.capacity;
+pub const PowerOrderFile = struct {
+    file: Journal,
 
     pub fn open(dir_fd: i32, orders: *PowerOrders) sys.Error!PowerOrderFile {
-        const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, "power-orders", flags, 0o600)));
-        var file: PowerOrderFile = .{ .fd = fd };
-        var record: [record_size]u8 = undefined;
-        while (try sys.readAt(fd, &record, file.count * record_size) == record_size) : (file.count += 1)
-            orders.restore(.{ .id = .fromBytes(record[0..16].*), .boot_id = .fromBytes(record[16..32].*) });
-        return file;
+        var file: Journal = try .open(dir_fd);
+        errdefer file.close();
+        var reader = file.reader();
+        while (try reader.next()) |record| orders.restore(.{
+            .id = .fromBytes(record[0..16].*),
+            .boot_id = .fromBytes(record[16..32].*),
+        });
+        try file.cutAt(reader.end);
+        return .{ .file = file };
     }
 
-    /// An order that is new in `orders`. Best effort: without it a restarted edge may give an order that its device has taken.
+    pub fn close(file: *PowerOrderFile) void {
+        file.file.close();
+        file.* = undefined;
+    }
+
+    /// `bound` is new in `orders`. Best effort: without the record a restarted edge may give an
+    /// order that its device has already taken.
     pub fn append(file: *PowerOrderFile, orders: *const PowerOrders, bound: PowerOrders.Bound) void {
-        if (file.count >= count_max) file.rewrite(orders);
-        _ = file.write(bound);
+        if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
+        _ = file.file.append(&encode(bound));
     }
 
-    fn write(file: *PowerOrderFile, bound: PowerOrders.Bound) bool {
-        const record = bound.id.bytes ++ bound.boot_id.bytes;
-        const rc = linux.pwrite(file.fd, &record, record.len, @intCast(file.count * record_size));
-        if ((sys.check(rc) catch 0) != record.len) return false;
-        file.count += 1;
-        return true;
-    }
-
-    fn rewrite(file: *PowerOrderFile, orders: *const PowerOrders) void {
-        file.count = 0;
+    fn writeOrders(orders: *const PowerOrders, fresh: *Journal.Compaction) sys.Error!void {
         var known = orders.iterate();
-        while (known.next()) |bound| if (!file.write(bound)) break;
-        _ = linux.ftruncate(file.fd, @intCast(file.count * record_size));
+        while (known.next()) |bound| try fresh.append(&encode(bound));
+    }
+
+    fn encode(bound: PowerOrders.Bound) [record_size]u8 {
+        return bound.id.bytes ++ bound.boot_id.bytes;
     }
 };
 
@@ -66,7 +69,7 @@ const Book = struct {
     }
 };
 
-test "orders keep their boots over a restart, also when the file was begun anew" {
+test "orders keep their boots over a restart, also after a compaction" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var table: core.boot.Table = try .init(testing.allocator, 4);
@@ -82,19 +85,19 @@ test "orders keep their boots over a restart, also when the file was begun anew"
     defer testing.allocator.destroy(book);
     book.* = .{};
     book.file = try .open(tmp.dir.handle, &book.orders);
-    for (0..PowerOrderFile.count_max + 3) |number|
+    for (0..records_max + 3) |number|
         book.orders.update(&.{testOrder(number)}, &table, book, Book.keep);
-    try testing.expectEqual(PowerOrders.capacity + 3, book.file.count);
-    sys.close(book.file.fd);
+    try testing.expectEqual((PowerOrders.capacity + 3) * record_size, book.file.file.end);
+    book.file.close();
     book.* = .{};
     book.file = try .open(tmp.dir.handle, &book.orders);
-    defer sys.close(book.file.fd);
+    defer book.file.close();
     _ = try table.insert(blk: {
         var later = boot;
         later.identity.id = .fromRandom(@splat(6));
         later.identity.handle = 2;
         break :blk later;
     }, 0);
-    book.orders.update(&.{testOrder(PowerOrderFile.count_max + 2)}, &table, book, Book.keep);
+    book.orders.update(&.{testOrder(records_max + 2)}, &table, book, Book.keep);
     try testing.expectEqual(.restart, book.orders.waitingFor(boot.identity.id).order);
 }

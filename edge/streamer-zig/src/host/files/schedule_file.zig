@@ -1,73 +1,86 @@
-//! What became of the schedules' runs at this edge, on disk: a restarted edge begins none twice and goes on with those under way. Records
-//! of one size, each with a checksum; what a crash has torn ends the file.
+//! What became of the schedules' runs at this edge, on disk: a restarted edge begins no run twice and
+//! continues those in progress. The schedule runner writes the records through its `Journal`; each
+//! has one size and a checksum.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const journal_file = @import("journal.zig");
 const sys = @import("../sys.zig");
-const assert = std.debug.assert;
-const linux = std.os.linux;
 
 const ScheduleRunner = core.site.ScheduleRunner;
 const Record = ScheduleRunner.Record;
 
-pub const ScheduleFile = struct {
-    dir_fd: i32,
-    fd: i32,
-    count: u64 = 0,
-
-    const name = "schedules";
-    const new_name = "schedules.new";
-    const record_size = 64;
-    /// Beyond this many records the file begins anew with what is in memory.
+const Format = struct {
+    pub const name = "schedules";
+    /// Enough for four times what is in memory.
     const count_max = 4 * ScheduleRunner.slots_max;
+    pub const size_max = (count_max - 1) * record_size;
+    pub const frame_size_max = record_size;
+
+    pub fn frameSize(bytes: []const u8) ?usize {
+        if (bytes.len < record_size) return null;
+        const stored = std.mem.readInt(u32, bytes[4..8], .little);
+        return if (ScheduleFile.checksum(bytes[0..record_size]) == stored) record_size else null;
+    }
+};
+const Journal = journal_file.Journal(Format);
+const record_size = 64;
+
+pub const ScheduleFile = struct {
+    file: Journal,
 
     const Kind = enum(u8) { begun = 1, device, ended, missed, set_back };
 
-    /// Reads what an earlier start has left into `runner`.
+    /// Restores what an earlier process wrote in `runner`. Records that this version cannot read
+    /// are left out.
     pub fn open(dir_fd: i32, runner: *ScheduleRunner) sys.Error!ScheduleFile {
-        var file: ScheduleFile = .{ .dir_fd = dir_fd, .fd = try openFile(dir_fd, name, false) };
-        var bytes: [record_size]u8 = undefined;
-        while (try sys.readAt(file.fd, &bytes, file.count * record_size) == record_size) : (file.count += 1)
-            runner.restore(decode(&bytes) orelse break);
-        return file;
+        var file: Journal = try .open(dir_fd);
+        errdefer file.close();
+        var reader = file.reader();
+        while (try reader.next()) |frame| runner.restore(decode(frame[0..record_size]) orelse continue);
+        try file.cutAt(reader.end);
+        return .{ .file = file };
+    }
+
+    pub fn close(file: *ScheduleFile) void {
+        file.file.close();
+        file.* = undefined;
     }
 
     pub fn journal(file: *ScheduleFile) ScheduleRunner.Journal {
         return .{ .context = file, .write = write };
     }
 
-    /// Between turns: keeps the file in bounds.
+    /// Between turns: keeps the file small.
     pub fn compact(file: *ScheduleFile, runner: *const ScheduleRunner) void {
-        if (file.count < count_max) return;
-        var fresh: ScheduleFile = .{
-            .dir_fd = file.dir_fd,
-            .fd = openFile(file.dir_fd, new_name, true) catch return,
-        };
-        runner.writeAll(fresh.journal());
-        _ = linux.fdatasync(fresh.fd);
-        if (linux.errno(linux.renameat(file.dir_fd, new_name, file.dir_fd, name)) != .SUCCESS) {
-            sys.close(fresh.fd);
-            return;
-        }
-        _ = linux.fsync(file.dir_fd);
-        sys.close(file.fd);
-        file.fd = fresh.fd;
-        file.count = fresh.count;
+        if (file.file.needsCompaction()) file.file.compact(runner, writeRuns);
     }
 
-    /// Best effort: without it a restart may start a device again, which does no harm.
+    fn writeRuns(runner: *const ScheduleRunner, fresh: *Journal.Compaction) sys.Error!void {
+        var target: Target = .{ .fresh = fresh };
+        runner.writeAll(.{ .context = &target, .write = Target.write });
+        if (target.has_failed) return error.SystemCallFailed;
+    }
+
+    const Target = struct {
+        fresh: *Journal.Compaction,
+        has_failed: bool = false,
+
+        fn write(context: *anyopaque, record: Record) void {
+            const target: *Target = @ptrCast(@alignCast(context));
+            target.fresh.append(&encode(record)) catch {
+                target.has_failed = true;
+            };
+        }
+    };
+
+    /// Best effort: without a record a restart may start a device again, which does no harm. A run
+    /// that began is synced at once, so that it does not begin twice.
     fn write(context: *anyopaque, record: Record) void {
         const file: *ScheduleFile = @ptrCast(@alignCast(context));
-        const bytes = encode(record);
-        const rc = linux.pwrite(file.fd, &bytes, bytes.len, @intCast(file.count * record_size));
-        if ((sys.check(rc) catch 0) == bytes.len) file.count += 1;
-        if (record == .begun) _ = linux.fdatasync(file.fd);
-    }
-
-    fn openFile(dir_fd: i32, file_name: [*:0]const u8, is_new: bool) sys.Error!i32 {
-        const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .TRUNC = is_new, .CLOEXEC = true };
-        return @intCast(try sys.check(linux.openat(dir_fd, file_name, flags, 0o600)));
+        _ = file.file.append(&encode(record));
+        if (record == .begun) file.file.sync();
     }
 
     fn encode(record: Record) [record_size]u8 {
@@ -101,7 +114,6 @@ pub const ScheduleFile = struct {
     }
 
     fn decode(bytes: *const [record_size]u8) ?Record {
-        if (checksum(bytes) != std.mem.readInt(u32, bytes[4..8], .little)) return null;
         const key: core.site.ScheduleRunner.RunKey = .{
             .schedule_id = .fromBytes(bytes[8..24].*),
             .instant_ms = std.mem.readInt(u64, bytes[24..32], .little),
@@ -121,7 +133,7 @@ pub const ScheduleFile = struct {
         };
     }
 
-    /// Of all but itself.
+    /// Covers all bytes but its own.
     fn checksum(bytes: *const [record_size]u8) u32 {
         var crc: std.hash.Crc32 = .init();
         crc.update(bytes[0..4]);
@@ -132,7 +144,7 @@ pub const ScheduleFile = struct {
 
 const testing = std.testing;
 
-test "what was begun and started survives a restart, and a torn end is left out" {
+test "runs that began and devices that started survive a restart, and a torn end is dropped" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var runner: ScheduleRunner = try .init(testing.allocator);
@@ -144,20 +156,20 @@ test "what was begun and started survives a restart, and a torn end is left out"
     journal.write(journal.context, .{ .begun = .{ .key = key, .unix_ms = key.instant_ms + 3 } });
     journal.write(journal.context, .{ .device = .{ .key = key, .device = device, .result = .sent, .at_unix_ms = 9 } });
     journal.write(journal.context, .{ .missed = key });
-    _ = linux.pwrite(file.fd, "torn", 4, @intCast(file.count * 64));
-    sys.close(file.fd);
+    try sys.writeAllAt(file.file.fd, "torn", file.file.end);
+    file.close();
     var again: ScheduleRunner = try .init(testing.allocator);
     defer again.deinit(testing.allocator);
     file = try ScheduleFile.open(tmp.dir.handle, &again);
-    defer sys.close(file.fd);
-    try testing.expectEqual(3, file.count);
+    defer file.close();
+    try testing.expectEqual(3 * record_size, file.file.end);
     try testing.expectEqual(1, again.run_count);
     try testing.expectEqual(key.instant_ms + 3, again.runs[0].begun_unix_ms);
     try testing.expectEqual(1, again.restored_count);
     try testing.expect(again.restored[0].device.eql(device));
 }
 
-test "a file that begins anew knows as much as before" {
+test "a compacted file has the same runs as the long one" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var runner: ScheduleRunner = try .init(testing.allocator);
@@ -166,14 +178,14 @@ test "a file that begins anew knows as much as before" {
     const key: ScheduleRunner.RunKey = .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 77 };
     runner.restore(.{ .begun = .{ .key = key, .unix_ms = 78 } });
     runner.restore(.{ .ended = .{ .schedule_id = key.schedule_id, .instant_ms = 55 } });
-    file.count = ScheduleFile.count_max;
+    file.file.end = Format.size_max + 1;
     file.compact(&runner);
-    try testing.expect(file.count < 10);
-    sys.close(file.fd);
+    try testing.expect(file.file.end < 10 * record_size);
+    file.close();
     var again: ScheduleRunner = try .init(testing.allocator);
     defer again.deinit(testing.allocator);
     file = try ScheduleFile.open(tmp.dir.handle, &again);
-    defer sys.close(file.fd);
+    defer file.close();
     try testing.expectEqual(1, again.run_count);
     const schedule: core.uplink.desired_state.Schedule = .{
         .id = key.schedule_id,
@@ -186,4 +198,22 @@ test "a file that begins anew knows as much as before" {
     var pending = again.book.pending(&schedule, 100);
     try testing.expectEqual(66, pending.next());
     try testing.expectEqual(null, pending.next());
+}
+
+test "a file of an earlier version is read: kind, CRC-32, schedule, instant, device, time" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var bytes: [2 * record_size]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&bytes, "01000000d195b185010101010101410181010101010101014d00000000000000" ++
+        "000000000000000000000000000000004e000000000000000000000000000000" ++
+        "04000000b88f9f80010101010101410181010101010101013700000000000000" ++
+        "0000000000000000000000000000000000000000000000000000000000000000");
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = "schedules", .data = &bytes });
+    var runner: ScheduleRunner = try .init(testing.allocator);
+    defer runner.deinit(testing.allocator);
+    var file = try ScheduleFile.open(tmp.dir.handle, &runner);
+    defer file.close();
+    try testing.expectEqual(2 * record_size, file.file.end);
+    try testing.expectEqual(1, runner.run_count);
+    try testing.expectEqual(78, runner.runs[0].begun_unix_ms);
 }
