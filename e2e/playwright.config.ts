@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { chromium, defineConfig } from '@playwright/test'
 
-/** A Chromium that is there: named, Playwright's own, the system's, else the headless one from npm. */
+/** Finds a Chromium: the named one, Playwright's own, the system's, else the headless one from npm. */
 async function browserProgram(): Promise<string> {
   const candidates = [
     process.env.CHROMIUM_PATH,
@@ -13,11 +13,11 @@ async function browserProgram(): Promise<string> {
   return found ?? (await import('@sparticuz/chromium')).default.executablePath()
 }
 
-/** Two runs side by side, each before a product of its own, have a session and results of their own. */
+/** Two runs side by side, each with its own product, session and results. */
 const results = `test-results/${process.env.BOOTFARM_BROWSER_RUN ?? 'browser'}`
 const session = `${results}/session.json`
 
-/** Against a running product: BOOTFARM_WEB_URL, BOOTFARM_DEMO_EMAIL and BOOTFARM_DEMO_PASSWORD say which. */
+/** Runs against a running product: BOOTFARM_WEB_URL, BOOTFARM_DEMO_EMAIL and BOOTFARM_DEMO_PASSWORD name it. */
 export default defineConfig({
   outputDir: results,
   reporter: 'list',
@@ -30,8 +30,7 @@ export default defineConfig({
     baseURL: process.env.BOOTFARM_WEB_URL ?? 'http://localhost:3000',
     viewport: { width: 1280, height: 800 },
     screenshot: 'only-on-failure',
-    // A dot that pulses for as long as a boot runs has the whole page painted 60 times a second, without a graphics
-    // card.
+    // Without a graphics card, a pulsing dot repaints the whole page 60 times a second for as long as a boot runs.
     contextOptions: { reducedMotion: 'reduce' },
     launchOptions: {
       executablePath: await browserProgram(),
@@ -56,9 +55,9 @@ export default defineConfig({
       dependencies: ['sign in'],
       use: { storageState: session },
     },
-    // Beside a real edge with a real store; signs in by itself.
+    // Runs beside a real edge with a real store; signs in by itself.
     { name: 'store-browser', testDir: 'store-browser', testMatch: '*.spec.ts' },
-    // Against `npm start -- --machine`.
+    // Runs against `npm start -- --machine`.
     ...['machine-boot', 'machine-power'].map((name) => ({
       name,
       testDir: 'machine-browser',

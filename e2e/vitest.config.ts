@@ -15,7 +15,8 @@ export default defineConfig({
       'lan/**/*.test.ts',
     ],
     setupFiles: ['./lib/lab/wait-limits.ts'],
-    // Each file drives real processes on a machine of two cores; one after the other keeps their time limits honest.
+    // Each file drives real processes on a machine with two cores; running them one after the other keeps their time
+    // limits honest.
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,6 +1,6 @@
-// `npm run soak`: kills programs and cuts uplinks for 20 minutes; nothing that was acknowledged may be lost. `npm run
-// soak -- store`: a thousand million operations on a simulated vDisk store; `npm run soak -- stream`: as many packets
-// of simulated streams.
+// `npm run soak`: kills programs and cuts uplinks for 20 minutes; nothing acknowledged may be lost. `npm run soak --
+// store`: a billion operations on a simulated vDisk store; `npm run soak -- stream`: as many packets of simulated
+// streams.
 import { fileURLToPath } from 'node:url'
 import { runMain, UserError } from './lib/fail.mjs'
 import { inRoot } from './lib/paths.mjs'

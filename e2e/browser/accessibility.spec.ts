@@ -5,9 +5,9 @@ import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 const desktop = { width: 1280, height: 800 }
 
 interface Places {
-  /** Each with the first thing behind it. */
+  /** Lists, each of which leads to a detail page. */
   lists: string[]
-  /** Without pages of one thing behind them. */
+  /** Lists without detail pages. */
   others: string[]
 }
 const ofMachines: Places = {
@@ -16,7 +16,7 @@ const ofMachines: Places = {
 }
 const ofPeople: Places = { lists: ['/members'], others: ['/audit', '/roles', '/account'] }
 
-/** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
+/** Opens each list and its first detail page, and calls `check` once the page shows its rows. */
 async function onEachPage(
   page: Page,
   { lists, others }: Places,
@@ -34,15 +34,15 @@ async function onEachPage(
   }
 }
 
-/** Headed, and nothing loading any more. */
+/** The page has its heading and has finished loading. */
 async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
   await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
 }
 
 /**
- * What axe finds on the open page in both colour schemes, which differ by nothing but colours (CSS `light-dark`), and whether it fits
- * a telephone. One visit for all three: a page that is loaded anew is the same page.
+ * Runs axe on the open page in both colour schemes, which differ only in colours (CSS `light-dark`), and checks that
+ * the page fits a phone. One visit serves all three: reloading gives the same page.
  */
 async function checkPage(page: Page, name: string): Promise<void> {
   expect.soft(await seriousProblems(page), `${name}, light`).toEqual([])
@@ -59,7 +59,7 @@ test.describe('axe finds nothing serious, and nothing scrolls sideways at 390 px
   test.use({ colorScheme: 'light', viewport: desktop, contextOptions: { reducedMotion: 'reduce' } })
 
   test('on pages about machines', async ({ page }) => {
-    // Each page is looked at twice.
+    // Each page is checked twice.
     test.slow()
     await page.goto('/boots')
     await expect(bootRows(page).first()).toBeVisible({ timeout: bootTimeoutMs })

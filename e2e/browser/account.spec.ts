@@ -14,7 +14,7 @@ test.beforeEach(async ({ page }) => {
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
-test('a code is set up by page, asked for at the next sign-in, and turned off with the password', async ({
+test('two-factor sign-in is set up, asked for at the next sign-in, and turned off with the password', async ({
   page,
   browser,
 }) => {
@@ -51,14 +51,15 @@ test('a code is set up by page, asked for at the next sign-in, and turned off wi
   await expect(button(page, 'Set up')).toBeVisible()
 })
 
-test('sessions elsewhere end one by one, and all with a new password', async ({ page, browser }) => {
+test('other sessions end one by one, and all of them with a new password', async ({ page, browser }) => {
   const { person } = tenant
   const others = await Promise.all(
     ['Firefox/140.0', 'Edg/140.0'].map(async (userAgent) => {
       const context = await browser.newContext({ userAgent, storageState: { cookies: [], origins: [] } })
       const other = await context.newPage()
       await signInAs(other, person)
-      // A page that hears that nobody is signed in any more goes to the sign-in page by itself, in the middle of what follows.
+      // A page that learns that the person was signed out goes to the sign-in page by itself, even in the middle of the
+      // next steps.
       await other.goto('about:blank')
       return other
     }),
@@ -88,7 +89,9 @@ test('sessions elsewhere end one by one, and all with a new password', async ({ 
   await expect(page.getByRole('button', { name: /Night shift/ })).toBeVisible()
 })
 
-test('who belongs to several organizations chooses one, in every tab and at the next sign-in', async ({ page }) => {
+test('a member of several organizations chooses one, which holds in every tab and at the next sign-in', async ({
+  page,
+}) => {
   const second = await Tenant.create()
   await second.takeIn(tenant.person)
   const [deviceId = ''] = tenant.rows.deviceIds
@@ -99,13 +102,14 @@ test('who belongs to several organizations chooses one, in every tab and at the 
   const choice = page.getByRole('menuitemradio', { checked: false })
   const chosen = (await choice.textContent()) ?? ''
   await choice.click()
-  // The device is the other organization's: the list is what both have.
+  // The device belongs to the other organization; both organizations have this list.
   await expect(page).toHaveURL('/devices')
   await expect(page.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()
   await expect(tab.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()
   await expect(tab).toHaveURL('/sites')
 
-  // A page that hears that nobody is signed in any more goes to the sign-in page by itself, in the middle of this.
+  // A page that learns that the person was signed out goes to the sign-in page by itself, even in the middle of this
+  // step.
   await page.goto('about:blank')
   await page.context().clearCookies()
   await signInAs(page, tenant.person)

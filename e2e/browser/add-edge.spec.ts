@@ -11,7 +11,7 @@ import { signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] }, permissions: ['clipboard-read', 'clipboard-write'] })
 
-test('“Add edge” makes a line whose token joins an edge, and shows it online', async ({ page }) => {
+test('“Add edge” shows a command whose token enrols an edge, and then shows the edge online', async ({ page }) => {
   const tenant = await Tenant.create('admin')
   const scratch = scratchDirectory()
   let edge: RunningProcess | undefined

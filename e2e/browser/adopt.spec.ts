@@ -5,7 +5,7 @@ import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// What was imported by hand at an edge; the test is the edge. A real one: faults/adopt.test.ts.
+// Images that were imported by hand at an edge. The test plays the edge; faults/adopt.test.ts uses a real one.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -55,7 +55,7 @@ async function endJob(end: 'done' | 'failed'): Promise<void> {
   })
 }
 
-test('an image is adopted by clicks, with what will happen shown first, and is a version of its vDisk', async ({
+test('an image is adopted from the page, which shows the result first, and becomes a version of its vDisk', async ({
   page,
 }) => {
   await page.getByRole('button', { name: 'Adopt Lab by hand' }).click()
@@ -85,7 +85,9 @@ test('an image is adopted by clicks, with what will happen shown first, and is a
   await expect(version).toContainText('512 MiB unique')
 })
 
-test('what cannot be adopted says why, and an adoption that fails leaves the image where it was', async ({ page }) => {
+test('an image that cannot be adopted says why, and a failed adoption leaves the image where it was', async ({
+  page,
+}) => {
   for (const [found, why] of [
     [versions[2], 'still being imported'],
     [versions[3], 'It is damaged'],

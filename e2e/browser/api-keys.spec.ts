@@ -12,7 +12,7 @@ test.beforeEach(async ({ page }) => {
   await signInAs(page, tenant.person)
 })
 
-test('a key is made, used and revoked, and its secret is shown once', async ({ page, baseURL }) => {
+test('an API key is created, used and revoked, and its secret is shown once', async ({ page, baseURL }) => {
   await page.goto('/api-keys')
   await page.getByRole('button', { name: 'Create API key' }).click()
   await page.getByLabel('Name').fill('Night report')

@@ -1,7 +1,10 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import type { Page } from '@playwright/test'
 
-/** A colour that is half faded in has a contrast of its own: what fades and slides in has to have arrived. Endless ones do not count. */
+/**
+ * A colour that is still fading in has a different contrast, so wait until fades and slides have finished. Endless
+ * animations do not count.
+ */
 async function stillPictures(page: Page): Promise<void> {
   await page.evaluate(async () => {
     const arriving = document
@@ -11,14 +14,14 @@ async function stillPictures(page: Page): Promise<void> {
   })
 }
 
-/** Rules of axe whose verdict a colour scheme can change, of those that it applies by itself. */
+/** The default rules of axe whose verdict can depend on the colour scheme. */
 const aboutColours = ['color-contrast', 'link-in-text-block']
 
-/** What axe calls serious or critical on the open page, each with where it is. `colours`: of them alone. */
+/** Returns what axe calls serious or critical on the open page, with its location. `colours`: checks colours only. */
 export async function seriousProblems(page: Page, about: 'everything' | 'colours' = 'everything'): Promise<string[]> {
   await stillPictures(page)
-  // The pages have no frames: one look at the page itself, of which nothing but problems is told. Otherwise each would be handed over whole to
-  // a second, empty page, there to be judged.
+  // The pages have no frames, so axe runs once in the page itself and returns problems only. By default it copies the
+  // whole result into a second, empty page to evaluate it there.
   const axe = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ['violations'] })
   const { violations } = await (about === 'colours' ? axe.withRules(aboutColours) : axe).analyze()
   return violations

@@ -1,17 +1,17 @@
 import { expect, test } from '@playwright/test'
 import { bootTimeoutMs } from './boot-rows.ts'
 
-test('Wake leads to a new boot of the device that ends ready', async ({ page }) => {
+test('Wake starts a new boot of the device that ends ready', async ({ page }) => {
   await page.goto('/devices')
   await page.getByRole('link', { name: /-01$/ }).click()
   const boots = page.getByRole('region', { name: 'Boots of this device' })
   const newest = boots.getByRole('row').nth(1)
-  // A device in the middle of a boot goes on with it.
+  // A device in the middle of a boot continues it.
   await expect(newest.getByText('Ready', { exact: true })).toBeVisible({ timeout: bootTimeoutMs })
   const before = await newest.getByRole('link').getAttribute('href')
   await page.getByRole('button', { name: 'Wake (WoL)' }).click()
   const watch = page.getByRole('link', { name: 'View this boot' })
-  // It waits no longer where the first packet was quicker than this look.
+  // The device stops waiting before this check if its first packet was faster.
   const waiting = page.getByRole('button', { name: 'Waiting for the first packet' })
   await expect(waiting.or(watch).first()).toBeVisible()
   await expect(watch).toBeVisible({ timeout: bootTimeoutMs })

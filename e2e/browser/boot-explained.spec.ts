@@ -27,7 +27,7 @@ const rival: DhcpOffer = {
   file: '<b>wds</b>.efi',
 }
 
-test('a boot that another server won shows the offers, the last packets, and its packets to read and to save', async ({
+test('a boot that another DHCP server won shows the offers, the last packets, and its packets to view and download', async ({
   page,
 }) => {
   const tenant = await Tenant.create()
@@ -67,7 +67,7 @@ test('a boot that another server won shows the offers, the last packets, and its
   expect(readFileSync(await file.path()).equals(pcap)).toBe(true)
 })
 
-test('a boot that its menu sent to the machine’s own disk is neither ready nor failed', async ({ page }) => {
+test('a boot whose menu chose the machine’s own disk is neither ready nor failed', async ({ page }) => {
   const tenant = await Tenant.create()
   const id = randomUUID()
   await tenant.report({ id, menuEntry: 'Own disk {}', outcome: { kind: 'local_disk' } })
@@ -82,7 +82,7 @@ test('a boot that its menu sent to the machine’s own disk is neither ready nor
   await expect(page.getByText(/^local disk since/)).toBeVisible()
 })
 
-test('a boot that went on at another edge says when and from where, and is one boot', async ({ page }) => {
+test('a boot that failed over to another edge says when and from where, and stays one boot', async ({ page }) => {
   const tenant = await Tenant.create()
   const id = randomUUID()
   const handOver = { number: 2, fromEdgeId: randomUUID(), atUs: 4_400_000 }

@@ -15,7 +15,7 @@ const entries = (page: Page) => page.getByRole('listitem', { name: /^Entry \d+$/
 const title = (page: Page, number: number) => page.getByLabel(`Title of entry ${number}`)
 const save = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
-/** As another person's page would. */
+/** Acts as another person's browser. */
 async function renameElsewhere(page: Page, menuId: string, name: string): Promise<void> {
   const input = encodeURIComponent(JSON.stringify({ menuId }))
   const answer = await page.request.get(`/api/trpc/bootMenu.get?input=${input}`)
@@ -26,7 +26,7 @@ async function renameElsewhere(page: Page, menuId: string, name: string): Promis
   expect(renamed.status()).toBe(200)
 }
 
-test('a menu is made, ordered by keyboard, chosen for a collection and a device, and the edge is told', async ({
+test('a menu is created, ordered by keyboard, chosen for a collection and a device, and sent to the edge', async ({
   page,
 }) => {
   await page.goto('/boot-menus')
@@ -43,7 +43,7 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   await title(page, 2).fill('Linux for everybody')
   await page.getByLabel('Version of entry 2').selectOption('version 1')
 
-  // The button has the focus and goes with its entry.
+  // The focused button disappears together with its entry.
   const up = page.getByRole('button', { name: 'Move entry 2 up' })
   await up.focus()
   await page.keyboard.press('Enter')
@@ -91,7 +91,7 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   await expect(page.getByRole('table', { name: /that use this menu/ })).toContainText('collection, 5 devices')
   expect(await seriousProblems(page)).toEqual([])
 
-  // Somebody else saves first: nothing is written over, and what is typed stays until the change is loaded.
+  // Somebody else saves first: nothing is overwritten, and the typed text stays until the change is loaded.
   await page.getByLabel('Name').fill('Mine')
   await renameElsewhere(page, menus?.[0]?.id ?? '', 'Theirs')
   await save(page, 'Save').click()

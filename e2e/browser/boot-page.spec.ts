@@ -27,7 +27,7 @@ test('a boot’s waterfall shows each phase with its time, as a picture and as a
   await expect(page.getByText(/^Not measured: .*Loader disk reads/)).toBeVisible()
 })
 
-test('bytes, packets, reads and where each value comes from are there', async ({ page }) => {
+test('bytes, packets, reads and the source of each value are shown', async ({ page }) => {
   await openReadyBoot(page)
   const table = page.getByRole('table', { name: 'Phases' })
   const stage2 = table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'OS disk streaming' }) })
@@ -38,9 +38,7 @@ test('bytes, packets, reads and where each value comes from are there', async ({
   await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
 })
 
-test('where the time of the reads went is there, in each phase and in the whole boot, part by part', async ({
-  page,
-}) => {
+test('read time is broken down for each phase and for the whole boot', async ({ page }) => {
   await openReadyBoot(page)
   const table = page.getByRole('table', { name: 'Disk read latency' })
   const groups = table.getByRole('rowgroup').filter({ has: page.getByRole('rowheader') })
@@ -56,7 +54,7 @@ test('where the time of the reads went is there, in each phase and in the whole 
       for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
       await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
     }
-    // Of each read of its system, of which a large one goes in parts.
+    // One READ per read of its system; large reads are split.
     const waited = rows.filter({ hasText: 'Blocked on disk' }).getByRole('cell')
     for (const figure of [0, 1, 2, 3]) await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
     await expect(waited.nth(4)).toBeEmpty()
@@ -70,7 +68,7 @@ test('where the time of the reads went is there, in each phase and in the whole 
   ).toBeVisible()
 })
 
-test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {
+test('what the device reported about itself is shown: its steps and its write cache', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('img', { name: /; \d+ OS boot steps reported by the device$/ })).toBeVisible()
   const steps = page.getByRole('table', { name: 'OS boot steps' })

@@ -1,9 +1,9 @@
 import { expect, type Locator, type Page } from '@playwright/test'
 
-/** A wave of simulated boots comes every few seconds, and each takes some. */
+/** A wave of simulated boots starts every few seconds, and each boot takes several seconds. */
 export const bootTimeoutMs = 60_000
 
-/** The rows of the list of boots, without its header. */
+/** Finds the rows of the boot list, without its header. */
 export function bootRows(page: Page): Locator {
   return page
     .getByRole('table', { name: 'Boots' })
@@ -11,19 +11,19 @@ export function bootRows(page: Page): Locator {
     .filter({ has: page.getByRole('link') })
 }
 
-/** The address of the newest boot of the open list. */
+/** Returns the URL of the newest boot in the open list. */
 export async function newestBoot(page: Page): Promise<string> {
   const link = bootRows(page).first().getByRole('link').first()
   await expect(link).toBeVisible({ timeout: bootTimeoutMs })
   return (await link.getAttribute('href')) ?? ''
 }
 
-/** The row of the boot with this address. */
+/** Finds the row of the boot with this URL. */
 export function bootRow(page: Page, href: string): Locator {
   return bootRows(page).filter({ has: page.locator(`a[href="${href}"]`) })
 }
 
-/** Opens the newest boot of a simulated device that is over and ready. */
+/** Opens the newest finished boot of a simulated device that became ready. */
 export async function openReadyBoot(page: Page): Promise<void> {
   await page.goto('/boots?outcome=ready&origin=simulated')
   await page.goto(await newestBoot(page))

@@ -6,7 +6,7 @@ import { expect, test } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 import { ReportSender } from '../lib/edge/report-sender.ts'
 
-/** No edge starts so often. */
+/** No edge restarts often enough to reach this epoch. */
 const unusedEpoch = 900_000_000
 const hourMs = 3_600_000
 const noTraffic = {
@@ -19,10 +19,12 @@ const noTraffic = {
   reads: 0,
 }
 
-/** What a device says is text, whatever stands in it. */
+/** What a device reports is shown as text, whatever it contains. */
 const textOf = (cause: string) => `${cause}: <b>6.1</b> "&amp;" \${x}`
 
-test('the page of a boot that failed says why, what to do, and what was said, for every cause', async ({ page }) => {
+test('the page of a failed boot gives the reason, the remedy and the reported text, for every cause', async ({
+  page,
+}) => {
   const boots = bootCauses.map(
     (cause, index): BootReport => ({
       id: randomUUID(),

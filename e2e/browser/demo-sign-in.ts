@@ -1,6 +1,6 @@
 import { expect, type Page } from '@playwright/test'
 
-/** The demo's sign-in of the product under test. */
+/** The demo account of the product under test. */
 export function demoSignIn(): { email: string; password: string } {
   const { BOOTFARM_DEMO_EMAIL: email, BOOTFARM_DEMO_PASSWORD: password } = process.env
   if (!email || !password)
@@ -8,14 +8,14 @@ export function demoSignIn(): { email: string; password: string } {
   return { email, password }
 }
 
-/** Fills and sends the form of the sign-in page that is open. */
+/** Fills in and submits the open sign-in form. */
 export async function signIn(page: Page, { email, password }: { email: string; password: string }): Promise<void> {
   await page.getByLabel('E-mail').fill(email)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** Goes to the sign-in page, signs in, and is there once the overview is. */
+/** Opens the sign-in page, signs in, and returns once the overview is open. */
 export async function signInAs(page: Page, person: { email: string; password: string }): Promise<void> {
   await page.goto('/sign-in')
   await signIn(page, person)

@@ -4,7 +4,7 @@ import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// Which edge keeps what a device writes; the test is both edges. Real ones: faults/homes-of-writes.test.ts.
+// Which edge keeps what a device writes. The test plays both edges; faults/homes-of-writes.test.ts uses real ones.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -28,7 +28,10 @@ async function keepWrites(page: Page): Promise<void> {
   expect(answer.status(), await answer.text()).toBe(200)
 }
 
-/** The home of the first device and the other edge, as they are told; undefined is the tenant's first edge. */
+/**
+ * Returns the write owner of the first device and the other edge, as both are told; undefined stands for the tenant's
+ * first edge.
+ */
 async function edges(second: EdgeClient): Promise<{ home: EdgeClient | undefined; other: string; name: string }> {
   const { devices, homeEdges = [] } = await tenant.state()
   const told = devices.find(({ id }) => id === tenant.rows.deviceIds[0])?.home
@@ -47,7 +50,7 @@ async function endJob(edge: EdgeClient | undefined, state: 'done' | 'failed', me
   await tenant.storeSays({ jobs: [{ ...report, ...(message ? { message } : {}) }] }, edge)
 }
 
-test('at a site with one edge there is nothing to choose; with two nothing is chosen until something is kept', async ({
+test('a site with one edge offers no choice of write owner; with two, none is chosen until something is kept', async ({
   page,
 }) => {
   await open(page)
@@ -64,7 +67,9 @@ test('at a site with one edge there is nothing to choose; with two nothing is ch
   await expect(panel(page)).toContainText('No stored writes are known.')
 })
 
-test('a move is shown while it goes on, refused by the edge, cancelled and done, over reloads', async ({ page }) => {
+test('a move of write owner is shown while it runs, refused by the edge, cancelled and finished, across reloads', async ({
+  page,
+}) => {
   const second = await tenant.secondEdge('edge-second')
   await keepWrites(page)
   const { home, other, name } = await edges(second)
@@ -98,7 +103,7 @@ test('a move is shown while it goes on, refused by the edge, cancelled and done,
   await expect(lastMove(page)).toHaveCount(0)
 })
 
-test('of an edge that was removed what it keeps is given up, and that is said before', async ({ page }) => {
+test('removing an edge gives up what it keeps, and the page says so first', async ({ page }) => {
   const second = await tenant.secondEdge('edge-second')
   await keepWrites(page)
   const { home, name } = await edges(second)

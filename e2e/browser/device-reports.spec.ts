@@ -45,7 +45,7 @@ test('a boot’s page shows all 24 steps that the device reported, beside the ph
   await expect(page.getByText(/^The device did not report how long|^Not reported/)).toHaveCount(0)
 })
 
-test('what the device did not report is said', async ({ page }) => {
+test('values that the device did not report are marked as not reported', async ({ page }) => {
   const [silent, partly] = [randomUUID(), randomUUID()]
   await tenant.report({ id: silent })
   const steps = fullGuest.steps.filter(({ group }) => group === 'kernel' || group === 'initramfs')
@@ -56,7 +56,9 @@ test('what the device did not report is said', async ({ page }) => {
   await expect(page.getByText('Not reported by the device: firmware, OS, slowest units.')).toBeVisible()
 })
 
-test('a filling write cache is on the boot’s page, the device’s and in the list, with what to do', async ({ page }) => {
+test('a filling write cache is shown on the boot’s page, the device’s page and in the list, with the remedy', async ({
+  page,
+}) => {
   for (const [index, percent] of [12, 83, 96, 100].entries()) {
     const guest = { ...fullGuest, writeCache: cacheOf(percent) }
     await tenant.report({ id: randomUUID(), mac: tenant.rows.macs[index + 2] ?? '', guest })
@@ -129,7 +131,7 @@ test('a device is restarted from the list with the keyboard alone', async ({ pag
   await expect(row).toContainText('restart waiting')
 })
 
-test('the list says what each device does, as far as it is known', async ({ page }) => {
+test('the list shows what each device is doing, as far as it is known', async ({ page }) => {
   const own = await Tenant.create()
   const mac = (index: number) => own.rows.macs[index] ?? ''
   await own.report({ id: randomUUID(), mac: mac(0) })
@@ -155,14 +157,14 @@ test('the list says what each device does, as far as it is known', async ({ page
 test.describe('the serial console', () => {
   const consoles = () => path.join(required('BOOTFARM_DATA'), 'consoles')
   const file = (mac: string) => path.join(consoles(), `${mac.replaceAll(':', '-')}.log`)
-  // Addresses that no other machine of the product under test has.
+  // MAC addresses that no other machine of the product under test has.
   const macOf = (number: number) => `02:bf:c0:00:00:0${number}`
   test.beforeAll(() => mkdirSync(consoles(), { recursive: true }))
   test.afterEach(() => {
     for (const number of [1, 2]) rmSync(file(macOf(number)), { force: true })
   })
 
-  test('stands beside the waterfall, follows a boot that goes on, and marks the lines of a phase', async ({ page }) => {
+  test('stands beside the waterfall, follows a running boot, and marks the lines of a phase', async ({ page }) => {
     const mac = macOf(1)
     const startedUnixMs = Date.now() - 4_000
     const line = (atMs: number, text: string) => `${startedUnixMs + atMs} ${text}\n`
@@ -201,7 +203,7 @@ test.describe('the serial console', () => {
     await expect(lines.getByRole('listitem').last()).toHaveText('15.00login:')
   })
 
-  test('is not there where nobody keeps one', async ({ page }) => {
+  test('is not shown where nobody records one', async ({ page }) => {
     const id = randomUUID()
     await tenant.report({ id, mac: macOf(2) })
     await page.goto(`/boots/${id}`)

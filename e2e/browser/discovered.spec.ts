@@ -4,14 +4,14 @@ import { seriousProblems } from './axe.ts'
 import { bootTimeoutMs } from './boot-rows.ts'
 import { signIn } from './demo-sign-in.ts'
 
-/** Simulated devices of the demo that nobody has registered. */
+/** Simulated devices of the demo that are not registered. */
 const [byClick, byRule] = ['02:bf:00:00:01:01', '02:bf:00:00:01:02']
-// They boot when they ask next, which takes a while: unknown-devices.spec.ts looks at that last.
+// They boot when they ask next, which takes a while; unknown-devices.spec.ts checks that at the end.
 
 const machines = (page: Page) => page.getByRole('table', { name: 'Discovered devices' })
 const row = (page: Page, mac: string) => machines(page).getByRole('row').filter({ hasText: mac })
 
-test('an unknown machine is discovered and adopted by a click', async ({ page }) => {
+test('an unknown machine is discovered and adopted with one click', async ({ page }) => {
   await page.goto('/discovered')
   await expect(row(page, byClick)).toContainText('x86 BIOS', { timeout: bootTimeoutMs })
   await page.getByRole('button', { name: `Adopt ${byClick}` }).click()
@@ -29,7 +29,7 @@ test('an unknown machine is discovered and adopted by a click', async ({ page })
   await expect(row(page, byClick)).toHaveCount(0)
 })
 
-test('a rule says what it would do to those that wait, and adopts them', async ({ page }) => {
+test('a rule previews its effect on waiting machines, and adopts them', async ({ page }) => {
   await page.goto('/discovered/rules')
   await page.getByRole('button', { name: 'Add rule' }).click()
   const dialog = page.getByRole('dialog')
@@ -51,7 +51,7 @@ test('a rule says what it would do to those that wait, and adopts them', async (
   await expect(page.getByText('No rules yet.')).toBeVisible()
 })
 
-test.describe('of an organization of its own', () => {
+test.describe('in its own organization', () => {
   test.use({ storageState: { cookies: [], origins: [] } })
   const mac = '52:54:00:00:00:01'
   const hostile = '<img src=x onerror=document.title=1>'
@@ -69,7 +69,7 @@ test.describe('of an organization of its own', () => {
     await context.close()
   })
 
-  test('a machine comes onto the open page with its words as plain text, is ignored, and taken back', async ({
+  test('a machine appears on the open page with its text unformatted, is ignored, and is taken back', async ({
     page,
   }) => {
     await page.context().addCookies(cookies)

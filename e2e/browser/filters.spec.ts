@@ -27,7 +27,7 @@ test('boots can be filtered by device', async ({ page }) => {
   await expect(bootRows(page).first()).toContainText(name)
 })
 
-test('devices are found by a part of their MAC address', async ({ page }) => {
+test('devices are found by part of their MAC address', async ({ page }) => {
   await page.goto('/devices')
   const rows = page.getByRole('table', { name: 'Devices' }).getByRole('rowheader')
   await expect.poll(() => rows.count()).toBeGreaterThanOrEqual(6)
@@ -39,14 +39,14 @@ test('devices are found by a part of their MAC address', async ({ page }) => {
   await expect(rows).toHaveCount(1)
 })
 
-test('“Load more” brings the next page below the first', async ({ page }) => {
+test('“Load more” adds the next page below the first', async ({ page }) => {
   await page.goto('/boots?origin=generated')
   await expect(bootRows(page)).toHaveCount(50)
   await page.getByRole('button', { name: 'Load more' }).click()
   await expect(bootRows(page)).toHaveCount(100)
 })
 
-test('a filter that does not exist counts as not set', async ({ page }) => {
+test('an unknown filter counts as not set', async ({ page }) => {
   await page.goto('/boots?outcome=exploded')
   await expect(page.getByRole('combobox', { name: 'Outcome' })).toHaveValue('')
   await expect(bootRows(page).first()).toBeVisible()

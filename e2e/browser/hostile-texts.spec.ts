@@ -8,11 +8,11 @@ import { ApiClient, required } from '../lib/control-plane/api-client.ts'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { mailedLink } from './mailed-link.ts'
 
-// What devices, edges and people wrote, on every page that there is.
+// Text that devices, edges and people wrote, on every page.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
-/** What runs before anything of a page does. */
+/** Runs before any script of a page. */
 function watchPage(): void {
   const told: string[] = []
   Object.assign(window, { told })
@@ -20,7 +20,8 @@ function watchPage(): void {
   document.addEventListener('securitypolicyviolation', ({ violatedDirective, sample, blockedURI }) =>
     told.push(`${violatedDirective} ${blockedURI} ${sample}`),
   )
-  // What has measured itself keeps that width: a page has to fit before a busy computer comes to measure it again.
+  // Elements that have measured themselves keep that width, so the page must fit before a busy computer measures it
+  // again.
   class NeverMeasured {
     observe() {}
     unobserve() {}
@@ -29,7 +30,7 @@ function watchPage(): void {
   Object.assign(window, { ResizeObserver: NeverMeasured })
 }
 
-/** What was run, made or refused that no page of ours runs, makes or asks for. */
+/** Returns whatever was run, created or refused that none of our pages runs, creates or requests. */
 function findHarm(): string[] {
   const { told = [], hacked } = window as unknown as { told?: string[]; hacked?: unknown }
   const ofTexts = 'img[src="x"], [onerror], [onload], [onfocus], [onmouseover], [href^="javascript:" i]'
@@ -52,15 +53,15 @@ const routes = readdirSync(app, { recursive: true, encoding: 'utf8' })
   .filter((file) => path.basename(file) === 'page.tsx')
   .map((file) => `/${path.dirname(file)}`.replace(/\/\.$/, '/'))
   .sort()
-/** In groups are those of somebody who is signed in; of the others most send such a person on. */
+/** Pages in groups are for signed-in people; most of the others redirect such a person. */
 const isOfPerson = (route: string) => route.startsWith('/(') || route === '/welcome'
-/** The others show nothing but what their reader has just typed. */
+/** The others show only what their reader has just typed. */
 const showsTexts = (route: string) => route.startsWith('/(') || route === '/invitation/[token]'
 const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
 
 type Names = Record<string, string>
 
-/** Of a route with names in brackets: which thing of those that were planted. */
+/** Fills in a route's bracketed names with the planted objects. */
 const addressOf = (route: string, names: Names) =>
   withoutGroup(route).replace(/\[(\w+)\]/g, (_, name: string) => {
     const id = route.startsWith('/invitation/') ? names.invitation : names[name]
@@ -70,10 +71,10 @@ const addressOf = (route: string, names: Names) =>
 
 const wide = { width: 1280, height: 800 }
 const narrow = { width: 390, height: 844 }
-/** Where the machine does much else. */
+/** Allows for a busy machine. */
 const pageMsMax = 60_000
 
-/** A page, and what was wrong with any of those that it showed. */
+/** Records what was wrong with any of the hostile texts that a page showed. */
 class Watched {
   readonly problems: string[] = []
   shown = ''
@@ -87,7 +88,7 @@ class Watched {
     })
     page.on('pageerror', (error) => this.problems.push(`${page.url()}: ${error.message}`))
     page.on('console', (message) => {
-      // Of a link that nobody was sent.
+      // A link that nobody was sent.
       if (message.type() !== 'error' || /status of 40[34]/.test(message.text())) return
       this.problems.push(`${page.url()}: ${message.text()}`)
     })
@@ -114,7 +115,7 @@ class Watched {
   }
 }
 
-/** An owner who also keeps the platform, with a name, an agent and an address as hostile as the rest. */
+/** An owner who is also a platform operator, and whose name, user agent and address are as hostile as the rest. */
 async function plant(page: Page): Promise<Names> {
   const tenant = await Tenant.create('owner')
   const { email, password } = tenant.person
@@ -147,10 +148,8 @@ async function plant(page: Page): Promise<Names> {
   return { ...planted, userId, token, invitation }
 }
 
-test('what somebody hostile wrote is shown as text on every page, nothing of it is run, and no page is bent', async ({
-  page,
-}) => {
-  // Every page there is, one after the other.
+test('hostile text is shown as text on every page, never runs, and never breaks a layout', async ({ page }) => {
+  // Visits every page, one after the other.
   test.slow()
   const names = await plant(page)
   await page.addInitScript(watchPage)
@@ -160,7 +159,7 @@ test('what somebody hostile wrote is shown as text on every page, nothing of it 
   await page.context().clearCookies()
   for (const route of routes.filter((one) => !isOfPerson(one))) await look(route)
   expect(watched.problems).toEqual([])
-  // They were there to be run.
+  // The planted scripts were there to run.
   for (const text of ['<script>', 'onerror=window.hacked=1', 'javascript:window', '{{constructor'])
     expect(watched.shown).toContain(text)
 })

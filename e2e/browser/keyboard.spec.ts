@@ -24,7 +24,7 @@ test('pages and rows are reached with the keyboard alone', async ({ page }) => {
   await expect(page).toHaveURL(/\/devices\/[0-9a-f-]{36}$/)
 })
 
-test('the user menu opens, closes with Escape and gives the focus back', async ({ page }) => {
+test('the user menu opens, closes with Escape and returns the focus', async ({ page }) => {
   await page.goto('/')
   // From then on the page's own script has taken over what the server sent.
   await expect(page.getByTitle('Updates appear here live.')).toBeVisible()
@@ -38,7 +38,7 @@ test('the user menu opens, closes with Escape and gives the focus back', async (
   await expect(menu).toBeFocused()
 })
 
-test('the theme is chosen with the keyboard, at once, and the next page comes in it', async ({ page }) => {
+test('the theme is chosen with the keyboard, applies at once, and holds on the next page', async ({ page }) => {
   await page.goto('/')
   await page.getByRole('radio', { name: 'Dark' }).focus()
   await page.keyboard.press('Space')

@@ -4,8 +4,8 @@ import { expect } from '@playwright/test'
 import { required } from '../lib/control-plane/api-client.ts'
 
 /**
- * The newest link to a page that the API would have mailed to this address, once its log has it: a mail goes out after the answer to
- * the one who asked for it.
+ * Returns the newest link to a page that the API mailed to this address, once its log shows it: a mail goes out after
+ * the API has answered the request.
  */
 export async function mailedLink(email: string, page: 'invitation' | 'reset-password' | 'sign-up'): Promise<string> {
   const wanted = new RegExp(`/${page}/[\\w-]+`)

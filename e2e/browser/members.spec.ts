@@ -14,7 +14,7 @@ test.beforeEach(async ({ page }) => {
 
 const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true })
 const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
-/** The option with this text in it. */
+/** Finds the option with this text. */
 async function choose(select: Locator, text: string): Promise<void> {
   const option = select.locator('option', { hasText: text })
   await select.selectOption(await option.getAttribute('value'))
@@ -22,7 +22,7 @@ async function choose(select: Locator, text: string): Promise<void> {
 
 const row = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text })
 
-test('somebody is invited to a site, reminded, and the invitation withdrawn', async ({ page }) => {
+test('a person is invited to a site and reminded, and the invitation is withdrawn', async ({ page }) => {
   const email = `${randomUUID()}@example.test`
   await page.getByRole('link', { name: 'Members' }).click()
   await button(page, 'Invite member').click()
@@ -42,7 +42,7 @@ test('somebody is invited to a site, reminded, and the invitation withdrawn', as
   await expect(row(page, email)).toHaveCount(0)
 })
 
-test('roles are given and taken, a late change is told, and the last owner stays', async ({ page }) => {
+test('roles are granted and revoked, a late change is reported, and the last owner stays', async ({ page }) => {
   const { email } = await tenant.member('viewer')
   await page.goto('/members')
   await row(page, email).getByRole('link').click()

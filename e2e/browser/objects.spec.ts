@@ -15,7 +15,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
-test('a site, a collection and a device are made by page, and the guide says what is left', async ({ page }) => {
+test('a site, a collection and a device are created, and the guide says what is left to do', async ({ page }) => {
   const guide = page.getByRole('region', { name: 'Get started' })
   await expect(guide).toContainText('Boot the device')
   const edgeStep = guide.getByRole('listitem').filter({ hasText: 'Check that the edge is online' })
@@ -48,7 +48,7 @@ test('a site, a collection and a device are made by page, and the guide says wha
   await expect(row(page, 'hall-1')).toContainText('Linux')
 })
 
-test('a change that came too late is told who was quicker, and overwrites only knowingly', async ({ page }) => {
+test('a change that comes too late names who was faster, and overwrites only on purpose', async ({ page }) => {
   const [deviceId = ''] = tenant.rows.deviceIds
   await page.goto(`/devices/${deviceId}`)
   await button(page, 'Edit').click()
@@ -63,7 +63,7 @@ test('a change that came too late is told who was quicker, and overwrites only k
   await expect(page.getByRole('heading', { level: 1, name: 'theirs' })).toBeVisible()
 })
 
-test('what is deleted is in the trash, and restored from there', async ({ page }) => {
+test('a deleted object is in the trash and can be restored from there', async ({ page }) => {
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
   await button(page, 'Delete').click()
   await button(page, 'Delete pc-01').click()
@@ -77,7 +77,9 @@ test('what is deleted is in the trash, and restored from there', async ({ page }
   await expect(row(page, 'pc-01')).toBeVisible()
 })
 
-test('a table with a wrong line is shown with it and changes nothing; put right it is taken', async ({ page }) => {
+test('a CSV file with a wrong line shows that line and changes nothing; the corrected file is imported', async ({
+  page,
+}) => {
   const choose = (text: string) =>
     page.getByLabel('CSV file').setInputFiles({ name: 'devices.csv', mimeType: 'text/csv', buffer: Buffer.from(text) })
   await page.goto('/devices')
@@ -94,7 +96,7 @@ test('a table with a wrong line is shown with it and changes nothing; put right 
   await expect(row(page, 'new-2')).toBeVisible()
 })
 
-test('all selected devices are moved at once, and what becomes of each is shown first', async ({ page }) => {
+test('all selected devices are moved at once after a preview of each', async ({ page }) => {
   await page.goto('/devices')
   await page.getByLabel('Select all shown').check()
   await button(page, 'Edit or move').click()

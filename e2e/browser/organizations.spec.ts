@@ -13,7 +13,7 @@ test.use({ storageState: { cookies: [], origins: [] } })
 
 const password = 'correct horse battery'
 
-/** Signs in, and is there once the navigation is. */
+/** Signs in, and returns once the navigation is shown. */
 async function enter(page: Page, person: { email: string; password: string }): Promise<void> {
   await page.goto('/sign-in')
   await signIn(page, person)
@@ -34,7 +34,9 @@ async function makePlatformOperator(email: string): Promise<void> {
   }
 }
 
-test('who signs up by a mailed link makes an organization, asks for its deletion, and keeps it', async ({ page }) => {
+test('a person who signs up by a mailed link creates an organization, requests its deletion, and keeps it', async ({
+  page,
+}) => {
   const email = `${randomUUID()}@example.test`
   await page.goto('/sign-in')
   await page.getByRole('link', { name: 'No account yet?' }).click()
@@ -82,7 +84,7 @@ test('who signs up by a mailed link makes an organization, asks for its deletion
   await expect(banner).toBeHidden()
 })
 
-test('who runs the installation sees figures, sets quotas and suspends, and members see it', async ({ page }) => {
+test('a platform operator sees figures, sets quotas and suspends, and members see the effect', async ({ page }) => {
   const [tenant, keeper] = [await Tenant.create('admin'), await Tenant.create('admin')]
   const name = `Organization ${await slugOf(tenant)}`
   await makePlatformOperator(keeper.person.email)

@@ -10,7 +10,7 @@ test('the overview shows farm, site and an edge that is online with its version'
   await expect(page.getByRole('list', { name: 'Figures' }).getByText('Edges online')).toBeVisible()
 })
 
-test('the history of 30 days is there and says that it is the demo’s', async ({ page }) => {
+test('thirty days of history are shown and labelled as the demo’s', async ({ page }) => {
   await page.goto('/')
   const history = page.getByRole('region', { name: 'Boots of the last 30 days' })
   await expect(history.getByText('includes demo history')).toBeVisible()
@@ -25,7 +25,7 @@ test('six devices are listed, each labelled simulated once it has booted', async
   for (const row of await rows.all()) await expect(row.getByText('simulated')).toBeVisible({ timeout: bootTimeoutMs })
 })
 
-test('boots arrive without a reload and end ready', async ({ page }) => {
+test('boots appear without a reload and end ready', async ({ page }) => {
   await page.goto('/boots?origin=simulated')
   await expect(page.getByRole('status').getByText('Live', { exact: true })).toBeVisible()
   const openedAt = await page.evaluate(() => performance.timeOrigin)

@@ -20,7 +20,7 @@ async function post(page: Page, where: string, body: object): Promise<Record<str
   return answer.json()
 }
 
-test('an invitation is accepted by its address, and its role is what the page allows', async ({ page }) => {
+test('an invitation is accepted by its address, and its role decides what the page allows', async ({ page }) => {
   const tenant = await Tenant.create('admin')
   await signInAs(page, tenant.person)
   const email = `${randomUUID()}@example.test`
@@ -42,7 +42,7 @@ test('an invitation is accepted by its address, and its role is what the page al
   await expect(places.getByRole('link', { name: 'Audit log' })).toBeHidden()
 })
 
-test('a forgotten password is set anew by the link of a mail, once', async ({ page }) => {
+test('a forgotten password is reset once by a mailed link', async ({ page }) => {
   const { person } = await Tenant.create('operator')
   await page.goto('/sign-in')
   await page.getByRole('link', { name: 'Forgot password?' }).click()
@@ -61,7 +61,7 @@ test('a forgotten password is set anew by the link of a mail, once', async ({ pa
   await signInAs(page, { ...person, password })
 })
 
-test('who has asked for a code signs in with one', async ({ page }) => {
+test('a person with two-factor sign-in signs in with a code', async ({ page }) => {
   const { person } = await Tenant.create('operator')
   await signInAs(page, person)
   const { totpURI = '' } = await post(page, '/api/auth/two-factor/enable', { password: person.password })

@@ -14,7 +14,7 @@ interface Boot {
   takenPowerOrder: { order: string } | null
 }
 
-/** A wave starts each device anew so often at least: what is left of it has to be enough for an order. */
+/** A wave restarts each device at least this often; enough of that time must be left for an order. */
 const waveMs = 30_000
 const orderMs = 15_000
 
@@ -26,7 +26,7 @@ async function anyDevice(api: ApiClient): Promise<Device> {
   return found
 }
 
-/** Its boot became ready a moment ago, so that no wave starts it while an order is under way. */
+/** Its boot became ready a moment ago, so no wave restarts it while an order is pending. */
 async function becomesReady(api: ApiClient, deviceId: string): Promise<void> {
   const isFresh = async () => {
     const { items } = await api.query<{ items: Device[] }>('device.list', {})
@@ -36,11 +36,11 @@ async function becomesReady(api: ApiClient, deviceId: string): Promise<void> {
   await expect.poll(isFresh, { timeout: bootTimeoutMs, intervals: [200] }).toBe(true)
 }
 
-test('a restart that was ordered is taken by the device, which boots again', async ({ page }) => {
+test('an ordered restart is taken by the device, which boots again', async ({ page }) => {
   const { email, password } = demoSignIn()
   const api = await ApiClient.signIn(required('BOOTFARM_WEB_URL'), email, password)
   const { id, name } = await anyDevice(api)
-  // Opened before: however long that takes, the order has all of its time.
+  // Opened first, so that the order has all of its time however long the page takes.
   await page.goto(`/devices/${id}`)
   await expect(page.getByRole('heading', { name, exact: true })).toBeVisible()
   await becomesReady(api, id)
@@ -49,7 +49,7 @@ test('a restart that was ordered is taken by the device, which boots again', asy
   const note = page.getByRole('main').getByRole('status').filter({ hasText: 'Restart' })
   await expect(note).toContainText('accepted by the device', { timeout: 20_000 })
 
-  // A wave may have started it in between: then a later boot took it.
+  // If a wave restarted the device in between, a later boot took the order.
   const { items } = await api.query<{ items: Boot[] }>('boot.list', { deviceId: id })
   const taking = items.find(({ takenPowerOrder }) => takenPowerOrder?.order === 'restart')
   expect(taking?.id).toBeDefined()

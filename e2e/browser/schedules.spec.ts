@@ -39,7 +39,7 @@ async function makeSchedule(page: Page): Promise<void> {
   await expect(page.getByRole('heading', { level: 1, name: 'First lesson' })).toBeVisible()
 }
 
-test('a schedule is made with its next instants in view, and its edge is told', async ({ page }) => {
+test('a schedule is created with its next runs in view, and its edge receives it', async ({ page }) => {
   await makeSchedule(page)
   await expect(page.getByText('Mon–Thu at 06:30, America/New York')).toBeVisible()
   await expect(instants(page).getByRole('listitem')).toHaveCount(10)
@@ -56,7 +56,7 @@ test('a schedule is made with its next instants in view, and its edge is told', 
   await expect(page.getByRole('row', { name: /Second lesson.*Disabled/ })).toBeVisible()
 })
 
-test('a run by hand shows each device and its boot as they are reported', async ({ page }) => {
+test('a manual run shows each device and its boot as they are reported', async ({ page }) => {
   await makeSchedule(page)
   await button(page, 'Run now').click()
   await button(page, 'Start run').click()

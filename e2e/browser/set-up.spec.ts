@@ -6,7 +6,7 @@ import { seriousProblems } from './axe.ts'
 import { signIn } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
-// The second one signs in to what the first one has set up.
+// The second person signs in to what the first one has set up.
 test.describe.configure({ mode: 'serial', timeout: 240_000 })
 
 const client = { clientId: 'bootfarm', clientSecret: 'a secret between the two' }
@@ -32,13 +32,15 @@ test.afterAll(async () => {
   provider.close()
 })
 
-test('an installation without accounts gets its first owner by a link of the command line, once', async ({ page }) => {
+test('an installation without accounts gets its first owner by a link from the command line, once', async ({
+  page,
+}) => {
   const [printed] = await installation.api.waitFor(/http:\/\/localhost:\d+\/setup\/[\w-]+/)
   const { code, output } = await installation.command('owner-link')
   expect(code).toBe(0)
   const link = output.trim()
   expect(link).toMatch(/^http:\/\/localhost:\d+\/setup\/[\w-]+$/)
-  // The newer link ends the one that was printed at the start.
+  // The newer link replaces the one that was printed at the start.
   await page.goto(printed)
   await expect(page.getByRole('alert').filter({ hasText: 'a newer one was made' })).toBeVisible()
 
@@ -62,7 +64,7 @@ test('an installation without accounts gets its first owner by a link of the com
   expect([again.code, again.output]).toEqual([1, expect.stringContaining('Somebody has an account already')])
 })
 
-test('the provider’s button signs in whom a rule lets in, and tells others why not', async ({ page }) => {
+test('single sign-on signs in whom a rule admits, and tells others why not', async ({ page }) => {
   const claimsOf = (domain: string) => ({
     email: `${randomUUID()}@${domain}`,
     email_verified: true,
@@ -71,7 +73,7 @@ test('the provider’s button signs in whom a rule lets in, and tells others why
   const goToProvider = () => page.getByRole('button', { name: 'Continue with Test provider' }).click()
   provider.setClaims(claimsOf('elsewhere.test'))
   await page.goto(`${installation.webUrl}/sign-in`)
-  // Nobody signs up here by themselves.
+  // Nobody can sign up here by themselves.
   await expect(page.getByRole('link', { name: 'Forgot password?' })).toBeVisible()
   await expect(page.getByRole('link', { name: 'No account yet?' })).toHaveCount(0)
   await goToProvider()

@@ -3,7 +3,7 @@ import { demoSignIn, signIn } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
-test('a wrong password gets one clear sentence, the right one the overview', async ({ page }) => {
+test('a wrong password gets one clear sentence, the right one opens the overview', async ({ page }) => {
   await page.goto('/sign-in')
   await signIn(page, { ...demoSignIn(), password: 'not-the-password' })
   await expect(page.getByText('The e-mail address or password is incorrect.')).toBeVisible()
@@ -13,7 +13,7 @@ test('a wrong password gets one clear sentence, the right one the overview', asy
   await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
 })
 
-test('a page that was asked for signed out is there after sign-in, with its filters', async ({ page }) => {
+test('a page that was requested while signed out opens after sign-in, with its filters', async ({ page }) => {
   await page.goto('/boots?outcome=ready')
   await expect(page).toHaveURL(/\/sign-in\?next=/)
   await signIn(page, demoSignIn())

@@ -3,7 +3,7 @@ import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// The product's API and pages; the test is the edge whose store does the work.
+// The product's API and pages; the test plays the edge whose store does the work.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -20,7 +20,7 @@ const version = (page: Page, number: number): Locator =>
     .getByRole('list', { name: 'Versions' })
     .getByRole('listitem')
     .filter({ has: page.getByText(`Version ${number}`, { exact: true }) })
-/** As the tag beside its number. */
+/** The tag beside its number. */
 const access = (page: Page, number: number, word: string) => version(page, number).getByText(word, { exact: true })
 const choose = async (page: Page, number: number, step: string) => {
   await button(page, `More actions for version ${number}`).click()
@@ -29,7 +29,7 @@ const choose = async (page: Page, number: number, step: string) => {
 const confirm = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
-/** The store takes the one job that there is, and ends it with a version of these bytes. */
+/** The store takes its only job, and finishes it with a version of these bytes. */
 async function finishJob(byte: number): Promise<void> {
   const [job] = (await tenant.state()).storeJobs ?? []
   const [id, versionId] = [job?.id ?? '', job?.versionId ?? '']
@@ -49,7 +49,7 @@ async function finishJob(byte: number): Promise<void> {
   })
 }
 
-test('an image is imported, maintained, sealed, tested, promoted and taken back by clicks', async ({ page }) => {
+test('an image is imported, maintained, sealed, tested, promoted and reverted from the page', async ({ page }) => {
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
   await expect(version(page, 1)).toContainText('Next boot: 6 devices (pc-01, pc-02, pc-03 …)')
   await button(page, 'Import image').click()
@@ -105,7 +105,7 @@ test('an image is imported, maintained, sealed, tested, promoted and taken back 
   await expect(access(page, 1, 'default')).toBeVisible()
 })
 
-test('a release to come is shown with its date and taken back; an override holds until it is taken back', async ({
+test('a planned release is shown with its date and withdrawn; an override holds until it is cancelled', async ({
   page,
 }) => {
   const { vdiskId } = tenant.rows
@@ -147,7 +147,7 @@ test('a release to come is shown with its date and taken back; an override holds
   await expect(page.getByText('Each device may write 2.00 GiB.')).toBeVisible()
 })
 
-test('a job that waits is cancelled, on the page of its edge too', async ({ page }) => {
+test('a waiting job is cancelled, on the page of its edge too', async ({ page }) => {
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
   await button(page, 'Import image').click()
   await field(page, 'Image').fill('imports/linux.raw')

@@ -5,7 +5,8 @@ import { Tenant } from '../lib/control-plane/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// A device whose writes are at an edge that is not there; the test is both edges. Real ones: faults/waiting-devices.test.ts.
+// A device whose writes are kept at an absent edge. The test plays both edges; faults/waiting-devices.test.ts uses real
+// ones.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -19,14 +20,14 @@ test.beforeEach(async ({ page }) => {
   await signInAs(page, tenant.person)
 })
 
-/** Of a device that runs; what it writes is at the first edge. */
+/** Belongs to a running device; the first edge keeps what it writes. */
 function running() {
   const writeCache = { usedBytes: 4096, sizeBytes: 2 ** 31, atUs: 20_000_000, class: 'edge' as const }
   const guest = { kernelStartUs: 4_000_000, steps: [], writeCache }
   return { id: randomUUID(), startedUnixMs: Date.now() - 75_000, guest }
 }
 
-test('a device that another edge sent back is shown as waiting, with whom it waits for and what to do, until it goes on', async ({
+test('a device that another edge sent back is shown as waiting, with the edge it waits for and the remedy, until it continues', async ({
   page,
 }) => {
   const boot = running()
@@ -38,7 +39,7 @@ test('a device that another edge sent back is shown as waiting, with whom it wai
   await expect(state('Running')).toBeVisible()
   await expect(notice(page)).toHaveCount(0)
 
-  // Open pages hear of it by themselves.
+  // Open pages update by themselves.
   await tenant.tellsWaiting(second, boot)
   await expect(notice(page)).toContainText('which alone has what it wrote')
   await expect(notice(page)).toContainText('edge-second, which it asked')
@@ -64,7 +65,7 @@ test('a device that another edge sent back is shown as waiting, with whom it wai
   await expect(state('Running')).toBeVisible()
 })
 
-test('where only the edge that has its writes is not heard, its pages say so', async ({ page }) => {
+test('where only the edge that keeps its writes is not heard, its pages say so', async ({ page }) => {
   const boot = running()
   await tenant.report(boot)
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)

@@ -7,7 +7,7 @@ import { StoreEdge } from '../lib/edge/store-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
-// A real edge whose operator imports images by hand, and a control plane that takes them up.
+// A real edge whose operator imports images by hand, and a control plane that adopts them.
 
 interface Image {
   versionId: string
@@ -48,7 +48,7 @@ async function vdisk(args: string[], code = 0): Promise<Record<string, unknown>[
   expect(await running.ended, running.output).toBe(code)
   return running.jsonLines()
 }
-/** By hand, at the edge. @returns the version's id */
+/** Imports by hand, at the edge. @returns the version's id */
 async function importByHand(args: string[]): Promise<string> {
   const made = (await vdisk(['import', ...args])).find(({ version }) => version !== undefined)
   return String(made?.version)
@@ -87,10 +87,10 @@ const extentFiles = () =>
     readdirSync(path.join(store, dir)).map((name) => [`${dir}/${name}`, readFileSync(path.join(store, dir, name))]),
   )
 
-test('an image that was imported by hand is adopted, nothing of it is written, and a device boots it byte for byte', async () => {
+test('an image that was imported by hand is adopted without a write, and a device boots it byte for byte', async () => {
   const image = path.join(store, site.imagePath)
   const id = await importByHand([image, '--name', 'Lab by hand'])
-  // Nobody has to start anything for it to be seen.
+  // It appears without any further action.
   expect(await untilImage(id)).toMatchObject({
     state: 'present',
     hasKernel: true,
@@ -113,7 +113,7 @@ test('an image that was imported by hand is adopted, nothing of it is written, a
   expect(booted, device.output).toMatchObject({ mac: site.macOf(0), outcome: 'ready' })
 })
 
-test('an update of it that was made by hand follows it, and the two are merged as any others', async () => {
+test('a manual update of it follows it, and both are merged like any others', async () => {
   const [base] = (await vdisk(['list'])).filter(({ name }) => name === 'Lab by hand')
   const changed = path.join(scratch.path, 'changed.raw')
   const bytes = readFileSync(path.join(store, site.imagePath))
@@ -133,12 +133,12 @@ test('an update of it that was made by hand follows it, and the two are merged a
   expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
 })
 
-test('one that is being imported, or is found damaged when it is read, is no version', async () => {
+test('an image that is still being imported, or found damaged when read, is no version', async () => {
   const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Half', '--no-boot-files', '--json']
   const byHand = new RunningProcess(edgeProgram, args, {}, 'pipe')
   await byHand.waitFor(/"import":"/)
   const half = String(byHand.jsonLines<{ import?: string }>().find((line) => line.import)?.import)
-  // Something else comes by hand, so that the list is made anew: this one is not done.
+  // Another manual import rebuilds the list; the first one is not finished.
   mkdirSync(path.join(store, 'versions/looked'))
   expect((await untilImage(half)).problem).toContain('still being imported')
   await expect(adopt(half)).rejects.toThrow(/still being imported/)
@@ -146,7 +146,7 @@ test('one that is being imported, or is found damaged when it is read, is no ver
   expect(await byHand.ended, byHand.output).toBe(0)
   await untilImage(half, ({ problem }) => problem === null)
 
-  // Whoever does this has the disk in his hands.
+  // Only somebody with the disk in hand can do this.
   const [newest = ''] = readdirSync(path.join(store, 'extents')).toSorted().toReversed()
   const file = path.join(store, 'extents', newest)
   const bytes = readFileSync(file)

@@ -8,7 +8,7 @@ let api: Awaited<ReturnType<typeof startReceiver>>
 let web: RunningProcess
 let webUrl: string
 
-/** The dashboard's server before an API that keeps what it is asked. */
+/** The dashboard's server in front of an API that records its requests. */
 beforeAll(async () => {
   api = await startReceiver()
   const [port] = await freePorts(1)
@@ -27,7 +27,7 @@ afterAll(async () => {
   await api?.close()
 })
 
-test('the dashboard’s server names who sent a request, behind whatever the sender says', async () => {
+test('the dashboard’s server names the sender of a request, after whatever the sender claims', async () => {
   const body = '{}'
   await fetch(`${webUrl}/api/auth/sign-in/email`, { method: 'POST', body })
   await fetch(`${webUrl}/api/auth/sign-in/email`, {

@@ -20,7 +20,7 @@ const mac = '02:bf:00:00:00:01'
 const data = required('BOOTFARM_DATA')
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
 const [dhcpPort = '', , , httpPort = ''] = startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
-/** The demo's own devices stand still meanwhile. */
+/** The demo's own devices are paused meanwhile. */
 const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
 const device = new RawDevice(edgeAddress, mac)
 
@@ -29,7 +29,7 @@ afterAll(() => {
   process.kill(demoDevices, 'SIGCONT')
 })
 
-test('the packets of a boot that failed reach its page, without anybody asking', async () => {
+test('the packets of a failed boot reach its page without a request', async () => {
   const api = await ApiClient.signIn(
     required('BOOTFARM_WEB_URL'),
     required('BOOTFARM_DEMO_EMAIL'),
@@ -49,7 +49,7 @@ test('the packets of a boot that failed reach its page, without anybody asking',
       continue
     }
     expect(capture.packetCount).toBeGreaterThanOrEqual(2)
-    // The demo's ports are its own, by which nobody knows DHCP.
+    // The demo uses its own ports, so other programs do not recognise its DHCP.
     const words = capture.packets.map(({ what }) => what)
     expect(words).toContainEqual(expect.stringMatching(new RegExp(`port \\d+ to ${dhcpPort}$`)))
     expect(words).toContainEqual(expect.stringMatching(new RegExp(`port ${dhcpPort} to \\d+$`)))

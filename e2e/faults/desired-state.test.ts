@@ -7,7 +7,7 @@ import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
-/** More than an edge takes (`vdisks_max` of its desired_state.zig). */
+/** More than an edge takes (`vdisks_max` in its desired_state.zig). */
 const tooManyVdisks = 257
 let databaseUrl: string
 let edge: ControlledEdge | undefined
@@ -26,15 +26,15 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** What iPXE of the device would run; empty where the edge has nothing for it. */
+/** Returns what the device's iPXE would run; empty where the edge has nothing for it. */
 async function scriptOf({ httpUrl, process }: ControlledEdge, mac: string): Promise<string> {
   if (!process.isRunning) throw new Error(process.output)
   const answer = await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)
   return answer.ok ? answer.text() : ''
 }
 
-/** An edge that did not hear of changes over its long poll would see each when the poll ends, 25 s later: too late for this test. */
-test('each change of the dashboard is what the edge does next, without its asking for it', async () => {
+/** Without its long poll an edge would see each change only when the poll ends, 25 s later: too late for this test. */
+test('the edge acts on each change of the dashboard at once, without polling', async () => {
   if (!edge) throw new Error('the edge did not start')
   const { api, tenant } = edge
   const { siteId, vdiskId } = tenant
@@ -50,7 +50,7 @@ test('each change of the dashboard is what the edge does next, without its askin
   }
 })
 
-test('a state that holds more than an edge takes is refused as a whole, and the edge’s page says so', async () => {
+test('a state that exceeds the edge’s limits is refused as a whole, and the edge’s page says so', async () => {
   if (!edge) throw new Error('the edge did not start')
   const { tenant, process } = edge
   const { organizationId, farmId, siteId, collectionId } = tenant
@@ -94,7 +94,7 @@ test('a state that holds more than an edge takes is refused as a whole, and the 
     await wake()
     await untilRefused('too_large')
     expect(process.output).toContain('The desired state was refused: it holds more than an edge takes.')
-    // It goes on with the one before.
+    // The edge keeps the previous state.
     expect(await scriptOf(edge, tenant.macs[0] ?? '')).toContain('kernel')
     await db.device.deleteMany({ where: { organizationId, name: { startsWith: 'planted-' } } })
     await wake()

@@ -16,7 +16,7 @@ interface Discovered {
   requests: number
 }
 
-/** Nobody's. */
+/** Registered nowhere. */
 const mac = '02:bf:00:00:02:01'
 const scratch = scratchDirectory()
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
@@ -37,7 +37,7 @@ async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   }
 }
 
-test('a machine that nobody has registered is discovered, adopted while it asks, and boots', async () => {
+test('an unregistered machine is discovered, adopted while it keeps asking, and boots', async () => {
   const api = await ApiClient.signIn(
     required('BOOTFARM_WEB_URL'),
     required('BOOTFARM_DEMO_EMAIL'),

@@ -78,7 +78,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-test('an edge makes itself a new key when that is ordered, or asked for on its machine, and goes on', async () => {
+test('an edge makes itself a new key when the dashboard or its own operator orders it, and keeps working', async () => {
   const before = inData('edge.key')
   expect((await until(({ online }) => online)).machine?.processors).toBeGreaterThan(0)
   await api.mutate('edge.rotateKey', { edgeId })
@@ -94,7 +94,7 @@ test('an edge makes itself a new key when that is ordered, or asked for on its m
   expect(edge.output).not.toContain('refused')
 })
 
-test('a control plane that was restored to before the new keys takes the edge back', async () => {
+test('a control plane that was restored to before the new keys accepts the edge again', async () => {
   const { statements } = JSON.parse(inData('edge.key.statements')) as {
     statements: { oldPublicKey: string }[]
   }
@@ -108,7 +108,7 @@ test('a control plane that was restored to before the new keys takes the edge ba
   await until(({ keyRotatedAt, online }) => keyRotatedAt !== null && online)
 })
 
-test('a new signing key of the organization is pinned by the edge, and holds over its restart', async () => {
+test('the edge pins a new signing key of the organization, and keeps it across a restart', async () => {
   const pinned = () => JSON.parse(inData('identity.json')) as { signingKey: string }
   const { publicKey } = await api.mutate<{ publicKey: string }>('edge.rotateSigningKey', {})
   expect(pinned().signingKey).not.toBe(publicKey)

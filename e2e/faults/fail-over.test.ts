@@ -8,14 +8,14 @@ import { EdgePair } from '../lib/edge/edge-pair.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** An edge whose control plane was away asks it again after half a minute at the latest. */
+/** An edge whose control plane was away asks it again within half a minute. */
 const timeout = 150_000
-/** Ticket keys change with half of it. */
+/** Ticket keys change every half of this period. */
 const periodDays = 30
-/** In the first half of a period the key of the one before opens tickets, and seals none any more. */
+/** In the first half of a period the previous key still opens tickets, but seals none. */
 const daysToNextPeriod = periodDays - ((Date.now() / 86_400_000) % periodDays) + periodDays / 4
 const scratch = scratchDirectory()
-/** Of the API; they hold from its next start on. */
+/** Settings of the API; they apply from its next start. */
 const settings: Record<string, string> = {}
 let plane: ControlPlane
 let pair: EdgePair
@@ -30,7 +30,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** The API starts anew, with a clock that is so far ahead: only it says by which keys tickets are sealed. */
+/** The API restarts with its clock this far ahead: it alone decides which keys seal tickets. */
 async function advanceApiClock(days: number): Promise<void> {
   const code = `const Real = Date, ahead = ${days} * 86400000
     globalThis.Date = class Date extends Real {
@@ -41,7 +41,7 @@ async function advanceApiClock(days: number): Promise<void> {
   await plane.killApi()
 }
 
-/** What an edge seals and opens tickets by. */
+/** Returns the keys with which an edge seals and opens tickets. */
 async function keysOf(edge = pair.other): Promise<string[]> {
   let keys: string[] | undefined
   await pair.until(async () => {
@@ -51,7 +51,7 @@ async function keysOf(edge = pair.other): Promise<string[]> {
   return keys ?? []
 }
 
-/** The keys that the other edge opens tickets by, once they are others than these. */
+/** Waits until the other edge's keys for opening tickets differ from these. */
 async function newKeys(before: string[]): Promise<string[]> {
   let keys = before
   await pair.until(async () => {
@@ -68,16 +68,16 @@ async function resultOf(device: RunningProcess): Promise<DeviceResult> {
   return result
 }
 
-/** Boots of the edge that the control plane does not hear, by what waits in its log, that have come to their disk. */
+/** Returns boots that have reached their disk, read from the log of the edge that the control plane cannot hear. */
 const reading = () =>
   bootsOf(readReportLog(pair.own.data))
     .filter(({ phases }) => phases.some(({ name }) => name === 'stage2'))
     .map(({ id }) => id)
 
-/** Of earlier tests: an edge may say something of them again, long after their devices are done. */
+/** Boots of earlier tests: an edge may report them again long after their devices are done. */
 const begunBefore = new Set<string>()
 
-/** Switches the device on; resolves when its own edge, which the control plane does not hear, gives it its disk. */
+/** Switches the device on; resolves when its own edge, which the control plane cannot hear, serves its disk. */
 async function untilReading(): Promise<RunningProcess> {
   const note = () =>
     reading()
@@ -98,7 +98,7 @@ interface Boot {
   phases: { name: string }[]
 }
 
-test('a boot whose edge is killed goes on at the other one, and is one boot that names both', async () => {
+test('a boot whose edge is killed fails over to the other one, and is one boot that names both', async () => {
   const { own, other } = pair
   const boots = async () => (await own.api.query<{ items: Boot[] }>('boot.list', {})).items
   const get = (bootId: string) => own.api.query<Boot>('boot.get', { bootId })
@@ -110,7 +110,7 @@ test('a boot whose edge is killed goes on at the other one, and is one boot that
   own.process.kill('SIGKILL')
   expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
   await pair.until(async () => (await boots())[0]?.outcome === 'ready')
-  // What the killed one had not reported yet comes now, and changes nothing.
+  // What the killed edge had not reported arrives now, and changes nothing.
   await own.restart()
   await pair.until(async () => own.hasReported() && other.hasReported())
   const [boot, ...more] = await boots()
@@ -132,20 +132,20 @@ test('a boot whose edge is killed goes on at the other one, and is one boot that
   expect(phases.map(({ name }) => name)).toEqual(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready'])
 })
 
-test('after a change of keys a ticket of before is still taken, by an edge that has heard of it', {
+test('after a change of keys an edge that knows the new keys still accepts an old ticket', {
   timeout,
 }, async () => {
   const { own, other } = pair
   const before = await keysOf()
   const [sealing] = await keysOf(own)
-  // Its device's ticket is of before, as that of an edge that was away.
+  // Its device's ticket is an old one, like that of an edge that was away.
   await own.uplink.cut()
   await advanceApiClock(daysToNextPeriod)
   expect((await newKeys(before))[1]).toBe(sealing)
   const earlier = other.printedBoots()
   const device = await untilReading()
   own.process.kill('SIGSTOP')
-  // Also where this fails, so that the tests that follow say what they find themselves.
+  // Restored also on failure, so that the following tests report their own findings.
   const result = await resultOf(device).finally(() => own.process.kill('SIGCONT'))
   expect(result).toMatchObject({ outcome: 'ready', handOvers: 1 })
   const isTaken = (boot: PrintedBoot) =>
@@ -153,7 +153,7 @@ test('after a change of keys a ticket of before is still taken, by an edge that 
   await pair.until(async () => [...other.printedBoots().values()].some(isTaken))
 })
 
-test('and refused when its keys are over: the device goes on when its own edge does', {
+test('an expired ticket is refused: the device continues when its own edge does', {
   timeout,
 }, async () => {
   const { own, other } = pair
@@ -171,10 +171,10 @@ test('and refused when its keys are over: the device goes on when its own edge d
   expect(other.printedBoots().size).toBe(taken)
 })
 
-test('once its own edge hears of the new keys as well, its tickets are taken again', async () => {
+test('once its own edge has the new keys too, its tickets are accepted again', async () => {
   const { own } = pair
   await own.uplink.heal()
-  // It asks the control plane at once, and not when it would have tried again.
+  // The edge asks the control plane at once, and not at its next retry.
   await own.restart()
   await own.process.waitFor(/of this site is heard/)
   const keys = await keysOf()

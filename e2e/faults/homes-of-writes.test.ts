@@ -14,7 +14,7 @@ let home: ControlledEdge
 let other: ControlledEdge
 let databaseUrl: string
 
-/** Two edges of one site, and a control plane that wants what their devices write kept. */
+/** Two edges of one site, and a control plane that wants device writes kept. */
 beforeAll(async () => {
   databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
   const [apiUrl, webUrl] = [required('BOOTFARM_API_URL'), required('BOOTFARM_WEB_URL')]
@@ -37,7 +37,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** Which edge keeps what a device writes, by what this one acts by; resolves once `is`. */
+/** Resolves with the write owner of a device in this edge's state, once it `is` the wanted one. */
 async function untilWriteOwner(
   edge: ControlledEdge,
   is: (id: string | undefined) => boolean = (id) => id !== undefined,
@@ -78,7 +78,7 @@ async function ended(jobId: string): Promise<Job> {
   }
 }
 
-test('a device writes at the one edge that both were told, and finds it there again; with the API away, too', async () => {
+test('a device writes at the one edge that both edges were told, and finds its writes there again, also with the API away', async () => {
   const first = await boot(home)
   expect(await first.hello()).toMatchObject({ type: 'welcome' })
   expect(await first.write(3, 0x77)).toBe('done')
@@ -94,13 +94,13 @@ test('a device writes at the one edge that both were told, and finds it there ag
   for (const edge of edges) await edge.uplink.heal()
 })
 
-test('the home lets go of a device that has written nothing, and of no other', async () => {
+test('the write owner releases a device that has written nothing, and no other', async () => {
   const [wrote, idle] = home.tenant.deviceIds as [string, string]
   const jobOf = (deviceId: string) =>
     home.api.mutate<{ jobId: string }>('device.moveHome', { deviceId, edgeId: other.edgeId, giveUp: false })
   const homeOf = async (deviceId: string) =>
     (await home.api.query<{ home: { edge: { id: string } } }>('device.get', { deviceId })).home.edge.id
-  // The control plane forgets what the device's boot has said: its edge still knows.
+  // The control plane forgets what the device's boot reported; its edge still knows it.
   const db = createDb(databaseUrl)
   const { organizationId } = home.tenant
   await db.device.updateMany({

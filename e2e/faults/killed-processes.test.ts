@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const pidOf = (name: string) => Number(readFileSync(path.join(data, 'run', `${name}.pid`), 'utf8').split(' ')[0])
 
-/** Asks until it is so; a moment of refusal while a process starts again is part of it. The test's own limit ends it. */
+/** Retries until it is so; refused connections while a process restarts are expected. The test's own limit ends it. */
 async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const answer = await ask().catch(() => undefined)
@@ -45,7 +45,7 @@ async function restarted(name: string, oldPid: number): Promise<void> {
   })
 }
 
-/** Every boot known before is still there, and a new one has become ready since. */
+/** Every known boot is still there, and a new one has become ready since. */
 async function goesOnAfter(before: Boot[]): Promise<void> {
   const known = new Set(before.map(({ id }) => id))
   const after = await eventually(async () => {
@@ -53,14 +53,14 @@ async function goesOnAfter(before: Boot[]): Promise<void> {
     return boots.some(({ id, outcome }) => !known.has(id) && outcome === 'ready') ? boots : undefined
   })
   const still = new Set(after.map(({ id }) => id))
-  // The list is a page of the newest: what began before its last row may have gone to the next page.
+  // The list is one page of the newest boots: an older boot may have moved to the next page.
   const oldest = after.at(-1)?.startedAt ?? ''
   for (const { id, startedAt } of before) if (startedAt > oldest) expect(still, `boot ${id} was lost`).toContain(id)
 }
 
 describe('after kill -9', () => {
   for (const name of ['api', 'edge', 'postgres']) {
-    test(`${name} is started again, nothing is lost, and boots go on`, { timeout: 90_000 }, async () => {
+    test(`${name} is restarted, nothing is lost, and boots continue`, { timeout: 90_000 }, async () => {
       const before = await eventually(async () => {
         const boots = await simulatedBoots()
         return boots.length > 0 ? boots : undefined
@@ -72,7 +72,7 @@ describe('after kill -9', () => {
     })
   }
 
-  test('the database server itself is started again', { timeout: 90_000 }, async () => {
+  test('the database server itself is restarted', { timeout: 90_000 }, async () => {
     const before = await eventually(simulatedBoots)
     const postmaster = Number(readFileSync(path.join(data, 'postgres/postmaster.pid'), 'utf8').split('\n')[0])
     process.kill(postmaster, 'SIGKILL')
@@ -101,7 +101,7 @@ describe('while the API does not answer', () => {
   })
 })
 
-/** Devices say on a line of their own when they are ready. */
+/** Devices print a line when they are ready. */
 const readyCount = (log: string) => readFileSync(log, 'utf8').match(/\bready\b/g)?.length ?? 0
 
 describe('a second start', () => {
@@ -113,7 +113,7 @@ describe('a second start', () => {
     expect((await simulatedBoots()).length).toBeGreaterThan(0)
   })
 
-  test('with another data directory names the port that is taken', async () => {
+  test('with another data directory names the port that is in use', async () => {
     const args = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
     const second = new RunningProcess(process.execPath, [startScript, ...args, '--data', `${data}-other`])
     expect(await second.ended).toBe(1)

@@ -33,11 +33,11 @@ const welcomeOf = (answer: Awaited<ReturnType<StreamDevice['hello']>>) => {
   return answer
 }
 
-test('a device hears of an edge that the site got while it ran, and goes on there when all others are gone', async () => {
+test('a running device learns of an edge that the site got later, and fails over to it when all others are gone', async () => {
   const { own, other } = pair
   device = await StreamDevice.boot(own.httpUrl, own.tenant.macs[0] ?? '')
   expect(welcomeOf(await device.hello()).failover?.edges).toEqual([streamOf(other)])
-  // It knows all that there is to know.
+  // It has the complete state.
   expect(await device.report()).toBe('report_ack')
 
   third = await ControlledEdge.start(plane, path.join(scratch.path, 'third'), [], own)
@@ -45,7 +45,7 @@ test('a device hears of an edge that the site got while it ran, and goes on ther
   await own.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
   await other.process.waitFor(new RegExp(`Edge ${third.edgeId} of this site is heard`))
 
-  // Heard, and known by its stream as well, which its heartbeat says.
+  // The other edges hear it and know its stream, which its heartbeat says.
   await pair.until(async () => {
     const { siteEdges } = (await own.stateInForce()) ?? {}
     return siteEdges?.edges.some(({ id, streamPort }) => id === third?.edgeId && streamPort !== null) ?? false
@@ -53,7 +53,7 @@ test('a device hears of an edge that the site got while it ran, and goes on ther
   expect(await device.report()).toBe('no_session')
   const { failover } = welcomeOf(await device.hello())
   expect(failover?.edges.toSorted()).toEqual([streamOf(other), late].toSorted())
-  // Once: it is told nothing that it knows.
+  // Once: it is not told what it knows already.
   expect(await device.report()).toBe('report_ack')
 
   for (const edge of [own, other]) {

@@ -23,7 +23,7 @@ const scratch = scratchDirectory()
 const data = required('BOOTFARM_DATA')
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
 const [dhcpPort = '', , tftpPort = ''] = startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
-/** The demo's own devices, which start again and again, stand still meanwhile. */
+/** The demo's own devices, which restart all the time, are paused meanwhile. */
 const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
 
 let simulated: RunningProcess | undefined
@@ -42,7 +42,7 @@ async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   }
 }
 
-test('an order of the dashboard reaches a running device, which takes it once and says so', async () => {
+test('an order of the dashboard reaches a running device, which takes it once and reports it', async () => {
   const api = await ApiClient.signIn(
     required('BOOTFARM_WEB_URL'),
     required('BOOTFARM_DEMO_EMAIL'),

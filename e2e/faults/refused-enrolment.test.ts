@@ -9,7 +9,7 @@ import { RunningProcess } from '../lib/lab/running-process.ts'
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-/** Ends with 1 and one sentence; the data directory is not that of an enrolled edge afterwards. */
+/** Ends with exit code 1 and one sentence; the data directory is not that of an enrolled edge afterwards. */
 async function refused(url: string, token: string, data = path.join(scratch.path, 'edge')): Promise<string> {
   const enrol = new RunningProcess(edgeProgram, ['enrol', '--url', url, '--token', token, '--data', data])
   expect(await enrol.ended, enrol.output).toBe(1)
@@ -28,7 +28,7 @@ describe('an edge that cannot enrol says why', () => {
     expect(await refused(`http://127.0.0.1:${port}`, 'any-token')).toMatch(new RegExp(`127\\.0\\.0\\.1:${port}`))
   })
 
-  test('it is enrolled already, and stays so', async () => {
+  test('it is enrolled already, and remains so', async () => {
     const data = path.join(required('BOOTFARM_DATA'), 'edge')
     const identity = readFileSync(path.join(data, 'identity.json'))
     await refused(required('BOOTFARM_API_URL'), 'any-token', data)

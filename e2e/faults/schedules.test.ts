@@ -37,7 +37,7 @@ let edge: RunningProcess
 let devices: RunningProcess
 let hookLog: string
 
-/** A site of its own in the product under test: a real edge, which has a power command, and devices that sleep. */
+/** A separate site in the product under test: a real edge with a power command, and sleeping devices. */
 beforeAll(async () => {
   const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
   const db = createDb(databaseUrl)
@@ -144,7 +144,7 @@ async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   }
 }
 
-/** Once, so soon that it is still to come when its edge hears of it. */
+/** A single run, late enough that its edge hears of it in time. */
 async function scheduleSoon(name: string, power: string): Promise<{ id: string; at: Date }> {
   const at = new Date(Math.ceil(Date.now() / 1000) * 1000 + 2000)
   const { id } = await api.mutate<{ id: string }>('schedule.create', {
@@ -160,7 +160,7 @@ async function scheduleSoon(name: string, power: string): Promise<{ id: string; 
   return { id, at }
 }
 
-/** All of the schedule's only run has been heard. */
+/** Everything about the schedule's only run has been reported. */
 function runOf(scheduleId: string, isOver: (run: Run) => boolean): Promise<Run> {
   return eventually(async () => {
     const { items } = await api.query<{ items: Run[] }>('schedule.runs', { scheduleId })
@@ -187,7 +187,7 @@ test('a schedule boots its devices at its instant, one after the other, and its 
   expect(new Set(order).size).toBe(deviceCount)
 })
 
-test('with the control plane away devices boot all the same, and the run is known when it is back', async () => {
+test('with the control plane away devices boot all the same, and the run is reported when it is back', async () => {
   const booted = devices.jsonLines().length
   const { id } = await scheduleSoon('Alone', 'wake_on_lan')
   await eventually(async () => readFileSync(path.join(data, 'state.json'), 'utf8').includes(id) || undefined)
@@ -202,7 +202,7 @@ test('with the control plane away devices boot all the same, and the run is know
   expect((await devicesOf(run.id)).map(({ boot }) => boot?.outcome)).toEqual(Array(deviceCount).fill('ready'))
 })
 
-test('a power command starts devices too, and what it says of one that it cannot start is in the run', async () => {
+test('a power command starts devices too, and the run shows its message about a device that it cannot start', async () => {
   const { id } = await scheduleSoon('By command', 'hook')
   const run = await runOf(id, ({ state, counts }) => state === 'done' && counts.ready === deviceCount - 1)
   const failed = (await devicesOf(run.id)).filter(({ state }) => state !== 'ready')

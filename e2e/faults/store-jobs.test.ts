@@ -40,7 +40,7 @@ beforeAll(async () => {
   store = path.join(edge.data, 'store')
   await vdisk(['init', '--beside-files'])
   symlinkSync(scratch.path, path.join(store, 'imports/out'))
-  // What an edge without a store looks for from time to time, one that starts sees at once.
+  // A running edge without a store looks for one now and then; one that starts sees it at once.
   await edge.restart()
 })
 afterAll(async () => {
@@ -48,7 +48,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** By hand, at the edge. */
+/** Done by hand, at the edge. */
 async function vdisk(args: string[]): Promise<Record<string, unknown>[]> {
   const running = new RunningProcess(edgeProgram, ['vdisk', ...args, '--store', store, '--json'])
   expect(await running.ended, running.output).toBe(0)
@@ -80,7 +80,7 @@ function importImage(sourcePath: string, more: object = {}): Promise<Made> {
   return edge.api.mutate<Made>('version.import', { vdiskId: tenant.vdiskId, edgeId, sourcePath, ...more })
 }
 
-/** Bytes everywhere, so that each takes time. */
+/** Bytes everywhere, so that each block takes time. */
 function writeImage(name: string, sizeMib: number): string {
   const fd = openSync(path.join(store, 'imports', name), 'w')
   const piece = patterned(mib)
@@ -92,12 +92,12 @@ function writeImage(name: string, sizeMib: number): string {
   return `imports/${name}`
 }
 
-/** More than an import reads ahead of what it has told of: behind that there is progress. */
+/** More than an import reads ahead of its last report; beyond that, progress is reported. */
 const readAheadSize = 24 * mib
-/** Of images whose import is held under way: it takes long enough to be found. */
+/** Images whose import is held in progress; the import takes long enough to be found. */
 const heldSizeMib = 256
 
-/** The process that the edge has started for an import, held once it has taken some of the image. */
+/** Returns the process that the edge started for an import, paused once it has read part of the image. */
 async function heldImport(): Promise<number> {
   for (;;) {
     for (const name of readdirSync('/proc')) {
@@ -112,14 +112,14 @@ async function heldImport(): Promise<number> {
         process.kill(pid, 'SIGSTOP')
         return pid
       } catch {
-        // It has ended meanwhile.
+        // It has ended in the meantime.
       }
     }
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
 }
 
-test('an image becomes a version with a kernel, is merged, read through, and what is not needed is freed', async () => {
+test('an image becomes a version with a kernel, is merged and verified, and unneeded data is freed', async () => {
   const source = writeImage('linux.raw', 8)
   const made = await importImage(source, { kernelPath: 'kernel', commandLine: 'quiet' })
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
@@ -130,7 +130,7 @@ test('an image becomes a version with a kernel, is merged, read through, and wha
     manifest: { root: expect.any(String) },
     kernel: { sizeBytes: expect.any(Number) },
   })
-  // Its nodes come on top.
+  // Its tree nodes come on top.
   const isHeld = async () => ((await versionNow(made.id))?.atEdges[0]?.ownBytes ?? 0) > 8 * mib
   while (!(await isHeld())) await pause()
   const { revision: vdiskRevision } = await vdiskNow()
@@ -166,7 +166,7 @@ test.each([
   expect(await versionNow(made.id)).toBeUndefined()
 })
 
-test('an edge that is killed with -9 in the middle of a job goes on with it when it is back', async () => {
+test('an edge that is killed with -9 in the middle of a job resumes it when it is back', async () => {
   const made = await importImage(writeImage('killed.raw', heldSizeMib), { bootFiles: 'none' })
   await heldImport()
   await untilJob(made.jobIds[0], ({ progressBytes }) => progressBytes > 0)
@@ -179,7 +179,7 @@ test('an edge that is killed with -9 in the middle of a job goes on with it when
   })
 })
 
-test('while an image is read other work of the store is done, and the image after it', async () => {
+test('while an image is read the store does other work, and the next image', async () => {
   const made = await importImage(writeImage('long.raw', heldSizeMib), { bootFiles: 'none' })
   const pid = await heldImport()
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
@@ -198,7 +198,7 @@ test('while an image is read other work of the store is done, and the image afte
   expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: heldSizeMib * mib })
 })
 
-test('a job that is cancelled under way is stopped, and nothing of it is left', async () => {
+test('a job that is cancelled while running stops and leaves nothing behind', async () => {
   const before = (await vdisk(['list'])).length
   const made = await importImage(writeImage('cancelled.raw', heldSizeMib), { bootFiles: 'none' })
   const pid = await heldImport()
@@ -215,8 +215,8 @@ test('a job that is cancelled under way is stopped, and nothing of it is left', 
   expect(await vdisk(['list'])).toHaveLength(before)
 })
 
-test('a job that finds the store in use says by whom, and is done afterwards', async () => {
-  // What the versions of the tests before take is counted and looked at for a minute at least.
+test('a job that finds the store in use says by whom, and finishes afterwards', async () => {
+  // Versions of the tests before are counted, and stay checked for at least a minute.
   const byHand = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '4', '--json'])
   await byHand.waitFor(/"progress"/)
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })

@@ -37,7 +37,7 @@ afterAll(async () => {
 
 const device = () => pair.own.api.query<Device>('device.get', { deviceId: pair.own.tenant.deviceIds[0] })
 
-/** The device as it is once it `is` so. */
+/** Returns the device once it `is` as wanted. */
 async function deviceWhen(is: (device: Device) => boolean): Promise<Device> {
   let found: Device | undefined
   await pair.until(async () => {
@@ -50,7 +50,10 @@ async function deviceWhen(is: (device: Device) => boolean): Promise<Device> {
 
 const isAsked = ({ waitsFor }: Device) => waitsFor?.reason === 'asked_another_edge'
 
-/** What the device’s page, its boot’s and the lists say while its own edge stands still, and that they say it no more afterwards. */
+/**
+ * Checks what the pages of the device and its boot and the lists say while its own edge is stopped, and that they stop
+ * saying it afterwards.
+ */
 async function expectReported(): Promise<void> {
   const { own, other } = pair
   own.process.kill('SIGSTOP')
@@ -62,13 +65,13 @@ async function expectReported(): Promise<void> {
     const { items } = await own.api.query<{ items: { waitsFor: Wait | null }[] }>(list, {})
     expect(items.flatMap((item) => item.waitsFor ?? [])).toMatchObject([{ edge: { id: own.edgeId } }])
   }
-  // Of the boot the other edge says nothing more: it is not its own.
+  // The other edge says no more about the boot: it is not its own.
   expect(other.printedBoots().size).toBe(0)
   own.process.kill('SIGCONT')
   await deviceWhen((found) => found.waitsFor === null)
 }
 
-test('of a device in mid-boot whose edge stands still the other edge tells that it waits, until it goes on', async () => {
+test('when the edge of a booting device is stopped, the other edge reports that the device waits, until it continues', async () => {
   devices = pair.boot()
   await deviceWhen(({ lastBoot }) => lastBoot !== null && lastBoot.outcome === null)
   await pair.until(async () => {
@@ -85,7 +88,7 @@ test('of a device in mid-boot whose edge stands still the other edge tells that 
   await deviceWhen(({ lastBoot }) => lastBoot?.outcome === 'ready')
 })
 
-test('of a device that runs, whose boot is over, too', async () => {
+test('the same holds for a running device whose boot is over', async () => {
   const before = (await device()).lastBoot?.id
   devices = pair.boot('--waves', '--wave-size', '1', '--wave-interval-s', '3600')
   await deviceWhen(({ lastBoot }) => lastBoot?.id !== before && lastBoot?.outcome === 'ready')

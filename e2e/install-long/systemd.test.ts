@@ -10,7 +10,7 @@ const root = await ensureSystemRoot()
 const missing = namespacesMissing(['qemu-system-x86']) ?? ('missing' in root ? root.missing : undefined)
 const machineTimeoutMs = 600_000
 
-/** What a person would do there, one after the other, over a restart of the machine. Waits are for what must happen. */
+/** The steps of a person, in order, across a restart of the machine. It waits only for what must happen. */
 const steps = (url: string, token: string) => `
 say() { echo "STEP $*"; }
 pid() { systemctl show -P MainPID bootfarm-edge; }
@@ -47,7 +47,7 @@ describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
   let tenant: Tenant
   let api: ApiClient
   let door: Awaited<ReturnType<typeof relay>>
-  /** The tenant has an edge that is none of a machine's. */
+  /** The tenant's first edge belongs to no machine. */
   let earlier: string[]
   const edges = async () =>
     (
@@ -78,7 +78,7 @@ describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
   const step = async (name: string) => (await machine.console.waitFor(new RegExp(`STEP ${name} (.*?)\\r?\\n`)))[1] ?? ''
 
   test(
-    'becomes an edge by one line, hardened, and is one again after a restart',
+    'becomes an edge with one command, sandboxed, and is one again after a restart',
     async () => {
       // 2: the doctor finds that nothing can boot yet.
       expect(await step('INSTALLED'), machine.console.output).toMatch(/^[02]$/)
@@ -100,7 +100,7 @@ describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
   )
 
   test(
-    'starts an edge again whose loop stands still, and lets go of it without a trace',
+    'restarts an edge whose main loop hangs, and removes it without a trace',
     async () => {
       expect(await step('WATCHDOG')).toMatch(/^[1-9]\d* another$/)
       expect(await step('GONE')).toBe('0')

@@ -11,12 +11,12 @@ interface Edge {
   online: boolean
 }
 
-/** Without what the self-check needs to ask for DHCP servers, for whose answers it waits. */
+/** Leaves out what the self-check needs to look for DHCP servers, since it would wait for their answers. */
 const hearingNothing = ['setpriv', '--bounding-set', '-net_raw']
 const tree = await ensureSystemTree()
 const missing = namespacesMissing() ?? ('missing' in tree ? tree.missing : undefined)
 
-describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`, () => {
+describe.skipIf(missing)(`a server becomes an edge with one command ${missing ?? ''}`, () => {
   let server: ServerRoot
   let tenant: Tenant
   let api: ApiClient
@@ -32,10 +32,10 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
   const newToken = async () =>
     (await api.mutate<{ token: string }>('edge.createJoinToken', { siteId: tenant.rows.siteId })).token
   const edges = async () => (await api.query<{ items: Edge[] }>('edge.list', { siteId: tenant.rows.siteId })).items
-  /** As the dashboard shows it; there is no sudo there, and no systemd. */
+  /** As the dashboard shows it; there is neither sudo nor systemd there. */
   const line = (token: string | null, options = '--no-systemd') =>
     `{ ${token ? `echo token=${token}; ` : ''}curl -fsSL ${required('BOOTFARM_WEB_URL')}/install/edge.sh; } | sh -s -- ${options}`
-  /** Starts what was installed, waits until the dashboard shows it, ends it. */
+  /** Starts what was installed, waits until the dashboard shows it, and ends it. */
   const seenOnline = async (edgeId: string) => {
     const edge = server.start('/etc/bootfarm-edge/run', [])
     while (!(await edges()).some(({ id, online }) => id === edgeId && online)) {
@@ -46,7 +46,7 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
   }
   const ownEdgeId = () => (JSON.parse(server.read('/var/lib/bootfarm-edge/identity.json')) as { edgeId: string }).edgeId
 
-  test('it joins, runs as its own user with two capabilities, is left alone by a second run, and goes without a trace', async () => {
+  test('it enrols, runs as its own user with two capabilities, is left alone by a second run, and is removed without a trace', async () => {
     const token = await newToken()
     const watch = watchCommandLines(token)
     const installed = await server.type(line(token))
@@ -74,7 +74,7 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
     expect(traces(server)).toEqual([])
   })
 
-  test('its kept data make it the same edge again, without a token; revoked, it joins as a new one', async () => {
+  test('its kept data make it the same edge again without a token; once revoked, it enrols as a new one', async () => {
     await server.type(line(await newToken()), hearingNothing)
     const first = ownEdgeId()
     expect(await server.type(line(null, '--uninstall --keep-data'))).toMatchObject({ code: 0 })
@@ -141,13 +141,16 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
   })
 })
 
-/** Files of an edge, or that speak of it; those with a dash are copies that the user database makes before each change. */
+/**
+ * Returns files of an edge, or that mention it; those with a dash are copies that the user database makes before each
+ * change.
+ */
 function traces(server: ServerRoot): string[] {
   const own = server.changedFiles().filter((file) => file.includes('bootfarm'))
   return [...own, ...server.filesWith('bootfarm').filter((file) => !file.endsWith('-'))]
 }
 
-/** Looks at all command lines of this machine, again and again. */
+/** Watches all command lines of this machine, over and over. */
 function watchCommandLines(secret: string): { stop(): string[] } {
   const seen = new Set<string>()
   const look = () => {

@@ -10,7 +10,7 @@ let lan: LanProduct
 
 describe.skipIf(missing)(`npm start -- --lan on a server of an office's LAN${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    // The server in its namespace reaches no mirror.
+    // The server in its namespace cannot reach a mirror.
     const root = await ensureSystemRoot('full')
     if ('missing' in root) throw new Error(root.missing)
     lan = new LanProduct('lan')
@@ -29,7 +29,7 @@ describe.skipIf(missing)(`npm start -- --lan on a server of an office's LAN${mis
   })
 
   test.for(['bios', 'uefi'] as const)(
-    'a machine with %s that nobody registered boots Debian from it',
+    'an unregistered machine with %s boots Debian from it',
     {
       timeout: 3 * minute,
     },

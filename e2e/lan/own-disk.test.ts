@@ -14,7 +14,7 @@ const missing = machinesMissing()
 let lan: LanProduct
 let disk: MachineDisk
 
-describe.skipIf(missing)(`npm start -- --lan with a disk of one's own${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`npm start -- --lan with your own disk${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     const kernel = findMachineKernel()
     if (!kernel) throw new Error('no kernel for virtual machines')

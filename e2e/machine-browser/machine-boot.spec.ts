@@ -16,7 +16,7 @@ test('a real machine boots, shows its own steps and its console', async ({ page 
   for (const group of ['kernel', 'initramfs', 'system'])
     await expect(steps.getByRole('row', { name: new RegExp(group, 'i') }).first()).toBeVisible()
   const console = page.getByRole('region', { name: 'Serial console output' })
-  // The prompt comes after the boot is ready, as late as a busy computer lets the machine get there.
+  // The prompt appears after the boot is ready, as soon as a busy computer lets the machine get there.
   for (const line of [/iPXE.*Open Source Network Boot Firmware/, /boot\.ipxe/, /bootfarm: root disk/, /login:/])
     await expect(console.getByText(line).first()).toBeAttached({ timeout: bootTimeoutMs })
   await expect(page.getByText('simulated', { exact: true })).toHaveCount(0)

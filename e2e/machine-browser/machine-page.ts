@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, type Page } from '@playwright/test'
 
-/** An emulated machine on two cores takes half a minute to start a whole system. */
+/** An emulated machine on two cores takes half a minute to start a full system. */
 export const bootTimeoutMs = 180_000
 
 export async function openMachine(page: Page): Promise<void> {
@@ -11,7 +11,7 @@ export async function openMachine(page: Page): Promise<void> {
   await expect(page.getByRole('heading', { level: 1 })).toHaveText('machine-1')
 }
 
-/** A word of the page for what the machine does now. */
+/** The page's label for what the machine is doing now. */
 export const stateOf = (page: Page, word: string) => page.getByRole('main').getByText(word, { exact: true }).first()
 
 const bootsOf = (page: Page) => page.getByRole('region', { name: 'Boots of this device' })
@@ -22,5 +22,5 @@ export const bootCount = (page: Page) =>
     .filter({ has: page.getByRole('link') })
     .count()
 
-/** What the one who keeps the machine saw of it: when its emulator began and ended. */
+/** The machine keeper's log: when its emulator started and ended. */
 export const keeperLog = () => readFileSync(path.join(process.env.BOOTFARM_DATA ?? '', 'logs/machines.log'), 'utf8')

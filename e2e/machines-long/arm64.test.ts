@@ -24,7 +24,7 @@ describe.skipIf(missing)(`an arm64 machine${missing ? ` (${missing})` : ''}`, ()
     await site.remove()
   })
 
-  test('boots by the PXE client of its firmware and GRUB', async () => {
+  test('boots with the PXE client of its firmware and GRUB', async () => {
     const machine = await site.powerOn('uefi-arm64')
     await machine.waitFor(/^MACHINE aarch64/m)
     const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)

@@ -45,7 +45,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
     expect(report).toMatchObject({ userClass: 'bootfarm-media', outcome: { kind: 'ready' } })
   })
 
-  test('edges that do not answer are passed over, each with a line', { timeout: bootLimitMs }, async () => {
+  test('skips edges that do not answer, each with a line', { timeout: bootLimitMs }, async () => {
     const { edgeIp } = site.segment
     const [nobody, closed] = ['10.78.0.9:6980', `${edgeIp}:6999`]
     const stick = medium('third-edge', [nobody, closed, edgeIp])
@@ -63,7 +63,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
     const address = '10.78.0.200'
     const stick = medium('fixed', [site.segment.edgeIp], ['--address', `${address}/24,10.78.0.2`])
     const machine = await site.powerOn('uefi', 0, { kind: 'cd', file: stick })
-    // What the initramfs has set up; the segment's DHCP server gives none above .99.
+    // Set by the initramfs; the segment's DHCP server gives no address above .99.
     await machine.waitFor(new RegExp(`^address=${address}/24\\r?$`, 'm'))
     await machine.waitFor(/^router=10\.78\.0\.2\r?$/m)
     await machine.waitFor(/^ACKNOWLEDGED/m)
@@ -72,7 +72,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
   })
 })
 
-describe.skipIf(missing)(`boot media of devices nobody knows${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`boot media of unregistered devices${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     site = new MachineSite('media', { script, blobSize: 1 << 20 }, { machines: 2 })
     await site.startEnrolledEdge([{}])

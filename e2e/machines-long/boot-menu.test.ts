@@ -14,7 +14,7 @@ busybox poweroff -f
 `
 const bootLimitMs = 300_000
 const menu = {
-  // Nobody waits for it: a key is pressed.
+  // No need to wait for the timeout: a key is pressed.
   timeoutMs: 600_000,
   defaultEntry: 2,
   entries: [
@@ -23,7 +23,7 @@ const menu = {
     { kind: 'local_disk' as const, title: 'Entry of the own disk' },
   ],
 }
-/** On a serial console (ECMA-48). */
+/** Keys on a serial console (ECMA-48). */
 const keys = { up: '\x1b[A', enter: '\r' }
 const missing = machinesMissing(wholeDiskPackages)
 let site: MachineSite
@@ -45,7 +45,7 @@ describe.skipIf(missing)(`a machine with a boot menu${missing ? ` (${missing})` 
     { firmware: 'bios', clientArch: 0 },
     { firmware: 'uefi', clientArch: 7 },
   ] as const)(
-    '$firmware: boots the version that was chosen with its keys',
+    '$firmware: boots the version that was chosen with the keyboard',
     { timeout: bootLimitMs },
     async ({ firmware, clientArch }) => {
       const machine = await site.powerOn(firmware)
@@ -62,7 +62,8 @@ describe.skipIf(missing)(`a machine with a boot menu${missing ? ` (${missing})` 
     },
   )
 
-  // UEFI goes on with its boot entries: after HTTP over IPv4 that is HTTP over IPv6, which nobody answers, and then the disk.
+  // UEFI continues with its boot entries: after HTTP over IPv4 comes HTTP over IPv6, which nobody answers, and then the
+  // disk.
   test.for([
     { firmware: 'bios', clientArch: 0 },
     { firmware: 'uefi-http', clientArch: 16 },

@@ -5,7 +5,7 @@ import { machinesMissing } from '../lib/device/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** Reads a large file once, and says what came of reading ahead. */
+/** Reads a large file once, and prints the result of reading ahead. */
 const blobSize = 16 << 20
 const bootLimitMs = 240_000
 const script = `
@@ -49,13 +49,13 @@ describe.skipIf(missing)(`machines that read ahead${missing ? ` (${missing})` : 
     await site.remove()
   })
 
-  test('the second boot reads ahead what the first one read, and reads the same', {
+  test('the second boot reads ahead what the first one read, and gets the same bytes', {
     timeout: 2 * bootLimitMs,
   }, async () => {
     const first = await boot()
     expect(first.status.readAhead).toEqual({ bytes: 0, hits: 0, usedBytes: 0 })
     const profiles = path.join(site.edgeData, 'store', 'profiles')
-    // Of the machine's hardware, and of all.
+    // The profile of the machine's hardware, and the one of all hardware.
     const kept = () => (existsSync(profiles) ? readdirSync(profiles).filter((name) => !name.endsWith('.new')) : [])
     await expect.poll(kept, { timeout: 30_000 }).toHaveLength(2)
     const second = await boot()

@@ -13,7 +13,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const bootLimitMs = 180_000
-/** From the last byte of one edge to the first of the next. */
+/** Measured from the last byte of one edge to the first of the next. */
 const goalUs = 3_000_000
 const mebibyte = 1 << 20
 const isOver = (boot: BootReport) => boot.outcome !== undefined
@@ -21,14 +21,14 @@ const missing = machinesMissing()
 let siteCount = 0
 
 interface EdgesOptions {
-  /** Goes before what the machine's console needs. */
+  /** Precedes what the machine's console needs. */
   commandLine?: string
   writeCache?: TestVersion['writeCache']
   /** The second edge has no version and no device. */
   otherIsEmpty?: boolean
 }
 
-describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missing})` : ''}`, () => {
   const scratch = scratchDirectory()
   let site: MachineSite
   let edges: EnrolledSite
@@ -60,7 +60,10 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await machine.waitFor(/^SUM /m)
   }
 
-  /** Two edges with the same version. The first one answers machines that start: the other one takes no new boots while it is there. */
+  /**
+   * Starts two edges with the same version. The first one answers machines that start; the other one takes no new boots
+   * while the first is there.
+   */
   function twoEdges({ commandLine = '', writeCache, otherIsEmpty }: EdgesOptions): EnrolledSite {
     const version = {
       sizeBytes: statSync(site.disk.image).size,
@@ -90,7 +93,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
   const served = (index: number, how: 'now' | 'again') =>
     machine.waitFor(new RegExp(`the edge ${edges.nameOf(index)} serves the disk ${how}`))
 
-  /** All that it has read was right and came in time, as of one boot. */
+  /** Everything that the machine read was right and in time, and belongs to one boot. */
   async function expectWell(): Promise<void> {
     await console.untilRead(1)
     expect(new Set(console.sums)).toEqual(new Set([site.disk.blobSum]))
@@ -107,7 +110,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     return boot
   }
 
-  test('is served by the other one when it is killed, stays there when its own program is, and goes back when that one is killed', {
+  test('fails over when its edge is killed, stays there when its own program is killed, and returns when the second edge is killed', {
     timeout: bootLimitMs,
   }, async () => {
     await powerOn()
@@ -116,6 +119,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await expectWell()
     expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 1 })
 
+    await edges.untilMissed(1)
     const heard = edges.untilHeardAgain(1)
     await edges.start(0)
     await heard
@@ -144,7 +148,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.end()
   })
 
-  test('that is stopped is served by the other one, with what it has written on its own disk, and says there when that is lost', {
+  test('fails over when its edge is stopped, with its writes on its own disk, and reports there when that is lost', {
     timeout: bootLimitMs,
   }, async () => {
     const cacheAt = mebibyte
@@ -163,6 +167,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await machine.waitFor(new RegExp(`^AGAIN ${site.disk.blobSum}`, 'm'))
     await console.ready()
     await expectWell()
+    await edges.untilMissed(1)
     const heard = edges.untilHeardAgain(1)
     edges.edge(0).kill('SIGCONT')
     await heard
@@ -179,7 +184,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await edges.untilReported(1, ({ guest }) => guest?.writeCache?.state === 'lost')
   })
 
-  test('that is cut off is served by an edge that came when the machine was running', {
+  test('fails over when its edge is cut off, to an edge that came while the machine was running', {
     timeout: bootLimitMs,
   }, async () => {
     await powerOn({}, false)
@@ -197,12 +202,12 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.end()
   })
 
-  test('that is stopped is waited for where the other one does not have the disk, which the console says once', {
+  test('waits for its stopped edge where the other one lacks the disk, and the console says so once', {
     timeout: bootLimitMs,
   }, async () => {
     await powerOn({ otherIsEmpty: true })
     edges.edge(0).kill('SIGSTOP')
-    // By then the other one was asked several times.
+    // By then it has asked the other edge several times.
     await machine.waitFor(/no edge has served the disk for \d+ s; /)
     edges.edge(0).kill('SIGCONT')
     await served(0, 'again')
@@ -215,7 +220,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.end()
   })
 
-  test('that keeps its writes is waited for, and nothing that lies below is read at the other one in their place', {
+  test('whose writes are kept waits for its edge, and never reads what lies below them at the other one', {
     timeout: bootLimitMs,
   }, async () => {
     await powerOn({ writeCache: { class: 'edge', full: 'stop' } })

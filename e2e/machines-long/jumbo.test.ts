@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 
-/** Reads a file that is larger than all that the system reads, and says what came of it. */
+/** Reads a file larger than everything that the system reads, and prints the result. */
 const blobSize = 16 << 20
 const bootLimitMs = 240_000
 const jumboMtu = 9000
@@ -13,7 +13,10 @@ echo "BLOB $(md5sum /blob)"
 echo "STATUS $(bootfarm-target status)"
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
-/** Of UDP's payload: 9000 or 1500, less 28 bytes of IP and UDP, 16 of the header and 16 of the tag (STREAM.md, "Packet sizes"). */
+/**
+ * Bytes of UDP payload: 9000 or 1500, less 28 for IP and UDP, 16 for the header and 16 for the tag (STREAM.md, "Packet
+ * sizes").
+ */
 const jumboFragment = 8940
 const ethernetFragment = 1440
 const typeRead = 5
@@ -25,7 +28,7 @@ interface Status {
   packetsIn: number
 }
 
-/** A READ as it was on the wire: how large fragments it asks for, and the last 8 bytes of its header. */
+/** A READ as it was on the wire: the fragment size that it asks for, and the last 8 bytes of its header. */
 interface SeenRead {
   fragmentSize: number
   counter: bigint
@@ -37,7 +40,7 @@ interface JumboBoot {
   reads: SeenRead[]
 }
 
-/** Boots a machine whose card takes 9000 bytes at an edge that does, too, and reads the blob. */
+/** Boots a machine with a card of 9000 bytes at an edge with the same, and reads the blob. */
 async function boot(more: string[] = []): Promise<JumboBoot> {
   const edge = await site.startEdge('proxy', '', more)
   site.mtu = jumboMtu
@@ -62,7 +65,7 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     await site.remove()
   })
 
-  test('is served by them from its first read on, with nothing configured', {
+  test('uses them from its first read on, with nothing configured', {
     timeout: bootLimitMs,
   }, async () => {
     site = new MachineSite('jumbo', { script, blobSize })
@@ -71,13 +74,13 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     expect(sizesOf(reads)).toEqual([jumboFragment])
     expect(report).toMatchObject({ mtu: jumboMtu, outcome: { kind: 'ready' } })
     expect(['aegis_128l', 'chacha20_poly1305']).toContain(report.cipher)
-    // Each packet has a counter of its own.
+    // Each packet has its own counter.
     expect(new Set(reads.map(({ counter }) => counter)).size).toBe(reads.length)
     // Some reads are of 4 KiB.
     expect(status.readBytes / status.packetsIn).toBeGreaterThan(jumboFragment / 2)
   })
 
-  test('reads in clear text where its edge was told so, which its boot says', {
+  test('reads in clear text where its edge says so, and its boot shows it', {
     timeout: bootLimitMs,
   }, async () => {
     site = new MachineSite('jumboclear', { script, blobSize })
@@ -85,12 +88,12 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     const { report, status, reads } = await boot(['--clear'])
     expect(sizesOf(reads)).toEqual([jumboFragment])
     expect(report).toMatchObject({ cipher: 'clear', outcome: { kind: 'ready' } })
-    // In clear text that is the session's id, and the boot has one session.
+    // In clear text these are the session's id, and the boot has one session.
     expect(new Set(reads.map(({ counter }) => counter)).size).toBe(1)
     expect(status.readBytes / status.packetsIn).toBeGreaterThan(jumboFragment / 2)
   })
 
-  test('boots where the switch before it drops them without a word', { timeout: bootLimitMs }, async () => {
+  test('boots where the switch drops them silently', { timeout: bootLimitMs }, async () => {
     site = new MachineSite('jumbohole', { script, blobSize })
     site.segment.takeLargePackets(jumboMtu)
     site.segment.dropLargerThan(1500)

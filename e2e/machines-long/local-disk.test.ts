@@ -9,8 +9,8 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /**
- * Writes more than the 4 MiB of memory that its kernel's words give it, and reads all of it again, not from the machine's own memory;
- * before that it waits for a word on its console.
+ * Waits for a word on its console, writes more than the 4 MiB of memory that its kernel command line allows, and reads
+ * all of it again, not from the machine's own memory.
  */
 const files = 10
 const fileSize = 1_000_000
@@ -30,7 +30,7 @@ bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
 const mebibyte = 1 << 20
 const cacheSize = 80 * mebibyte
-/** What lies before the partition that is marked, and behind it. */
+/** The areas before and after the marked partition. */
 const partitions: DiskPartition[] = [
   { name: 'system', first: 2048, count: (7 * mebibyte) / 512 },
   { name: 'bootfarm-cache', first: (8 * mebibyte) / 512, count: cacheSize / 512 },
@@ -39,7 +39,7 @@ const marked = { at: 8 * mebibyte, size: cacheSize }
 const diskSize = 96 * mebibyte
 const missing = machinesMissing()
 
-describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`a machine with its own disk${missing ? ` (${missing})` : ''}`, () => {
   const scratch = scratchDirectory()
   let site: MachineSite
   let edge: RunningProcess
@@ -53,7 +53,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     for (const [from, to] of ranges) hash.update(readDisk(file, from, to - from))
     return hash.digest('hex')
   }
-  /** All that is nobody's but the machine's owner's. */
+  /** Everything that belongs only to the machine's owner. */
   const untouched = () => [
     sumOf(unmarked, [0, 16 * mebibyte]),
     sumOf(disk, [0, marked.at], [marked.at + marked.size, diskSize]),
@@ -83,7 +83,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     scratch.remove()
   })
 
-  test('writes what it has no memory for to the marked partition alone, where nobody can read it, and reads it again', {
+  test('writes what exceeds its memory to the marked partition alone, unreadable there, and reads it again', {
     timeout: bootLimitMs,
   }, async () => {
     const before = untouched()
@@ -105,11 +105,11 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     expect(untouched()).toEqual(before)
     expect(sumOf(disk, [marked.at, marked.at + marked.size])).not.toBe(empty)
     const raw = readDisk(disk, marked.at, marked.size)
-    // Of what it wrote, a line of each KiB.
+    // Finds one line per KiB of what the machine wrote.
     for (let at = 0; at + 32 <= fileSize; at += 1024 * 37) expect(raw.includes(blob.subarray(at, at + 32))).toBe(false)
   })
 
-  test('is stopped with its cause when what lies there was changed, and gets none of it', {
+  test('stops with the cause when its data there was changed, and gets none of it', {
     timeout: bootLimitMs,
   }, async () => {
     edge = await start()
@@ -123,7 +123,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
   })
 
-  test('is stopped with its cause when the room there is full', { timeout: bootLimitMs }, async () => {
+  test('stops with the cause when the partition is full', { timeout: bootLimitMs }, async () => {
     edge = await start('--write-cache-size', '2M')
     machine = await site.powerOn('bios')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
@@ -132,7 +132,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     expect(machine.output).not.toMatch(/^WRITTEN ALL/m)
   })
 
-  test('does not start without a partition that is marked, and says what to do', {
+  test('does not start without a marked partition, and says what to do', {
     timeout: bootLimitMs,
   }, async () => {
     const before = untouched()

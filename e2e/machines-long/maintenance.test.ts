@@ -18,7 +18,7 @@ interface Job {
   untrusted: { message: string | null }
 }
 
-/** Says what it finds, writes a note where there is none, and runs until it is told to end. */
+/** Prints what it finds, writes a note where there is none, and runs until it is told to end. */
 const script = `
 echo "FOUND $(cat /note 2>/dev/null || echo nothing)"
 if [ ! -e /note ]; then
@@ -64,7 +64,7 @@ async function shutDown(machine: RunningProcess): Promise<void> {
   expect(await machine.ended).toBe(0)
 }
 
-describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`a version that a machine writes${missing ? ` (${missing})` : ''}`, () => {
   let base: Version
   let maintained: Version
 
@@ -87,7 +87,7 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     await site?.remove()
   })
 
-  test('is written over a kill -9 of the edge and with the control plane away', {
+  test('survives a kill -9 of the edge and the absence of the control plane', {
     timeout: 5 * minute,
   }, async () => {
     const deviceId = site.tenant.deviceIds[writer]
@@ -104,7 +104,7 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     await site.plane.killApi()
   })
 
-  test('is found as it was left, and is not sealed while its machine runs', {
+  test('keeps its content, and is not sealed while its machine runs', {
     timeout: 5 * minute,
   }, async () => {
     const machine = await boots(writer, 'changed')
@@ -118,14 +118,14 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     const sealing = { versionId: maintained.id, revision: (await version(3)).revision, bootFiles: 'parent' }
     await expect(seal()).rejects.toThrow(/pc-01 still runs from version 3: shut it down first/)
     await shutDown(machine)
-    // Its own system ended it: the edge hears nothing of it any more.
+    // The machine's own system has shut down: the edge hears nothing from it any more.
     const { jobIds } = await site.eventually('leave to seal', seal)
     await done(jobIds)
     expect(await version(3)).toMatchObject({ access: 'test' })
     expect(layers()).toEqual([])
   })
 
-  test('is what test devices boot, then all, and is left again', { timeout: 8 * minute }, async () => {
+  test('is booted by test devices, then by all, and is reverted', { timeout: 8 * minute }, async () => {
     await site.untilBoots(tester, maintained.id)
     await site.untilBoots(writer, maintained.id)
     await site.untilBoots(production, base.id)
@@ -138,7 +138,7 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     await shutDown(await boots(production, 'nothing'))
   })
 
-  test('leaves no device with the writes of another version: it is told so after a promote, and has them again after a revert', {
+  test('leaves no device with the writes of another version: the device is told so after a promote, and has them again after a revert', {
     timeout: 10 * minute,
   }, async () => {
     const { vdiskId } = site.tenant

@@ -11,7 +11,7 @@ const found = machinesMissing() ? undefined : await ensureSystemTree()
 const missing = machinesMissing() ?? (found && 'missing' in found ? found.missing : undefined)
 const sizes = { diskMib: 840, rootMib: 800, rootAtMib: 32 }
 
-describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`an unprepared Debian${missing ? ` (${missing})` : ''}`, () => {
   const scratch = scratchDirectory()
   const inScratch = (name: string) => path.join(scratch.path, name)
   let site: MachineSite | undefined
@@ -59,7 +59,7 @@ describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing}
     execFileSync('dd', [`if=${fileSystem}`, `of=${image}`, ...placed], { stdio: 'ignore' })
   }
 
-  test('boots by what image extract took out of its disk', { timeout: 600_000 }, async () => {
+  test('boots with what `image extract` took out of its disk', { timeout: 600_000 }, async () => {
     if (!site) throw new Error('there is no site')
     expect(commandLine).toBe('loglevel=4 bootfarm.root=nbd0p2')
     const edge = await site.startEdge('proxy', commandLine)

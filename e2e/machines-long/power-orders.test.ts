@@ -3,19 +3,19 @@ import { machinesMissing } from '../lib/device/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** It takes no notice of the signal that tells busybox's init to end. */
+/** It ignores the signal that tells busybox's init to end. */
 const script = `
 bootfarm-target ready busybox
 echo "RUNNING"
 while :; do sleep 1; done
 `
-/** What the running target gives its system, in seconds. */
+/** How long the running target gives its system, in seconds. */
 const graceS = 120
 const missing = machinesMissing()
 let site: MachineSite
 let edge: RunningProcess
 
-describe.skipIf(missing)(`a machine whose system does not end${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`a machine whose system does not shut down${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     site = new MachineSite('order', { script, blobSize: 1 << 20 })
     edge = await site.startEnrolledEdge([{}])
@@ -25,7 +25,7 @@ describe.skipIf(missing)(`a machine whose system does not end${missing ? ` (${mi
     await site.remove()
   })
 
-  test('is started again by its kernel after a grace', { timeout: 400_000 }, async () => {
+  test('is restarted by its kernel after a grace period', { timeout: 400_000 }, async () => {
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^RUNNING/m)
     expect((await finishedBoot(edge)).outcome).toEqual({ kind: 'ready' })

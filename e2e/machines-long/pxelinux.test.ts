@@ -29,7 +29,7 @@ describe.skipIf(missing)(`PXELINUX${missing ? ` (${missing})` : ''}`, () => {
     await site.remove()
   })
 
-  test('boots a BIOS machine whose device was given it', { timeout: bootLimitMs }, async () => {
+  test('boots a BIOS machine whose device is set to it', { timeout: bootLimitMs }, async () => {
     const machine = await site.powerOn('bios')
     const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum).toBe(site.disk.blobSum)
@@ -45,7 +45,7 @@ describe.skipIf(missing)(`PXELINUX${missing ? ` (${missing})` : ''}`, () => {
     )
   })
 
-  test('a device that was given a set which the edge does not have fails with its name', {
+  test("a device with a set that the edge lacks fails with the set's name", {
     timeout: bootLimitMs,
   }, async () => {
     await site.powerOn('bios', 1)

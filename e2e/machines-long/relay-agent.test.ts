@@ -28,7 +28,7 @@ async function startEdge(more: string[]): Promise<RunningProcess> {
   return edge
 }
 
-/** Switches a BIOS machine on until it has said that it is ready; how long that took, in ms. */
+/** Runs a BIOS machine until it reports ready; returns how long that took, in ms. */
 async function boot(edge: RunningProcess, segment: Port): Promise<{ lengthMs: number; ip: string | undefined }> {
   const begin = performance.now()
   const machine = startMachine({ segment, port: 0, firmware: 'bios', directory: scratch.path })

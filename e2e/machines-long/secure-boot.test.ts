@@ -17,7 +17,7 @@ const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 const sites: MachineSite[] = []
 
-/** Makes a site whose edge has the sets that `makeSets` makes, and nothing else. */
+/** Makes a site whose edge has only the sets that `makeSets` makes. */
 function siteWith(
   makeSets: (directory: string) => void,
   vmlinuz?: string,
@@ -32,7 +32,7 @@ function siteWith(
   return site
 }
 
-/** A folder with iPXE in it, signed with the site's key or not. */
+/** Makes a folder with iPXE, signed with the site's key or unsigned. */
 function folderOf(name: string, isSigned: boolean): string {
   const folder = inScratch(name)
   mkdirSync(folder)
@@ -48,7 +48,7 @@ afterAll(async () => {
 })
 
 describe.skipIf(missing)(`Secure Boot${missing ? ` (${missing})` : ''}`, () => {
-  test('starts iPXE and a kernel that are signed with the key of the site', {
+  test("starts iPXE and a kernel that are signed with the site's key", {
     timeout: bootLimitMs,
   }, async () => {
     const vmlinuz = inScratch('vmlinuz')
@@ -86,7 +86,7 @@ describe.skipIf(missing)(`Secure Boot${missing ? ` (${missing})` : ''}`, () => {
     expect(nbp?.bytesOut, 'both programs are in their phase').toBeGreaterThan(4_800_000)
   })
 
-  test('refuses a program without a signature, and the boot says so', { timeout: bootLimitMs }, async () => {
+  test('refuses an unsigned program, and the boot says so', { timeout: bootLimitMs }, async () => {
     const folder = folderOf('unsigned', false)
     const made = siteWith((directory) => importSets(directory, ['--set', 'plain', '--from', folder]))
     const edge = await made.startEdge()

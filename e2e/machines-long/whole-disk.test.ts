@@ -3,7 +3,7 @@ import { machinesMissing, wholeDiskPackages } from '../lib/device/machine-kernel
 import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** A system that knows nothing of Bootfarm but its edge's address. */
+/** A system that knows nothing of Bootfarm except its edge's address. */
 const script = (edgeIp: string) => `
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
 modprobe -a virtio_pci virtio_net
@@ -32,7 +32,7 @@ describe.skipIf(missing)(`a disk with its own boot loader${missing ? ` (${missin
     { firmware: 'bios', clientArch: 0 },
     { firmware: 'uefi', clientArch: 7 },
   ] as const)(
-    'boots a $firmware machine by HTTP and reports ready by its address',
+    'boots a $firmware machine over HTTP, which reports ready from its address',
     {
       timeout: bootLimitMs,
     },

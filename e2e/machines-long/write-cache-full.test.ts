@@ -6,7 +6,9 @@ import { machinesMissing } from '../lib/device/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import { edgeProgram } from '../lib/lab/programs.ts'
 
-/** Says what is there, writes files until one is refused, each to the edge's disk, and reads the first one again from there. */
+/**
+ * Prints what is there, writes files to the edge's disk until one is refused, and reads the first one again from there.
+ */
 const fileSize = 1_000_000
 const bootLimitMs = 240_000
 const script = `
@@ -40,7 +42,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
 
   beforeAll(() => {
     site = new MachineSite('full', { script, blobSize: 4 << 20 })
-    // The blob is not in the disk's first place: what is written is compared with the file that it was made of.
+    // The blob is not at the disk's start: writes are compared with the file that they were made from.
     const blob = execFileSync('debugfs', ['-R', 'cat /blob', site.disk.image], {
       maxBuffer: 8 << 20,
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -51,7 +53,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     await site.remove()
   })
 
-  test('stands still where that is chosen, with its cause', { timeout: bootLimitMs }, async () => {
+  test('stops with the cause where that is configured', { timeout: bootLimitMs }, async () => {
     const edge = await start(...persistent, '--write-cache-size', '6M')
     const machine = await site.powerOn('bios')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
@@ -66,7 +68,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     await edge.stop()
   })
 
-  test('finds all that was acknowledged, and goes on without writing where that is chosen', {
+  test('finds everything that was acknowledged, and continues read-only where that is configured', {
     timeout: bootLimitMs,
   }, async () => {
     const edge = await start(...persistent, '--write-cache-size', '9M', '--write-cache-full', 'read_only')
@@ -87,7 +89,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     await edge.stop()
   })
 
-  test('has an image of its own beside that, which is not taken from it while it runs', {
+  test('has its own image beside the cache, which is not taken from it while it runs', {
     timeout: bootLimitMs,
   }, async () => {
     const edge = await start('--write-cache', 'private')
@@ -104,7 +106,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
       spawnSync(edgeProgram, vdisk('drop-cache', '--device', device, ...words), { encoding: 'utf8' })
     const refused = drop('--private')
     expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/runs.*shut it down first/)])
-    // The other one is nobody's now, and the edge need not be stopped.
+    // Nobody uses the other write cache now, and the edge need not be stopped.
     expect(drop()).toMatchObject({ status: 0, stdout: expect.stringMatching(/"dropped":1/) })
     await machine.waitFor(/^ACKNOWLEDGED/m)
     expect(machine.output).toMatch(new RegExp(`^KEPT ${expected}$`, 'm'))
@@ -116,7 +118,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
 
   const overflow = () => site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_overflow'])
 
-  test('that is its memory goes on at the edge, and reads all of it again', {
+  test('in memory continues at the edge, and reads everything again', {
     timeout: bootLimitMs,
   }, async () => {
     const edge = await overflow()
@@ -124,7 +126,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     await machine.waitFor(/^ACKNOWLEDGED/m)
     const filesOf = (word: string) =>
       [...machine.output.matchAll(new RegExp(`^${word} (\\d+)( ${expected})?$`, 'gm'))].map(([, file]) => file)
-    // More than its memory has room for.
+    // More than its memory can hold.
     expect(filesOf('WRITTEN').length).toBeGreaterThan(8)
     const again = [...machine.output.matchAll(/^AGAIN (\d+) (\w+)/gm)].map(([, file, sum]) => `${file} ${sum}`)
     for (const file of filesOf('WRITTEN')) expect(again).toContain(`${file} ${expected}`)
@@ -135,10 +137,10 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     await edge.stop()
   })
 
-  test('and is at an edge that ends stands still, with its cause', { timeout: bootLimitMs }, async () => {
+  test('at an edge that ends stops with the cause', { timeout: bootLimitMs }, async () => {
     const before = await overflow()
     const machine = await site.powerOn('bios')
-    // Nothing is at the edge yet, or not much: it has to be more than memory takes.
+    // At first little or nothing is at the edge: it must become more than memory takes.
     await machine.waitFor(/^WRITTEN 6$/m)
     before.kill('SIGKILL')
     await before.ended

@@ -5,8 +5,8 @@ import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /**
- * Says what an earlier boot has left, then writes files one after the other and says each one that is on the disk. The edge is
- * killed meanwhile. At the end everything that was said to be written is read again, not from the machine's own memory.
+ * Prints what an earlier boot has left, then writes one file after the other and prints each that is on the disk, while
+ * the edge is killed. At the end it reads all of them again, not from the machine's own memory.
  */
 const files = 20
 const bootLimitMs = 240_000
@@ -44,7 +44,7 @@ describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${mi
     await site.remove()
   })
 
-  test('goes on writing when its edge is killed, and loses nothing', { timeout: bootLimitMs }, async () => {
+  test('keeps writing when its edge is killed, and loses nothing', { timeout: bootLimitMs }, async () => {
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^WRITTEN 5$/m)
     expect(machine.output).toMatch(/writes kept at the edge/)
@@ -61,7 +61,7 @@ describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${mi
     expect((await finishedBoot(edge)).outcome).toEqual({ kind: 'ready' })
   })
 
-  test('finds at its next start what it wrote, from another edge process too', {
+  test('finds its writes at its next start, also at another edge process', {
     timeout: bootLimitMs,
   }, async () => {
     edge.kill('SIGKILL')
@@ -74,11 +74,11 @@ describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${mi
     expect(await machine.ended).toBe(0)
   })
 
-  test('is told that its write cache belongs to another version once its disk is another', {
+  test('is told that its write cache belongs to another version once its disk has changed', {
     timeout: bootLimitMs,
   }, async () => {
     await edge.stop()
-    // The same file at another time is another version.
+    // The same file with another time is another version.
     utimesSync(site.disk.image, new Date(), new Date())
     edge = await start()
     const machine = await site.powerOn('bios')

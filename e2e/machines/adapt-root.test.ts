@@ -16,7 +16,7 @@ function write(file: string, content: string) {
   writeFileSync(path.join(root, file), content)
 }
 
-/** What the start of a system on `lo` has written, in a namespace that has a /run of its own. */
+/** Returns what the start of a system on `lo` has written, in a namespace with its own /run. */
 function adapt(word: string, shown: string) {
   const steps = [
     'mount -t tmpfs none /run',
@@ -29,7 +29,7 @@ function adapt(word: string, shown: string) {
   })
 }
 
-test('every network manager that a root may have leaves the card alone that the disk comes through', () => {
+test('every network manager that a root may contain leaves the boot network card alone', () => {
   const own = 'hostname\ninterface eth1\n  static ip_address=10.0.0.2/24\n'
   write('etc/dhcpcd.conf', own)
   mkdirSync(path.join(root, 'etc/cloud/cloud.cfg.d'), { recursive: true })

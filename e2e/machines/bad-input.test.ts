@@ -9,7 +9,7 @@ import { arm64Kernel, markedInitramfs } from '../lib/images/loader-files.ts'
 import { finishedBoot, MachineSite, type SiteVersion } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** What the only machine whose disk is good does: it writes more than its write cache takes. */
+/** Runs on the only machine with a good disk: writes more than its write cache takes. */
 const script = `
 cat /blob >/copy
 while sleep 1; do :; done
@@ -26,14 +26,14 @@ let edge: RunningProcess
 
 interface BadInput {
   name: string
-  /** The line on the machine's console, whole; `*` stands for anything. */
+  /** The whole line on the machine's console; `*` stands for anything. */
   line: string
-  /** Undefined where the machine cannot reach its edge: it has no driver of its network card. */
+  /** Undefined where the machine cannot reach its edge, since it lacks the driver of its network card. */
   outcome?: { phase: string; cause: string; text: string }
   version(): SiteVersion
 }
 
-/** The machine of port i gets the i-th. */
+/** The machine of port i gets input i. */
 const inputs: BadInput[] = [
   {
     name: 'a token that was used',
@@ -164,7 +164,7 @@ describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : '
   )
 })
 
-/** Starts one machine after the other, each when the one before has said its line. */
+/** Starts one machine after the other, each once the previous one has printed its line. */
 async function runEach(ports: Iterator<number>): Promise<void> {
   for (let next = ports.next(); !next.done; next = ports.next()) {
     const input = inputs[next.value]
@@ -177,7 +177,7 @@ async function runEach(ports: Iterator<number>): Promise<void> {
   }
 }
 
-/** The first line of a kernel's console follows the clearing of the screen. */
+/** The first line of a kernel's console follows a clear-screen sequence. */
 const lineOf = ({ line }: BadInput) => new RegExp(`(?:^|\\[2J)${escaped(line)}\\r?$`, 'm')
 
 /** Somebody else on the network reads the machine's boot script, and is faster. */

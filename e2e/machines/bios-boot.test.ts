@@ -68,7 +68,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
   })
 })
 
-/** What the machine measured itself: without a gap from its kernel's start until ready, and within what the edge saw. */
+/** Checks the machine's own timings: no gap from its kernel's start until ready, and within what the edge saw. */
 function expectOwnStepsInsidePhases({ guest, phases }: BootReport): void {
   const steps = guest?.steps ?? []
   expect(steps.map(({ group, name }) => `${group}: ${name}`)).toEqual([

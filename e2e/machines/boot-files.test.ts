@@ -28,14 +28,14 @@ const list = (directory: string) => {
   return listed.parse(JSON.parse(stdout))
 }
 
-/** The subjects' common names, as Debian's sbverify reads them. */
+/** Returns the subjects' common names, as Debian's sbverify reads them. */
 const signersBySbverify = (file: string) => {
   const sbverify = path.join(unpackedPackages(), 'usr/bin/sbverify')
   const output = execFileSync(sbverify, ['--list', file], { encoding: 'utf8' })
   return [...output.matchAll(/signature certificates:\n - subject: .*?\/CN=([^\n/]+)/g)].map(([, name]) => name)
 }
 
-/** A folder with these files of the packages. */
+/** Makes a folder with these files of the packages. */
 function folderOf(name: string, files: string[]): string {
   const folder = inScratch(name)
   mkdirSync(folder)
@@ -46,7 +46,7 @@ function folderOf(name: string, files: string[]): string {
 afterAll(() => scratch.remove())
 
 describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : ''}`, () => {
-  test("takes the sets of Debian's packages and says what each program is", () => {
+  test("imports the sets of Debian's packages and names each program", () => {
     const directory = inScratch('sets')
     importSets(directory, ['--set', 'shim-grub', '--from', unpackedPackages()])
     const said = importSets(directory, ['--set', 'pxelinux', '--from', unpackedPackages()])
@@ -95,7 +95,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     }
   })
 
-  test("takes a site's own signed program from a folder, and another time in its place", () => {
+  test("imports a site's own signed program from a folder, and replaces it the next time", () => {
     const directory = inScratch('own')
     const folder = inScratch('own-folder')
     mkdirSync(folder)
@@ -123,7 +123,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     ])
   })
 
-  test('says which package has what is missing, and with which command it comes', () => {
+  test('names the package that has a missing file, and the command that installs it', () => {
     const root = inScratch('empty-root')
     mkdirSync(path.join(root, 'usr/lib'), { recursive: true })
     const directory = inScratch('empty')
@@ -134,7 +134,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     expect(stderr).toMatch(/^bootfarm-edge: pxelinux .*apt install pxelinux syslinux-common$/m)
   })
 
-  test('a folder with anything that is not known, cut short or half makes no set', () => {
+  test('a folder with an unknown, truncated or incomplete file makes no set', () => {
     const directory = inScratch('refused')
     mkdirSync(directory)
     const import_ = (folder: string, ...args: string[]) =>
@@ -177,7 +177,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     expect(stderr.trim().split('\n')).toHaveLength(1)
   })
 
-  test('two imports do not meet, and what a killed one left is swept away', () => {
+  test('two imports do not overlap, and what a killed one left is removed', () => {
     const directory = inScratch('busy')
     mkdirSync(path.join(directory, '.boot-files-import'), { recursive: true })
     writeFileSync(path.join(directory, '.boot-files-import/half'), 'half')
@@ -190,7 +190,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     expect(readdirSync(directory)).toEqual(['ipxe'])
   })
 
-  test('a set that is not whole is left out and named, the others stay', () => {
+  test('an incomplete set is left out and named, the others stay', () => {
     const directory = inScratch('damaged')
     importSets(directory, ['--set', 'ipxe'])
     cpSync(path.join(directory, 'ipxe'), path.join(directory, 'copied'), { recursive: true })

@@ -15,7 +15,7 @@ const diskSector = 512
 afterAll(() => scratch.remove())
 
 describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing})` : ''}`, () => {
-  test("makes what the system's own tools take for a disc and an EFI system partition", () => {
+  test("makes what the system's own tools accept as a disc and an EFI system partition", () => {
     const image = buildBootMedium(inScratch('boot.iso'), ['10.0.0.1', '10.0.0.2:8080'])
     const described = isoinfo('-d', '-i', image)
     expect(described).toContain('Volume id: BOOTFARM')
@@ -65,7 +65,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing
     expect(said.trim().split('\n')).toHaveLength(1)
   })
 
-  test('names the package of a file that is missing or something else, and leaves nothing behind', () => {
+  test('names the package of a missing or wrong file, and leaves nothing behind', () => {
     const folder = inScratch('ipxe')
     mkdirSync(folder)
     const into = inScratch('out')
@@ -81,7 +81,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing
     expect(readdirSync(into)).toEqual([])
   })
 
-  test('leaves the image that was there where the new one cannot be made', () => {
+  test('keeps the previous image when the new one cannot be made', () => {
     const image = inScratch('kept.iso')
     writeFileSync(image, 'the one before')
     expect(refusedBootMedium(['--edge', '10.0.0.1', '--out', image, '--syslinux', scratch.path])).toMatchObject({

@@ -16,7 +16,7 @@ const disc = path.join(scratch.path, 'boot.iso')
 let site: MachineSite
 let edge: RunningProcess
 
-describe.skipIf(missing)(`boot media where DHCP cannot be touched${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`boot media where DHCP cannot be changed${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     site = new MachineSite('media', { script, blobSize: 1 << 20 })
     edge = await site.startEdge('off')
@@ -40,7 +40,7 @@ describe.skipIf(missing)(`boot media where DHCP cannot be touched${missing ? ` (
 
     const report = await finishedBoot(edge, (boot) => boot.clientArch === clientArch)
     expect(report).toMatchObject({ userClass: 'bootfarm-media', outcome: { kind: 'ready' } })
-    // Nothing of it went through the edge's DHCP.
+    // None of it passed through the edge's DHCP.
     expect(report.phases.map(({ name }) => name)).toEqual(['loader', 'breather', 'stage2', 'ready'])
   })
 })

@@ -27,7 +27,7 @@ describe.skipIf(missing)(`a BIOS machine with a boot menu${missing ? ` (${missin
     await site.remove()
   })
 
-  test('takes the default when the time is up: its own disk', async () => {
+  test('takes the default at the timeout: its own disk', async () => {
     const file = site.file('own-disk.raw', ownDisk())
     const machine = await site.powerOn('bios', 0, { kind: 'disk', file })
     await machine.waitFor(/Debian; '\|\|' shell/)

@@ -5,8 +5,9 @@ import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /**
- * The machine reads its disk again and again, never from its own memory, and reports ready at the end. In its last rounds it
- * ends the program that brings it its disk, as a fault would. Then it waits to be switched off, as busybox's init is.
+ * The machine reads its disk over and over, never from its own memory, and reports ready at the end. In its last rounds
+ * it crashes the program that serves its disk, as a fault would. Then it waits to be switched off, as busybox's init
+ * is.
  */
 const rounds = 6
 const script = `
@@ -50,14 +51,14 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     await site.remove()
   })
 
-  test('goes on reading when its edge or its own program is killed, in the same boot, and takes an order', async () => {
+  test('keeps reading in the same boot when its edge or its own program is killed, and takes a power order', async () => {
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^SUM 2 /m)
     edge.kill('SIGKILL')
     await edge.ended
     const before = sums(machine.output).length
     expect(before, 'the edge was killed while the machine still had to read').toBeLessThan(rounds - 1)
-    // Long enough for the machine to ask in vain, and much shorter than its patience, which has no end.
+    // Long enough for the machine to ask in vain; its patience has no end.
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect(sums(machine.output).length, 'nothing is read without an edge').toBeLessThanOrEqual(before + 1)
 

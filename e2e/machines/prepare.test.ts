@@ -32,7 +32,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     return { status, stdout, stderr }
   }
 
-  /** Every path of the root with its type, mode, size and content's time. */
+  /** Lists every path of the root with its type, mode, size and modification time. */
   const listing = () =>
     execFileSync('find', ['.', '-not', '-type', 'd', '-printf', '%P %y %m %s %T@ %l\n'], {
       cwd: root,
@@ -43,7 +43,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
       .sort()
       .join('\n')
 
-  test('says what it would change and changes nothing, makes it once, and takes it back', () => {
+  test('shows its changes without making them, makes them once, and undoes them', () => {
     const before = listing()
     const dry = prepare('--dry-run')
     expect(dry.status).toBe(0)
@@ -66,7 +66,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     expect(prepare('--undo', '--no-initramfs').stdout).toBe('nothing to change\n')
   })
 
-  test('makes the initramfs with the root itself, and again only when something in it changed', () => {
+  test("makes the initramfs together with the root's own, and again only when something in it has changed", () => {
     const image = path.join(root, `boot/initrd.img-${release}`)
     const made = prepare()
     expect(made.status, made.stderr).toBe(0)
@@ -90,7 +90,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     ).not.toContain(root)
   }, 60_000)
 
-  test('leaves the system able to start from a disk of its own, by its own init', async () => {
+  test('leaves the system able to start from its own disk, with its own init', async () => {
     if (!found || 'missing' in found) throw new Error('there is no Debian')
     const machine = new RunningProcess('qemu-system-x86_64', [
       '-accel',
@@ -176,7 +176,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     expect(refused.status).toBe(1)
   })
 
-  test('refuses who is not root, a root that is read-only or not there, and options it does not know', () => {
+  test('refuses to run without root, on a read-only or missing root, and with unknown options', () => {
     const program = path.join(scratch.path, 'bootfarm-target')
     copyFileSync(targetProgram, program)
     execFileSync('chmod', ['755', scratch.path, program])

@@ -25,7 +25,7 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
   test.for([
     { firmware: 'uefi', client: 'PXE', clientArch: 7 },
     { firmware: 'uefi-http', client: 'HTTP boot', clientArch: 16 },
-  ] as const)('boots by the $client client of its firmware and its phases are reported', async (boot) => {
+  ] as const)('boots with the $client client of its firmware and its phases are reported', async (boot) => {
     const machine = await site.powerOn(boot.firmware)
     const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)

@@ -37,7 +37,7 @@ const until = (isSo: (edge: EdgeDetail) => boolean) =>
     const seen = await edge.query<EdgeDetail>()
     return isSo(seen) ? seen : undefined
   })
-/** The edge has noted something that it could not keep. */
+/** The edge has recorded that it could not keep something. */
 const hasLost = () => readFileSync(path.join(edge.data, 'reports/gaps')).some((byte) => byte !== 0)
 const bootCount = async () => {
   const { items } = await edge.api.query<{ items: unknown[] }>('boot.list', {
@@ -47,7 +47,7 @@ const bootCount = async () => {
   return items.length
 }
 
-test('with a full report log devices boot on, and the control plane shows what was lost and when, over restarts', {
+test('with a full report log devices keep booting, and the control plane shows what was lost and when, across restarts', {
   timeout: 120_000,
 }, async () => {
   const began = new Date(Date.now() - 1000).toISOString()
@@ -68,7 +68,7 @@ test('with a full report log devices boot on, and the control plane shows what w
   await edge.uplink.open()
   await eventually(async () => (edge.hasReported() ? true : undefined))
   const seen = await edge.query<EdgeDetail>()
-  // Each of the two starts has lost what its boots said.
+  // Each of the two starts has lost the reports of its boots.
   expect(seen.reportGaps.length).toBeGreaterThanOrEqual(3)
   expect(seen.reportGaps.reduce((sum, { count }) => sum + count, 0)).toBe(seen.reportsLost)
   const now = new Date().toISOString()
@@ -76,7 +76,7 @@ test('with a full report log devices boot on, and the control plane shows what w
     expect(reason).toBe('report log full')
     expect([began, fromAt, untilAt, now].map(String).toSorted()).toEqual([began, fromAt, untilAt, now])
   }
-  // Some boots are missing, and none is there twice; with room again nothing is lost.
+  // Some boots are missing, and none is there twice; once there is capacity again, nothing is lost.
   const known = await bootCount()
   expect(known).toBeLessThan(rounds * edge.tenant.macs.length)
   await edge.boots()

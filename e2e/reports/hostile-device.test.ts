@@ -8,11 +8,12 @@ import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { edgeAddress } from '../lib/edge/loopback-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
-// What hostile devices say by real packets, and whatever becomes of it: the edge's log and scripts, the API's answers, files and log.
+// Sends hostile devices' real packets, and checks everything that comes of them: the edge's log and scripts, the API's
+// answers, files and log.
 
-/** Of an option of DHCP (RFC 2132). */
+/** Encodes a DHCP option (RFC 2132). */
 const optionSizeMax = 255
-/** As bytes, for not all of it is UTF-8. */
+/** As bytes, since not all of it is UTF-8. */
 const texts = [
   ...Object.values(hostileTexts),
   'x\nFORGED a line of its own',
@@ -23,7 +24,7 @@ const texts = [
   .concat([Buffer.from([0xff, 0xfe, 0x1b, 0x5b, 0x32, 0x4a, 0xc0, 0x80]), Buffer.alloc(200, 0x0a)])
 const strangers = texts.map((_, index) => `02:bf:00:00:66:${index.toString(16).padStart(2, '0')}`)
 
-/** What moves a terminal, begins a line, or turns text around. */
+/** Moves a terminal, starts a line, or reverses text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
 const bending = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 
@@ -43,7 +44,7 @@ function discover(mac: string, xid: number, text: Buffer): Buffer {
   head.set([1, 1, 6, 0])
   head.writeUInt32BE(xid, 4)
   Buffer.from(mac.replaceAll(':', ''), 'hex').copy(head, 28)
-  // The old fields for the server's name and the file, and the options that hold a device's own words.
+  // The old fields for server name and file, and the options that carry a device's own text.
   text.copy(head, 44, 0, 63)
   text.copy(head, 108, 0, 127)
   head.set([99, 130, 83, 99], 236)
@@ -69,7 +70,7 @@ function discover(mac: string, xid: number, text: Buffer): Buffer {
 const readRequest = (...words: Buffer[]) =>
   Buffer.concat([Buffer.from([0, 1]), ...words.flatMap((word) => [word, Buffer.from([0])])])
 
-/** From one socket each, to whoever may answer. */
+/** Each from its own socket, to whoever may answer. */
 async function send(port: number, packets: Buffer[]): Promise<void> {
   const socket = dgram.createSocket('udp4')
   for (const packet of packets)
@@ -77,7 +78,7 @@ async function send(port: number, packets: Buffer[]): Promise<void> {
   socket.close()
 }
 
-/** What comes back for these bytes, until the connection is closed. */
+/** Collects the answer to these bytes until the connection is closed. */
 function answerTo(port: number, bytes: Buffer): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(port, edgeAddress, () => socket.end(bytes))
@@ -85,7 +86,7 @@ function answerTo(port: number, bytes: Buffer): Promise<string> {
     socket.on('data', (data) => {
       answer += data.toString('latin1')
     })
-    // One that is cut off while it still sends ends in an error.
+    // A connection that is cut while it still sends ends in an error.
     socket.on('error', () => undefined)
     socket.on('close', () => resolve(answer))
   })
@@ -101,17 +102,17 @@ const request = (start: Buffer, agent: Buffer, body = Buffer.alloc(0)) =>
     Buffer.from('\r\n\r\n'),
     body,
   ])
-/** What a header may hold: a request with anything else in one is refused. */
+/** The bytes that a header may hold: a request with any other is refused. */
 const printable = (text: Buffer) => Buffer.from(text.toString('latin1').replace(/[^\x20-\x7e]/g, '?'), 'latin1')
 
-/** Every device of the site boots, says who it is, asks for what there is not, and fails with words of its own. */
+/** Every device of the site boots, reports its identity, requests what does not exist, and fails with its own text. */
 async function behaveBadly({ ports, tenant }: ControlledEdge): Promise<string[]> {
   const scripts: string[] = []
   for (const [index, mac] of tenant.macs.entries()) {
     const [text = Buffer.alloc(0), other = text] = [texts[index * 4], texts[index * 4 + 1]]
     await send(ports.dhcp, [discover(mac, 0x7700 + index, text)])
     const start = Buffer.from(`GET /m/${mac}/boot.ipxe`)
-    // The edge knows its devices soon after it listens.
+    // The edge knows its devices shortly after it listens.
     const script = await eventually(async () => {
       const answer = await answerTo(ports.http, request(start, printable(other)))
       return answer.includes('/b/') ? answer : undefined
@@ -155,7 +156,7 @@ interface Page {
   items: { id: string; mac: string; siteId: string }[]
 }
 
-/** Once everything is reported: all that the API says of it. */
+/** Reads everything that the API says about the boot, once all is reported. */
 async function readEverything({ api, tenant, edgeId }: ControlledEdge): Promise<unknown[]> {
   const found = await eventually(async () => {
     const page = await api.query<Page>('discovered.list', { limit: 100 })
@@ -184,7 +185,7 @@ function stringsIn(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, inner]) => [name, ...stringsIn(inner)])
 }
 
-/** Lines of a log: none is forged, none moves a terminal, and what looks like JSON is. */
+/** No log line is forged, none moves a terminal, and what looks like JSON is. */
 function expectHarmlessLines(log: string): void {
   const lines = log.split('\n').map((line) => line.replace(/\t/g, ' '))
   expect(lines.filter((line) => bending.test(line))).toEqual([])
@@ -192,7 +193,7 @@ function expectHarmlessLines(log: string): void {
   for (const line of lines.filter((one) => one.startsWith('{'))) expect(() => JSON.parse(line)).not.toThrow()
 }
 
-/** Each line begins with a command of iPXE's or GRUB's that the edge writes, and none has a word of a device. */
+/** Each line begins with an iPXE or GRUB command that the edge writes, and none contains a device's text. */
 function expectHarmlessScript(script: string): void {
   const [, body = ''] = script.split('\r\n\r\n')
   expect(script).toMatch(/^HTTP\/1\.1 200 /)
@@ -215,25 +216,25 @@ describe.each([
   }, 120_000)
   afterAll(() => edge?.stop())
 
-  test('gives scripts in its own words alone', () => {
+  test('writes scripts in its own words alone', () => {
     expect(scripts).toHaveLength(edge.tenant.macs.length * 2)
     for (const script of scripts) expectHarmlessScript(script)
   })
 
-  test('logs one line for each event, which no device wrote', async () => {
+  test('logs one line for each event, none of which a device wrote', async () => {
     expect(edge.process.output).toContain('failed')
     expectHarmlessLines(edge.process.output)
     expect(edge.process.isRunning).toBe(true)
   })
 
-  test('reports what devices said as text on one line, and the API tells it so', () => {
+  test("reports devices' text on one line, and the API returns it so", () => {
     const strings = stringsIn(told)
     expect(strings.filter((text) => bending.test(text))).toEqual([])
     for (const text of ['<script>window.hacked=1</script>', 'onerror=window.hacked=1', '; drop table device'])
       expect(strings.some((one) => one.includes(text))).toBe(true)
   })
 
-  test('files of what it reported have no cell that a spreadsheet runs, and no line that a device wrote', async () => {
+  test('exported files have no cell that a spreadsheet runs, and no line that a device wrote', async () => {
     const { csv } = await edge.api.query<{ csv: string }>('device.exportCsv', {})
     for (const file of [csv, await edge.api.text('/api/audit/export?format=csv')]) {
       const lines = file.split('\r\n')

@@ -5,7 +5,7 @@ import { KillDrill, type Victim } from '../lib/control-plane/kill-drill.ts'
 import { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
-/** Each behind each, and twice the same. */
+/** Each victim after each other one, and twice the same. */
 const order: Victim[] = [
   ...(['api', 'postgres', 'edge', 'api', 'edge', 'edge'] as const),
   ...(['postgres', 'api', 'api', 'postgres'] as const),
@@ -28,7 +28,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-test('kill -9 of the API, PostgreSQL and the edge, ten times, with every other acknowledgement lost: no boot is lost or counted twice', {
+test('ten kill -9 of the API, PostgreSQL and the edge, with every other acknowledgement lost: no boot is lost or counted twice', {
   timeout: 300_000,
 }, async () => {
   for (const victim of order) await drill.kill(victim)

@@ -21,7 +21,7 @@ let edge: ControlledEdge
 let apiMetrics: string
 let edgeMetrics: string
 
-/** Both programs as an operator starts them who watches them. */
+/** Starts both programs as an operator who monitors them. */
 beforeAll(async () => {
   const [apiPort, edgePort] = await freePorts(2)
   apiMetrics = `http://127.0.0.1:${apiPort}/metrics`
@@ -80,7 +80,7 @@ test('a boot is one trace from firmware to ready, and both programs count it', {
     expect(phases.map(({ name }) => name)).toEqual(expect.arrayContaining(['dhcp', 'nbp', 'stage2', 'ready']))
     for (const phase of phases)
       expect([phase.name, phase.parentSpanId, isWithin(phase, root)]).toEqual([phase.name, root.spanId, true])
-    // They follow each other as they happened.
+    // They are in order of time.
     const begins = phases.map(({ startTimeUnixNano }) => BigInt(startTimeUnixNano))
     expect(begins).toEqual(begins.toSorted((one, other) => (one < other ? -1 : one > other ? 1 : 0)))
   }
@@ -103,7 +103,7 @@ test('a boot is one trace from firmware to ready, and both programs count it', {
   expect((await fetch(apiMetrics)).status).toBe(401)
 })
 
-test('a request of the edge is a trace with the statements that it took', async () => {
+test('a request of the edge is a trace with its SQL statements', async () => {
   const request = await eventually(() => collector.spans.find(({ name }) => name === 'POST /edge/v1/reports'))
   const statements = await eventually(() => {
     const found = collector.spans.filter(({ parentSpanId }) => parentSpanId === request.spanId)

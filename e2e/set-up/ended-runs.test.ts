@@ -7,7 +7,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-test('a run of tests that ends in their middle leaves none of their programs behind', () => {
+test('a test run that is ended in the middle leaves none of its programs behind', () => {
   const lock = path.join(scratch.path, 'lock')
   const run = `
     const { RunningProcess } = await import(${JSON.stringify(new URL('../lib/lab/running-process.ts', import.meta.url))})
@@ -18,11 +18,11 @@ test('a run of tests that ends in their middle leaves none of their programs beh
     encoding: 'utf8',
   })
   expect(status, stderr).toBe(3)
-  // Only the end of the program that holds it lets anybody else have it.
+  // It is released only when the program that holds it ends.
   expect(spawnSync('flock', ['--wait', '10', lock, 'true']).status).toBe(0)
 })
 
-test('a command that takes too long is killed, and what it printed ends with that', async () => {
+test('a command that takes too long is killed, and its output ends with that', async () => {
   const { code, output } = await capture('sh', ['-c', 'echo begun; exec sleep 600'], { timeoutMs: 500 })
   expect(code).toBeNull()
   expect(output).toBe('begun\n\nKilled: sh was not over after 0.5 s.\n')

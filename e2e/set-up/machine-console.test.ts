@@ -9,7 +9,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-/** The lines of what was written piece by piece, the last one flushed. */
+/** Feeds text piece by piece, flushes, and returns the lines. */
 function linesOf(...pieces: (string | Buffer)[]): string[] {
   const lines: string[] = []
   const console = new ConsoleLines((line) => lines.push(line))
@@ -21,27 +21,27 @@ function linesOf(...pieces: (string | Buffer)[]): string[] {
 }
 
 describe("a serial console's bytes become lines", () => {
-  test('of plain text, whatever the pieces are that they come in', () => {
+  test('of plain text, however it is split into pieces', () => {
     const whole = 'one\r\ntwo\n\n\u001b[1;32mgreen\u001b[0m — é\r\n'
     expect(linesOf(whole)).toEqual(['one', 'two', 'green — é'])
     const bytes = [...Buffer.from(whole)].map((byte) => Buffer.of(byte))
     expect(linesOf(...bytes)).toEqual(['one', 'two', 'green — é'])
   })
 
-  test('a progress display counts as it was last', () => {
+  test('with a progress display in its last state', () => {
     expect(linesOf('loading 1%\rloading 99%\rloading ok\r\n')).toEqual(['loading ok'])
     expect(linesOf('kernel... 5%\b\b10%\n')).toEqual(['kernel... 10%'])
   })
 
-  test('a cursor that jumps ends a line', () => {
+  test('a cursor jump ends a line', () => {
     expect(linesOf('\u001b[2J\u001b[01;01Htop\u001b[10;20Hmiddle')).toEqual(['top', 'middle'])
   })
 
-  test('strings for the terminal itself, and control characters, are left out', () => {
+  test('strings for the terminal itself, and control characters, are removed', () => {
     expect(linesOf('\u001b]3008;start=1\u001b\\a\u001b]0;title\u0007b\u001b(Bc\u0000\u009fd\n')).toEqual(['abcd'])
   })
 
-  test('a sequence that was cut short swallows no text and no line feed', () => {
+  test('a truncated escape sequence swallows no text and no line feed', () => {
     expect(linesOf('unit\u001b…Description\none\u001b\ntwo\n')).toEqual(['unit…Description', 'one', 'two'])
   })
 
@@ -67,7 +67,7 @@ describe("a machine's console file", () => {
   const mac = '52:54:00:78:00:00'
   const file = path.join(scratch.path, '52-54-00-78-00-00.log')
 
-  test('has a time before each line, and a prompt soon after it came', async () => {
+  test('has a time before each line, and records a prompt soon after it came', async () => {
     const console = new ConsoleFile(scratch.path, mac)
     console.write(Buffer.from('Debian\r\nlogin: '))
     await expect.poll(() => readFileSync(file, 'utf8')).toMatch(/^\d{13} Debian\n\d{13} login:\n$/)
@@ -83,7 +83,7 @@ describe("a machine's console file", () => {
   })
 })
 
-test('a magic packet wakes the machine that it names, wherever the pattern is', () => {
+test('a magic packet wakes the machine that it names, wherever the pattern stands', () => {
   const address = Buffer.from('525400780000', 'hex')
   const packet = Buffer.concat([Buffer.alloc(6, 0xff), ...Array.from({ length: 16 }, () => address)])
   expect(wakes(packet, '52:54:00:78:00:00')).toBe(true)

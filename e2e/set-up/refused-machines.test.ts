@@ -13,7 +13,7 @@ const refused = refusals(path.join(scratch.path, 'data'))
 
 const start = (...args: string[]) => [startScript, ...freePortArguments, ...args]
 
-/** As somebody else than root. */
+/** Runs as a user other than root. */
 function asUser(...args: string[]): string[] {
   const file = path.join(scratch.path, 'user.cjs')
   writeFileSync(file, 'process.getuid = () => 1000')
@@ -25,11 +25,11 @@ describe('npm start says in one sentence why it boots no machines', () => {
     expect(await refused(asUser('--machine'))).toMatch(/--machine needs root, .* sudo/)
   })
 
-  test('--machine with a firmware that there is none', async () => {
+  test('--machine with an unknown firmware', async () => {
     expect(await refused(start('--machine', 'coreboot'))).toMatch(/--machine is bios or uefi, not "coreboot"/)
   })
 
-  test('--lan with what is no address, not of this machine, or loopback', async () => {
+  test('--lan with something that is no address, not one of this machine, or loopback', async () => {
     expect(await refused(start('--lan', 'lan.example'))).toMatch(/needs an IPv4 address/)
     expect(await refused(start('--lan', '203.0.113.77'))).toMatch(/is not an address of this machine; it has /)
     expect(await refused(start('--lan', '127.0.0.1'))).toMatch(/is loopback, which no machine reaches/)
@@ -58,7 +58,7 @@ describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` ($
     return refused(args, {}, command)
   }
 
-  /** A program that holds what the statement binds. */
+  /** Starts a program that holds what the statement binds. */
   async function holding(statement: string): Promise<RunningProcess> {
     const bound = "const bound = () => console.log('bound')"
     const { command, args } = segment.onEdge(process.execPath, ['-e', `${bound}; ${statement}`])
@@ -71,12 +71,12 @@ describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` ($
     expect(await refusedOnEdge(asUser('--lan', segment.edgeIp))).toMatch(/--lan needs root, .* sudo/)
   })
 
-  test('a disk that is not there', async () => {
+  test('a disk that does not exist', async () => {
     const args = start('--lan', segment.edgeIp, '--disk', '/nowhere/disk.raw')
     expect(await refusedOnEdge(args)).toMatch(/--disk \/nowhere\/disk\.raw does not exist/)
   })
 
-  test('a port that another program has, and which one', async () => {
+  test('a port that another program holds, and which program', async () => {
     const holder = await holding(`dgram.createSocket('udp4').bind(6910, '${segment.edgeIp}', bound)`)
     const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
     expect(sentence).toMatch(new RegExp(`UDP port 6910 for the disk stream .*\\(process ${holder.pid}\\) holds`))
@@ -90,33 +90,36 @@ describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` ($
     await server.stop()
   })
 
-  test.skipIf(!existsSync(dnsmasqProgram))('but not for programs at other addresses and interfaces', async () => {
-    const elsewhere = await holding("dgram.createSocket('udp4').bind(6910, '127.0.0.1', bound)")
-    for (const args of [
-      ['link', 'add', 'other0', 'type', 'bridge'],
-      ['addr', 'add', '10.79.0.1/24', 'dev', 'other0'],
-      ['link', 'set', 'other0', 'up'],
-    ]) {
-      const ip = segment.onEdge('ip', args)
-      execFileSync(ip.command, ip.args)
-    }
-    const dnsmasq = segment.onEdge('dnsmasq', [
-      '--keep-in-foreground',
-      '--conf-file=/dev/null',
-      '--port=0',
-      '--interface=other0',
-      '--bind-interfaces',
-      '--dhcp-range=10.79.0.50,10.79.0.60',
-      '--leasefile-ro',
-      '--pid-file=',
-      '--log-facility=-',
-    ])
-    const otherServer = new RunningProcess(dnsmasq.command, dnsmasq.args)
-    await otherServer.waitFor(/sockets bound exclusively to interface other0/)
-    // The last port that is looked at: everything before was let through.
-    const last = await holding(`net.createServer().listen(6980, '${segment.edgeIp}', bound)`)
-    const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
-    expect(sentence).toMatch(/TCP port 6980 for HTTP boot is in use/)
-    for (const process of [elsewhere, otherServer, last]) await process.stop()
-  })
+  test.skipIf(!existsSync(dnsmasqProgram))(
+    'but not because of programs at other addresses and interfaces',
+    async () => {
+      const elsewhere = await holding("dgram.createSocket('udp4').bind(6910, '127.0.0.1', bound)")
+      for (const args of [
+        ['link', 'add', 'other0', 'type', 'bridge'],
+        ['addr', 'add', '10.79.0.1/24', 'dev', 'other0'],
+        ['link', 'set', 'other0', 'up'],
+      ]) {
+        const ip = segment.onEdge('ip', args)
+        execFileSync(ip.command, ip.args)
+      }
+      const dnsmasq = segment.onEdge('dnsmasq', [
+        '--keep-in-foreground',
+        '--conf-file=/dev/null',
+        '--port=0',
+        '--interface=other0',
+        '--bind-interfaces',
+        '--dhcp-range=10.79.0.50,10.79.0.60',
+        '--leasefile-ro',
+        '--pid-file=',
+        '--log-facility=-',
+      ])
+      const otherServer = new RunningProcess(dnsmasq.command, dnsmasq.args)
+      await otherServer.waitFor(/sockets bound exclusively to interface other0/)
+      // The last port that is checked: everything before was accepted.
+      const last = await holding(`net.createServer().listen(6980, '${segment.edgeIp}', bound)`)
+      const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
+      expect(sentence).toMatch(/TCP port 6980 for HTTP boot is in use/)
+      for (const process of [elsewhere, otherServer, last]) await process.stop()
+    },
+  )
 })

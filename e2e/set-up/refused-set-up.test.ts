@@ -11,14 +11,14 @@ afterAll(() => scratch.remove())
 
 const refused = refusals(path.join(scratch.path, 'data'))
 
-/** Makes Node say something else about itself before the script runs. */
+/** Makes Node report something else about itself before the script runs. */
 function pretending(name: string, statement: string): string[] {
   const file = path.join(scratch.path, `${name}.cjs`)
   writeFileSync(file, statement)
   return ['--require', file, startScript]
 }
 
-/** The scripts without anything that was fetched or built before. */
+/** The scripts without anything fetched or built. */
 function freshCopy(): string {
   const root = path.join(scratch.path, 'copy')
   const scripts = path.dirname(startScript)
@@ -39,12 +39,12 @@ describe('npm start says in one sentence what is missing', () => {
     expect(await refused(script)).toMatch(/Node 16\.20\.0 is too old; install Node 18 or newer/)
   })
 
-  test('another system', async () => {
+  test('another operating system', async () => {
     const script = pretending('mac', "Object.defineProperty(process, 'platform', { value: 'darwin' })")
     expect(await refused(script)).toMatch(/this system is darwin-\w+; Bootfarm runs on Linux/)
   })
 
-  test('a port that is taken', async () => {
+  test('a port that is in use', async () => {
     const server = net.createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const address = server.address()
@@ -54,7 +54,7 @@ describe('npm start says in one sentence what is missing', () => {
     expect(sentence).toMatch(new RegExp(`port ${port} for the dashboard is already in use`))
   })
 
-  test('an option that does not exist, and a port that is none', async () => {
+  test('an unknown option, and an invalid port', async () => {
     expect(await refused([startScript, '--wbe-port', '1'])).toMatch(/--wbe-port/)
     expect(await refused([startScript, '--web-port', '70000'])).toMatch(/--web-port needs a port from 1 to 65535/)
   })

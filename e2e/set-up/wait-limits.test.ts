@@ -3,7 +3,7 @@ import { limitWaits, RunningProcess } from '../lib/lab/running-process.ts'
 
 const started: RunningProcess[] = []
 
-/** Says this, and then nothing for as long as any test. */
+/** Prints this, and then nothing for as long as any test lasts. */
 async function silentAfter(words: string): Promise<RunningProcess> {
   const silent = new RunningProcess('sh', ['-c', `echo '${words}'; exec sleep 1000`])
   started.push(silent)
@@ -15,8 +15,8 @@ afterEach(async () => {
   for (const process of started.splice(0)) await process.stop()
 })
 
-describe('a wait when the time of its test is nearly over', () => {
-  test('fails with who was waited for, for what, and what each program said last', async () => {
+describe("a wait when its test's time is nearly over", () => {
+  test("fails with the program, what was waited for, and each program's last output", async () => {
     const machine = await silentAfter('Booting from ROM')
     machine.name = 'machine 7'
     await silentAfter('serving')
@@ -26,7 +26,7 @@ describe('a wait when the time of its test is nearly over', () => {
     await expect(machine.ended).rejects.toThrow(/^machine 7: .* no end of it\n/)
   })
 
-  test('goes on when the test is over, for whoever waits still', async () => {
+  test('continues after the test, for whoever still waits', async () => {
     const silent = await silentAfter('here')
     limitWaits(50)
     const waiting = silent.waitFor(/ready/)

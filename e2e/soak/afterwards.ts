@@ -9,8 +9,8 @@ import type { Editor } from './editor.ts'
 type Db = ReturnType<typeof createDb>
 
 /**
- * Sentences for changes that the API acknowledged and that are not there, or of which the audit log knows too few or
- * too many.
+ * Returns sentences for changes that the API acknowledged but that are missing, or that the audit log has too few or
+ * too many of.
  */
 export async function lostChanges(db: Db, { edge, ledger }: Editor): Promise<string[]> {
   const { organizationId } = edge.tenant
@@ -29,7 +29,7 @@ export async function lostChanges(db: Db, { edge, ledger }: Editor): Promise<str
   return lost
 }
 
-/** Resolves when the edge keeps the desired state that names its devices as the database does. */
+/** Resolves when the edge's stored desired state names its devices as the database does. */
 export async function stateDiffers(db: Db, edge: ControlledEdge, ending: AbortSignal): Promise<void> {
   const { organizationId } = edge.tenant
   const rows = await db.device.findMany({ where: { organizationId }, select: { id: true, name: true } })

@@ -4,18 +4,15 @@ import type { ControlledEdge } from '../lib/edge/controlled-edge.ts'
 import { type Answer, Ledger } from './ledger.ts'
 
 const pauseMs = 500
-/** Every so many changes one makes a device instead of renaming one. */
+/** How often a change creates a device instead of renaming one. */
 const creationsEvery = 20
 const refusalsKept = 5
 
-/**
- * Somebody who changes an organization's devices all the time, through whichever API process, and keeps what was
- * promised.
- */
+/** Changes an organization's devices all the time, through any API process, and keeps what was promised. */
 export class Editor {
   readonly edge: ControlledEdge
   readonly ledger = new Ledger()
-  /** Sentences for changes that were refused though nothing was wrong with them. */
+  /** Sentences for changes that were refused without a reason. */
   readonly refusals: string[] = []
   readonly #apiUrls: string[]
   readonly #random: () => number
@@ -62,14 +59,14 @@ export class Editor {
     return item
   }
 
-  /** Only an answer of the API's own says that nothing was done. */
+  /** Only an answer of the API itself says that nothing was done. */
   async #answerOf(asked: Promise<unknown>): Promise<Answer> {
     try {
       await asked
       return 'acknowledged'
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) return 'unknown'
-      // What was in doubt came after the revision was read.
+      // A change in doubt may have come after the revision was read.
       if (error.status !== 409 && this.refusals.length < refusalsKept) this.refusals.push(error.message)
       return 'refused'
     }

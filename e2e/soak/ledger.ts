@@ -1,15 +1,15 @@
-/** What became of a change that was asked of the API. */
+/** The result of a change that was requested from the API. */
 export type Answer =
-  /** With success: it must be there afterwards. */
+  /** Acknowledged: it must be there afterwards. */
   | 'acknowledged'
-  /** It was answered that it was not done. */
+  /** Refused: the answer says that it was not done. */
   | 'refused'
-  /** Whoever was to answer died: it may be there or not. */
+  /** In doubt: the answering process died, so it may be there or not. */
   | 'unknown'
 
 /**
- * Who has been promised what: each object has one writer, which asks for one value after the other, each with the
- * revision that it has read. So what was asked for before an acknowledged change cannot come after it.
+ * Records what was promised to whom. Each object has one writer, which requests one value after the other, each with
+ * the revision that it has read, so a request made before an acknowledged change cannot take effect after it.
  */
 export class Ledger {
   acknowledged = 0
@@ -18,7 +18,7 @@ export class Ledger {
   readonly #promised = new Map<string, string | null>()
   readonly #possible = new Map<string, Set<string>>()
 
-  /** @param value what was asked for; of an object that is to be made, its first */
+  /** @param value the requested value; for an object that is to be created, its first */
   note(id: string, value: string, answer: Answer): void {
     this[answer] += 1
     if (answer === 'refused') return

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Resident memory, bytes, by who it is, in the order of time. */
+/** Resident memory in bytes by process, in order of time. */
 export type MemorySeries = Map<string, number[]>
 
 export interface MemoryLimits {
@@ -10,13 +10,13 @@ export interface MemoryLimits {
 export interface MemoryUse {
   who: string
   peakBytes: number
-  /** Mean of the run's second quarter, after which it should grow no more, and of its last one. */
+  /** The mean of the run's second quarter, after which memory should stop growing, and of its last quarter. */
   earlyBytes: number
   lateBytes: number
   limitBytes: number
 }
 
-/** Of a process that runs; null once it has ended. */
+/** Reads a running process's memory; null once it has ended. */
 export function residentBytes(pid: number): number | null {
   try {
     const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
@@ -36,7 +36,7 @@ export function memoryUse(series: MemorySeries, limits: MemoryLimits): MemoryUse
   }))
 }
 
-/** Sentences for whoever was beyond its limit. */
+/** Returns a sentence for each process beyond its limit. */
 export function beyondLimits(uses: MemoryUse[]): string[] {
   return uses
     .filter(({ peakBytes, limitBytes }) => peakBytes > limitBytes)

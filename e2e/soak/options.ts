@@ -1,4 +1,4 @@
-/** What `npm run soak` is asked for. */
+/** The options of `npm run soak`. */
 export interface SoakOptions {
   minutes: number
   kills: number
@@ -10,11 +10,11 @@ export interface SoakOptions {
 
 export const soakDefaults: SoakOptions = { minutes: 20, kills: 100, seed: 20261121, write: false }
 const minutesMax = 120
-/** A third of them are PostgreSQL's, whose supervisor gives up after ten deaths in a minute. */
+/** A third of them hit PostgreSQL, whose supervisor gives up after ten deaths in a minute. */
 export const killsPerMinuteMax = 15
 const seedMax = 2 ** 31 - 1
 
-/** @throws a sentence that names the option and what it may be */
+/** @throws a sentence that names the option and its valid values */
 export function parseSoakOptions(args: string[]): SoakOptions {
   const options = { ...soakDefaults }
   const rest = [...args]

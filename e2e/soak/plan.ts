@@ -3,7 +3,7 @@ import { type Victim, victims } from '../lib/control-plane/kill-drill.ts'
 export interface Strike {
   atMs: number
   victim: Victim
-  /** Which edge, where it is one. */
+  /** The index of an edge, where the victim is one. */
   edgeIndex: number
 }
 
@@ -15,7 +15,7 @@ export interface Outage {
 
 export interface SoakPlan {
   strikes: Strike[]
-  /** Of each edge. */
+  /** Counted for each edge. */
   outages: Outage[][]
 }
 
@@ -24,16 +24,16 @@ interface PlanOptions {
   kills: number
   seed: number
   edgeCount: number
-  /** The first ones; the others are never killed. */
+  /** Only the first ones; the others are never killed. */
   mortalEdgeCount: number
 }
 
-/** Of a run of 20 minutes; shorter ones have shorter ones. */
+/** For a run of 20 minutes; shorter runs have shorter outages. */
 const fullRunMs = 20 * 60_000
 const [outageMsMin, outageMsMax] = [30_000, 180_000]
 const [reachedMsMin, reachedMsMax] = [20_000, 60_000]
 
-/** Who dies when, and when which edge is cut off: from the seed alone. */
+/** Decides from the seed alone which program dies when, and when which edge is cut off. */
 export function planSoak({ minutes, kills, seed, edgeCount, mortalEdgeCount }: PlanOptions): SoakPlan {
   const random = randomNumbers(seed)
   const durationMs = minutes * 60_000
@@ -42,7 +42,7 @@ export function planSoak({ minutes, kills, seed, edgeCount, mortalEdgeCount }: P
     random,
   )
   const strikes = order.map((victim, index) => ({
-    // Each in a slot of its own: never all at once, and never long none.
+    // Each death has its own slot: never all at once, and never a long time without one.
     atMs: Math.floor(((index + random()) * durationMs) / kills),
     victim,
     edgeIndex: Math.floor(random() * mortalEdgeCount),
@@ -64,7 +64,7 @@ function outagesOf(durationMs: number, random: () => number): Outage[] {
   }
 }
 
-/** Milliseconds in which it was cut off. */
+/** The milliseconds in which it was cut off. */
 export function cutMs(outages: Outage[]): number {
   return outages.reduce((sum, { fromMs, untilMs }) => sum + untilMs - fromMs, 0)
 }
@@ -74,7 +74,7 @@ function shuffled<T>(items: T[], random: () => number): T[] {
   return items.flatMap(() => left.splice(Math.floor(random() * left.length), 1))
 }
 
-/** xorshift32: from 0 to below 1. */
+/** xorshift32: returns numbers from 0 to below 1. */
 export function randomNumbers(seed: number): () => number {
   let state = seed >>> 0 || 1
   return () => {

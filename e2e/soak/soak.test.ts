@@ -8,7 +8,7 @@ import { asMarkdown, problemsOf } from './table.ts'
 
 const plan = (more = {}) => planSoak({ minutes: 20, kills: 100, seed: 7, edgeCount: 3, mortalEdgeCount: 2, ...more })
 
-test('options are taken, and each that is wrong is named', () => {
+test('options are read, and each wrong one is named', () => {
   expect(parseSoakOptions([])).toEqual(soakDefaults)
   expect(parseSoakOptions(['--minutes', '1', '--kills', '5', '--seed', '3', '--write'])).toEqual({
     minutes: 1,
@@ -62,7 +62,7 @@ test('each edge is cut off most of the time, in outages that do not overlap and 
   }
 })
 
-test('a change that was acknowledged has to be there; one in doubt may be, until a later one was acknowledged', () => {
+test('an acknowledged change must be there; one in doubt may be, until a later one was acknowledged', () => {
   const ledger = new Ledger()
   ledger.note('a', '1', 'acknowledged')
   ledger.note('a', '2', 'unknown')
@@ -80,7 +80,7 @@ test('a change that was acknowledged has to be there; one in doubt may be, until
   expect(ledger).toMatchObject({ acknowledged: 2, refused: 1, unknown: 2 })
 })
 
-test('memory is told by its peak, and by its means before and at the end', () => {
+test('memory is given by its peak, and by its means before and at the end', () => {
   const series = new Map([
     ['a', [9, 9, 1, 3, 5, 5, 4, 8]],
     ['b', []],
@@ -124,13 +124,13 @@ test.each<[Partial<SoakResult>, RegExp]>([
   [{ unsettled: ['not all'] }, /not all/],
   [{ memory: [{ who: 'API', peakBytes: 3, earlyBytes: 1, lateBytes: 1, limitBytes: 2 }] }, /memory of API/],
   [{ struck: { api: 1, postgres: 2, edge: 1 } }, /only 4 of 5 kills/],
-])('what is not as it must be is a problem, and stands in the table: %o', (more, problem) => {
+])('a violation is a problem, and stands in the table: %o', (more, problem) => {
   const result = { ...good, ...more }
   expect(problemsOf(result, 5)).toEqual([expect.stringMatching(problem)])
   expect(asMarkdown(result, circumstances)).toMatch(problem)
 })
 
-test('where all is as it must be there is no problem', () => {
+test('without violations there is no problem', () => {
   expect(problemsOf(good, 5)).toEqual([])
   expect(asMarkdown(good, circumstances)).toContain('Nothing was lost')
 })

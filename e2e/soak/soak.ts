@@ -10,15 +10,15 @@ import { type MemorySeries, type MemoryUse, memoryUse, residentBytes } from './m
 import type { SoakOptions } from './options.ts'
 import { cutMs, planSoak, randomNumbers, type SoakPlan } from './plan.ts'
 
-/** The last one is never killed, nor is the second API process: in their memory a leak would show. */
+/** The last edge is never killed, nor is the second API process: a leak would show in their memory. */
 const edgeCount = 3
 const mortalEdgeCount = 2
 const waveSeconds = 2
 const sampleIntervalMs = 5_000
-/** For all that waits at the edges to be reported, and for edges to have the last state. */
+/** For everything that waits at the edges to be reported, and for edges to get the last state. */
 const settleLimitMs = 600_000
 const mebibyte = 1024 * 1024
-/** Of resident memory, at any time. */
+/** Limits resident memory at any time. */
 export const memoryLimits = {
   'API, killed': 768 * mebibyte,
   'API, never killed': 768 * mebibyte,
@@ -41,7 +41,7 @@ export interface SoakResult {
   memory: MemoryUse[]
 }
 
-/** Real programs that are killed and cut off while devices boot and people change things. */
+/** Kills real programs and cuts them off while devices boot and people change things. */
 export class Soak {
   readonly #plan: SoakPlan
   readonly #options: SoakOptions
@@ -102,7 +102,7 @@ export class Soak {
     }
   }
 
-  /** What there is to be told while it runs. */
+  /** Returns a line of progress while it runs. */
   progress(): string {
     const { lost, passed } = this.#acknowledgements()
     const { acknowledged, unknown } = this.#changes()
@@ -119,7 +119,7 @@ export class Soak {
     ].join(' | ')
   }
 
-  /** Waits until everything is reported, and looks what is there. */
+  /** Waits until everything is reported, and checks what is there. */
   async check(): Promise<SoakResult> {
     const { drill, plane } = this.#started()
     const unsettled: string[] = []
@@ -197,7 +197,7 @@ export class Soak {
     }
   }
 
-  /** So many milliseconds after the begin, or at the end if that comes first. */
+  /** Resolves this many milliseconds after the start, or at the end if that comes first. */
   async #until(atMs: number, over = this.#ending): Promise<void> {
     const leftMs = this.#beganAt + atMs - performance.now()
     if (leftMs > 0) await delay(leftMs, undefined, { signal: over }).catch(() => undefined)
@@ -219,7 +219,7 @@ export class Soak {
   }
 }
 
-/** Rejects with the first that rejects, and never resolves. */
+/** Rejects with the first promise that rejects, and never resolves. */
 function failing(works: Promise<unknown>[]): Promise<never> {
   return new Promise((_resolve, reject) => {
     for (const work of works) work.catch(reject)

@@ -2,7 +2,7 @@ import { beyondLimits, mib } from './memory.ts'
 import type { SoakOptions } from './options.ts'
 import type { SoakResult } from './soak.ts'
 
-/** What was lost, doubled or grew beyond its limit, in sentences; none where all is as it must be. */
+/** Returns sentences for what was lost, doubled or grew beyond its limit; none where all is as it must be. */
 export function problemsOf(result: SoakResult, kills: number): string[] {
   const { drill, changes, lostChanges, refusals, unsettled, memory, struck } = result
   const killed = Object.values(struck).reduce((sum, count) => sum + count, 0)

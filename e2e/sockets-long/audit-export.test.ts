@@ -8,9 +8,9 @@ import { ControlPlane, migrate } from '../lib/control-plane/control-plane.ts'
 import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const entryCount = 100_000
-/** Of each entry's fields: the file is larger than all that the API may have on its heap. */
+/** The size of each entry's fields: the file is larger than the whole heap that the API may have. */
 const noteSize = 1_200
-/** It needs some 60 MiB by itself. */
+/** The API itself needs some 60 MiB. */
 const heapMaxMib = 96
 const growthMaxKib = 80 * 1024
 const limitMs = 300_000
@@ -40,7 +40,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** The most memory that the API has had so far (proc(5): VmHWM). */
+/** Returns the API's peak memory so far (proc(5): VmHWM). */
 function peakKib(): number {
   const status = readFileSync(`/proc/${plane.api.pid}/status`, 'utf8')
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1])

@@ -21,7 +21,7 @@ beforeAll(async () => {
   plane = await ControlPlane.start(inScratch('plane'))
   edge = await ControlledEdge.start(plane, inScratch('site'))
   await vdisk(['init', '--beside-files'])
-  // What an edge without a store looks for from time to time, one that starts sees at once.
+  // A running edge without a store looks for one now and then; one that starts sees it at once.
   await edge.restart()
 }, 120_000)
 afterAll(async () => {
@@ -30,7 +30,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** By hand, at the edge. */
+/** Done by hand, at the edge. */
 async function vdisk(args: string[]): Promise<Record<string, unknown>[]> {
   const store = path.join(edge.data, 'store')
   const running = new RunningProcess(edgeProgram, ['vdisk', ...args, '--store', store, '--json'])
@@ -51,7 +51,7 @@ const isDone = async (jobId: string | undefined) => {
   return state === 'done'
 }
 
-test('what boots have taught an edge is shown, and cleared in the files and in the memory of the edge that runs', {
+test('what boots have taught an edge is shown, and cleared in the files and in the memory of the running edge', {
   timeout: 180_000,
 }, async () => {
   const { vdiskId } = edge.tenant
@@ -69,7 +69,7 @@ test('what boots have taught an edge is shown, and cleared in the files and in t
     (await vdiskNow()).versions.find(({ id }) => id === made.id)?.atEdges[0]?.bootProfiles ?? []
   const { revision: vdiskRevision } = await vdiskNow()
   await edge.api.mutate('version.promote', { versionId: made.id, vdiskRevision })
-  // Until the promotion has come to the edge they boot what was there before.
+  // Until the promotion has reached the edge they boot the previous version.
   while ((await profiles()).length === 0) await edge.boots()
   expect(await profiles()).toMatchObject([{ hardware: 'simulated', readAheadBytes: 4096 }])
 

@@ -22,11 +22,11 @@ const missing = imageToolsMissing()
 const title = missing ? ` (${missing})` : ''
 
 const initrd = Buffer.from('initramfs of the image')
-/** Some thousand names, and a path with many directories. */
+/** Several thousand names, and a path with many directories. */
 const manyNames = Object.fromEntries(Array.from({ length: 1500 }, (_, index) => [`usr/share/many/name-${index}`, '']))
 const deep = Array.from({ length: 20 }, (_, index) => `directory-${index}`).join('/')
 
-describe.skipIf(missing)(`what mke2fs makes is read as it is${title}`, () => {
+describe.skipIf(missing)(`images that mke2fs makes are read exactly${title}`, () => {
   const { content, whole } = sparseKernel(3_000_001, 4096)
   const files: Files = {
     ...preparedFiles,
@@ -88,7 +88,7 @@ describe.skipIf(missing)(`what mke2fs makes is read as it is${title}`, () => {
     expect(found.initrd.equals(initrd)).toBe(true)
   })
 
-  test('hashed directories, and a file that is reached over three indirect blocks', () => {
+  test('hashed directories, and a file behind three levels of indirect blocks', () => {
     const far = sparseKernel(70 << 20, 8 << 20)
     const image = makeExt(
       scratch.path,
@@ -101,7 +101,7 @@ describe.skipIf(missing)(`what mke2fs makes is read as it is${title}`, () => {
     expect(extract(image, scratch.path).kernel.equals(far.whole)).toBe(true)
   })
 
-  test('a file whose blocks lie scattered', () => {
+  test('a file with scattered blocks', () => {
     const filling = Object.fromEntries(
       Array.from({ length: 1000 }, (_, index) => [`fill/${index}`, Buffer.alloc(4096, 'x')]),
     )

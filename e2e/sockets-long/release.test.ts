@@ -9,7 +9,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
-/** Long enough for the state to reach the edge before the instant, also on a machine that is busy. */
+/** Long enough for the state to reach the edge before the instant, also on a busy machine. */
 const untilReleaseMs = 30_000
 let plane: ControlPlane | undefined
 let edge: ControlledEdge
@@ -31,7 +31,7 @@ function keptState(): DesiredState {
   return desiredState.parse(JSON.parse(payload))
 }
 
-/** What iPXE of the device would run. */
+/** Returns what the device's iPXE would run. */
 async function scriptOf(mac: string): Promise<string> {
   const answer = await fetch(`${edge.httpUrl}/m/${mac}/boot.ipxe`)
   return answer.ok ? answer.text() : ''
@@ -76,7 +76,7 @@ async function release(releasedAt: Date): Promise<string> {
   }
 }
 
-test('a release comes at its instant with the control plane away and after a kill -9, and boots under way keep their version', async () => {
+test('a release takes effect at its instant with the control plane away and after a kill -9, and running boots keep their version', async () => {
   const [first = '', second = ''] = edge.tenant.macs
   await until(async () => (await scriptOf(first)).includes('quiet'))
   const releasedAt = new Date(Date.now() + untilReleaseMs)
@@ -86,7 +86,7 @@ test('a release comes at its instant with the control plane away and after a kil
   await edge.restart()
   await until(() => Date.now() >= releasedAt.getTime())
   expect(await scriptOf(second)).toContain('released')
-  // Its boot had begun before.
+  // Its boot began earlier.
   expect(await scriptOf(first)).toContain('quiet')
   const { versionId } = edge.tenant
   expect(keptState().devices.map((device) => device.versionId)).toEqual(edge.tenant.macs.map(() => versionId))

@@ -46,7 +46,7 @@ async function eventually(isSo: () => boolean | Promise<boolean>): Promise<void>
   }
 }
 
-/** As an operator: the command of the database's program, on the plane that serves. */
+/** As an operator does: the database program's command, on the plane that serves. */
 const command = (...args: string[]) => {
   const plane = current()
   return runDatabase(args, { ownerUrl: plane.databaseUrl, apiUrl: plane.databaseApiUrl })
@@ -67,7 +67,7 @@ async function rename(name: string): Promise<void> {
 
 const allReported = () => eventually(() => edge.hasReported())
 
-/** Everything that the present control plane knows of the edge's boots, as ids. */
+/** Returns the ids of the edge's boots that the current control plane knows. */
 async function knownBoots(): Promise<string[]> {
   const db = createDb(current().databaseUrl)
   try {
@@ -95,7 +95,7 @@ async function declaredLost(): Promise<number> {
   }
 }
 
-/** Everybody boots once; their ids as the edge printed them. */
+/** Boots every device once; returns the ids that the edge printed. */
 async function bootAll(): Promise<string[]> {
   const before = new Set(edge.printedBoots().keys())
   for (const { outcome } of await edge.boots()) expect(outcome).toBe('ready')
@@ -104,7 +104,7 @@ async function bootAll(): Promise<string[]> {
   return isNew().sort()
 }
 
-/** The serving database is lost; another one is filled from the file, and the edges' address leads there. */
+/** Loses the serving database; fills another one from the file and connects the edges' address to it. */
 async function loseAndRestore(args: string[]): Promise<void> {
   await edge.uplink.cut()
   await current().stop()
@@ -114,11 +114,11 @@ async function loseAndRestore(args: string[]): Promise<void> {
   })
   planes.push(plane)
   edge.uplink.leadTo(plane.apiUrl)
-  // Sessions are in no backup.
+  // Backups contain no sessions.
   api = await ApiClient.signIn(plane.webUrl, edge.person.email, edge.person.password)
 }
 
-test('a restored control plane takes its edge back: the restored state, no enrolment, and what is reported from then on once', {
+test('a restored control plane takes its edge back: the restored state, no enrolment, and each later report once', {
   timeout: 300_000,
 }, async () => {
   await eventually(() => existsSync(stateFile()) && nameOf(kept()) === 'pc-01')
@@ -143,13 +143,13 @@ test('a restored control plane takes its edge back: the restored state, no enrol
   expect(identity()).toEqual(enrolled)
   const since = await bootAll()
   await allReported()
-  // Neither lost nor doubled; what the lost database alone had acknowledged is declared.
+  // Nothing is lost or doubled; what only the lost database had acknowledged is declared.
   expect(await knownBoots()).toEqual([...before, ...between, ...since].sort())
   expect(await declaredLost()).toBeGreaterThanOrEqual(forgotten.length)
   await rename('goes-on')
 })
 
-test('a backup of before a change of the signing key, with the keys of after it: the edge sees no difference', {
+test('a backup from before a change of the signing key, with the later keys: the edge notices nothing', {
   timeout: 300_000,
 }, async () => {
   await command('backup', '--to', inScratch('before-rotation'))
@@ -165,7 +165,7 @@ test('a backup of before a change of the signing key, with the keys of after it:
   expect(edge.process.output.slice(printed)).not.toContain('desired state was refused')
 })
 
-test('without those keys the edge refuses, says what to do, boots on, and takes the key that is named on its machine', {
+test('without those keys the edge refuses, says what to do, keeps booting devices, and accepts the key that its operator names', {
   timeout: 300_000,
 }, async () => {
   const { signingKey: backedUp } = identity()
@@ -194,7 +194,7 @@ test('without those keys the edge refuses, says what to do, boots on, and takes 
   expect(shown).toBe(backedUp)
   expect(await name(shown)).toMatchObject({ code: 0 })
   await eventually(() => nameOf(kept()) === 'goes-on')
-  // Pinned behind the state.
+  // Pinned after the state.
   await eventually(() => identity().signingKey === backedUp)
   expect(identity().edgeId).toBe(edge.edgeId)
   await edge.restart()

@@ -12,9 +12,9 @@ import {
 import { scratchDirectory } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** What a client has for a whole head. */
+/** How long a client has for a whole request head. */
 const headLimitMs = 15_000
-/** As many connections as an address may have. */
+/** As many connections as one address may have. */
 const slowClients = 256
 const scratch = scratchDirectory()
 let ports: EdgePorts
@@ -30,7 +30,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-test('clients that send their heads byte by byte are cut off while others are served', async () => {
+test('clients that send their request heads byte by byte are cut off while others are served', async () => {
   const begin = performance.now()
   const sockets = await Promise.all(Array.from({ length: slowClients }, connect))
   const cutOff = Promise.all(sockets.map((socket) => once(socket, 'close')))

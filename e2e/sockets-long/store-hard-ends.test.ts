@@ -16,7 +16,7 @@ afterAll(() => {
 })
 
 const mib = 1 << 20
-/** Nothing of it is shared or left out. */
+/** Nothing in it is shared or left out. */
 const image = path.join(scratch.path, 'disk.raw')
 writeFileSync(image, randomBytes(48 * mib))
 const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
@@ -27,7 +27,7 @@ function said(command: string, args: string[]): { problem: string | null; output
   return { problem: error?.message ?? stderr.trim(), output: '' }
 }
 
-/** A small file system of its own; why there is none, where this user may not mount. */
+/** Makes a small file system; gives the reason where this user may not mount. */
 function mountSmall(name: string, sizeMib: number): { at: string; missing: string | null } {
   const at = path.join(scratch.path, name)
   mkdirSync(at)
@@ -65,12 +65,12 @@ const begun = [image, '--name', 'Lab', '--no-boot-files']
 describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)}`, () => {
   const store = path.join(small.at, 'store')
 
-  test('says so, gives up what may not go on, and goes on with the rest once there is room', async () => {
+  test('says so, gives up what cannot continue, and continues with the rest once there is space', async () => {
     await vdisk(store, ['init'])
     const version = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
     const again = await vdisk(store, ['import', ...begun, '--again', '--version', version], 1)
     expect(again.at(-1)?.error).toMatch(/The disk of the store .* is full, .* and import the image again\.$/)
-    // Programs that repeat leave nothing that is half there.
+    // Programs that retry leave nothing half done.
     expect(await vdisk(store, ['list'])).toEqual([])
     await vdisk(store, ['gc'])
     const lines = await vdisk(store, ['import', ...begun], 1)
@@ -83,7 +83,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     expect((await vdisk(store, ['verify'])).at(-1)).toMatchObject({ problems: 0 })
   })
 
-  test('has no room for the first checkpoint either: nothing is begun, and nobody is told to go on with it', async () => {
+  test('without space for the first checkpoint nothing is started, and nobody is told to resume it', async () => {
     const before = await vdisk(store, ['list'])
     const filler = path.join(small.at, 'filler')
     expect(said('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']).problem).toContain('No space left on device')
@@ -99,7 +99,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
 describe.skipIf(shut.missing)(`a store on a file system that is read-only${title(shut.missing)}`, () => {
   const store = path.join(shut.at, 'store')
 
-  test('is read, and every change of it is refused by name', async () => {
+  test('can be read, and every change is refused by name', async () => {
     await vdisk(store, ['init'])
     const version = (await vdisk(store, ['import', ...begun])).at(-1)?.version ?? ''
     expect(said('mount', ['-o', 'remount,ro', shut.at]).problem).toBeNull()

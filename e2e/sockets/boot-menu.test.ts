@@ -19,7 +19,7 @@ import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const diskSize = 64 * 512
 const release = '6.1.0-53-amd64'
-/** They differ in their length. */
+/** Their lengths differ. */
 const kernels = [0, 1].map((index) => x86Kernel(release, patterned(20_000 + 512 * index)))
 const entries = {
   first: 0,
@@ -38,7 +38,7 @@ const menu = {
   ],
 }
 const macs = Array.from({ length: 5 }, (_, index) => `02:bf:00:00:00:0${index + 1}`)
-/** The first two have versions of their own, which the menu overrules. */
+/** The first two have their own versions, which the menu overrules. */
 const [ofDefault = '', ofChoice = '', ofMissing = '', ofOwnDisk = '', ofOldMenu = ''] = macs
 
 const scratch = scratchDirectory()
@@ -70,7 +70,9 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** The script that a device gets, and the address at which it answers with an entry's number in place of a variable. */
+/**
+ * Fetches the script that a device gets, and the URL at which it answers with an entry's number in place of a variable.
+ */
 async function scriptAt(url: string): Promise<{ script: string; answerAt: (entry: number) => string }> {
   const script = await (await fetch(url)).text()
   const [, address = ''] = script.match(/^chain \S+ \S+ (http:\S+)/m) ?? []
@@ -116,7 +118,7 @@ test('a device whose menu times out boots the default entry, whatever its own ve
   })
 })
 
-test('what was chosen is what is loaded, though the edge is killed in between', async () => {
+test('the chosen entry is loaded, even when the edge is killed in between', async () => {
   const { script, answerAt } = await scriptAt(entranceOf(ofChoice))
   expect(script).toContain("item 1 The second '||' shell\n")
   expect(script).toContain('item 2 Elsewhere (not at this edge)\n')
@@ -127,7 +129,7 @@ test('what was chosen is what is loaded, though the edge is killed in between', 
   await edge.ended
   edge = await start()
   expect(await bytesAt(kernelAt)).toEqual(kernels[0])
-  // It is settled: the menu is not shown again.
+  // The choice is settled: the menu is not shown again.
   const again = await (await fetch(answerAt(entries.second))).text()
   expect(again).toMatch(/^kernel /m)
   expect(await bytesAt(kernelAt)).toEqual(kernels[0])
@@ -141,7 +143,7 @@ test('what was chosen is what is loaded, though the edge is killed in between', 
   })
 })
 
-test('an entry whose version this edge does not have ends in a sentence and its cause', async () => {
+test('an entry whose version this edge lacks ends in a sentence and its cause', async () => {
   const { answerAt } = await scriptAt(entranceOf(ofMissing))
   const refusal = await (await fetch(answerAt(entries.missing))).text()
   expect(refusal).toContain('echo bootfarm: the desired state does not describe this version\n')
@@ -161,7 +163,7 @@ test('a device that goes to its own disk leaves the edge, also when it asks twic
   expect(boot.versionId).toBeUndefined()
 })
 
-test('an answer from a menu that is no more shows the menu as it is now', async () => {
+test('an answer from an outdated menu shows the current menu', async () => {
   const { answerAt } = await scriptAt(entranceOf(ofOldMenu))
   const url = new URL(answerAt(entries.ownDisk))
   url.searchParams.set('menu', '0badcafe')

@@ -59,7 +59,7 @@ const shown = async (id: string) => [
   ...(await vdisk(['profile', 'show', '--version', id, '--json'])).jsonLines<Shown>(),
 ]
 
-/** Until the test has ended. */
+/** Lasts until the test has ended. */
 async function serve(id: string, args: string[] = []): Promise<RunningProcess> {
   const edge = await startLoopbackEdge(ports, [
     '--store',
@@ -76,7 +76,7 @@ async function serve(id: string, args: string[] = []): Promise<RunningProcess> {
   return edge
 }
 
-/** An edge that has read a profile's blocks into its memory ahead of any boot. */
+/** Starts an edge that has read a profile's blocks into its memory before any boot. */
 async function serveWarm(id: string): Promise<RunningProcess> {
   const [port = 0] = await freePorts(1)
   const edge = await serve(id, ['--metrics', String(port)])
@@ -85,7 +85,7 @@ async function serveWarm(id: string): Promise<RunningProcess> {
   return edge
 }
 
-/** One device boots; every byte that it reads is compared with `disk`. */
+/** Boots one device; every byte that it reads is compared with `disk`. */
 async function bootOne(disk: string, readAhead = '16'): Promise<ReadingAhead> {
   const { exit, devices, output } = await bootDevices([
     '--server',
@@ -109,7 +109,7 @@ async function bootOne(disk: string, readAhead = '16'): Promise<ReadingAhead> {
   return devices[0] as ReadingAhead
 }
 
-/** The version has one profile, of so many boots. */
+/** The version has one profile, from this many boots. */
 const untilLearned = (id: string, boots: number) =>
   expect.poll(async () => (await shown(id)).map((profile) => profile.boots), { timeout: 50_000 }).toEqual([boots])
 
@@ -125,7 +125,7 @@ beforeAll(async () => {
   writeSync(other, Buffer.alloc(1 << 20, 0x5a), 0, 1 << 20, 4 << 20)
   closeSync(other)
   const lines = Array.from({ length: readsOfTrace }, (_, index) => {
-    // All over the disk, nothing twice; a pause behind each, in which a device reads ahead.
+    // All over the disk, nothing twice; a pause after each, in which a device reads ahead.
     const offset = ((index * 53) % readsOfTrace) * 64 * 4096
     return `${index * 2},${offset},${4096 * ((index % 16) + 1)}`
   })
@@ -136,7 +136,7 @@ beforeAll(async () => {
 })
 afterAll(() => scratch.remove())
 
-test('what the first boots read, the next one has when it wants it; over a restart, and in a new version', async () => {
+test('the next boot has what the first boots read when it needs it, across a restart and in a new version', async () => {
   const first = await serve(version)
   const cold = await bootOne(files.vdisk)
   expect(cold).toMatchObject({ aheadBytes: 0, demandReads: readsOfTrace })
@@ -150,7 +150,7 @@ test('what the first boots read, the next one has when it wants it; over a resta
   const unaided = await bootOne(files.vdisk, '0')
   expect(unaided.reads).toBe(readsOfTrace)
   await untilLearned(version, 3)
-  // A boot that read ahead and one that did not are the same to whoever learns.
+  // For learning, a boot that read ahead counts like one that did not.
   expect((await shown(version))[0]?.readAheadBytes).toBe(profile?.readAheadBytes)
   expect(await first.stop()).toBe(0)
 
@@ -169,11 +169,11 @@ test('what the first boots read, the next one has when it wants it; over a resta
   const [ofParent] = await shown(version)
   const [begun] = await shown(update)
   expect(begun?.carriedFrom).toBe(version)
-  // What is not what it was in the parent was left out, and has been learned anew since.
+  // What differs from the parent was left out, and has been learned again since.
   expect(begun?.readAheadBytes).toBe(ofParent?.readAheadBytes)
 })
 
-test('it can be switched off, its figures are on the metrics page, and what is damaged is learned anew', async () => {
+test('it can be switched off, its figures are on the metrics page, and damaged profiles are learned again', async () => {
   const off = await serve(version, ['--boot-profile', 'off'])
   const unaided = await bootOne(files.vdisk)
   expect(unaided).toMatchObject({ aheadBytes: 0, demandReads: readsOfTrace })

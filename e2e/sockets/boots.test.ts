@@ -20,7 +20,10 @@ const running: RunningProcess[] = []
 
 afterAll(() => scratch.remove())
 
-/** Reads of all sizes up to 128 KiB over the whole disk, one each `intervalMs`; returns how many bytes they read. */
+/**
+ * Writes a trace of reads of all sizes up to 128 KiB over the whole disk, one every `intervalMs`; returns their total
+ * size in bytes.
+ */
 function writeTrace(file: string, reads: number, intervalMs: number): number {
   const sizes = [512, 4096, 16384, 131072, 1536]
   let size = 0
@@ -73,7 +76,7 @@ const boot = (...args: string[]) =>
     (program, all) => segment.startOnSwitch(program, all),
   )
 
-/** What a scraper on the edge's own machine reads, once every boot is counted. */
+/** Returns what a scraper on the edge's own machine reads, once every boot is counted. */
 async function metricsWhenReady(): Promise<string> {
   const ask = `exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.1\\r\\nHost: edge\\r\\n\\r\\n' >&3; cat <&3`
   const counted = `*'boots_total{outcome="ready"} ${deviceCount}'*`
@@ -84,7 +87,7 @@ async function metricsWhenReady(): Promise<string> {
   return scraper.output
 }
 
-describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing !== undefined)(`on their own segment${missing ? ` (${missing})` : ''}`, () => {
   beforeEach(() => {
     segment = new Segment('boots')
   })
@@ -116,7 +119,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
     expect(Number(sent?.[1])).toBeGreaterThanOrEqual(traceSize * deviceCount)
   })
 
-  test('devices with addresses of their own boot by proxyDHCP', async () => {
+  test('devices with fixed addresses boot by proxyDHCP', async () => {
     segment.addDeviceAddress(100)
     const edge = startEdge('--dhcp', 'proxy')
     await untilListening(edge)
@@ -139,7 +142,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
     },
   )
 
-  test('an edge killed with -9 in mid-boot comes back and the devices go on: the same boots, one each', async () => {
+  test('an edge killed with -9 in mid-boot comes back and the devices continue: the same boots, one each', async () => {
     const data = path.join(scratch.path, 'data')
     const options = ['--data', data, '--dhcp', 'server', '--dhcp-pool', '10.78.0.100-10.78.0.150']
     const first = startEdge(...options)

@@ -49,7 +49,7 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     return edge
   }
 
-  /** The capture of this boot, once it is written. */
+  /** Returns the capture of this boot, once it is written. */
   async function captureOf(captures: string, bootId: string): Promise<string> {
     const file = path.join(captures, `${bootId}.pcap`)
     const written = new RunningProcess('bash', ['-c', `until [ -e ${file} ]; do sleep 0.02; done`])
@@ -112,7 +112,7 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     expect(count).toBeLessThanOrEqual(packetsMax)
   })
 
-  test('says that a directory cannot be made', async () => {
+  test('reports a directory that cannot be created', async () => {
     mkdirSync(path.join(scratch.path, 'files'), { recursive: true })
     const [file = ''] = readdirSync(scratch.path).filter((name) => name === 'kernel')
     const edge = segment.startOnEdge(edgeProgram, [

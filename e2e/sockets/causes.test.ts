@@ -40,7 +40,7 @@ async function startSite(args: string[]): Promise<Site> {
   return { edge, ports }
 }
 
-/** An edge of a control plane that gives the cause's device a version whose disk is not in the store. */
+/** Starts an edge whose state gives the cause's device a version with a disk that is not in the store. */
 async function startEnrolled(
   cause: BootCause,
   more: Partial<DesiredState>,
@@ -60,7 +60,7 @@ async function startEnrolled(
   return startSite(['--data', data, '--boot-files', path.join(scratch.path, 'boot-files')])
 }
 
-/** Every cause has a device of its own. */
+/** Every cause has its own device. */
 function macOf(cause: BootCause): string {
   return `02:ca:00:00:00:${bootCauses.indexOf(cause).toString(16).padStart(2, '0')}`
 }
@@ -75,7 +75,7 @@ function failureOf(cause: BootCause): Promise<PrintedFailure> {
   return printedFailure(site.edge, macOf(cause))
 }
 
-/** A simulated device that misbehaves. */
+/** Starts a simulated device that misbehaves. */
 function simulate(cause: BootCause, at: Site, ...args: string[]): void {
   const { dhcp, tftp } = at.ports
   running.push(
@@ -98,7 +98,7 @@ function simulate(cause: BootCause, at: Site, ...args: string[]): void {
   )
 }
 
-/** A device that starts from a script at its own address and then says by HTTP why it fails. */
+/** Starts from a script at its own URL and then reports by HTTP why it fails. */
 function says(code: string) {
   return async (cause: BootCause): Promise<PrintedFailure> => {
     const url = `http://${edgeAddress}:${site.ports.http}`
@@ -109,7 +109,7 @@ function says(code: string) {
   }
 }
 
-/** What makes a boot fail by each cause, and what the boot then says besides. */
+/** Makes a boot fail by each cause, and checks what else the boot then says. */
 const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>> = {
   nbp_not_found: async (cause) => {
     const own = await startEnrolled(cause, { bootProgramSet: 'of-another-site' })
@@ -256,7 +256,7 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
   },
 }
 
-/** An edge by proxyDHCP on a segment for one cause alone. */
+/** Starts an edge with proxyDHCP on a segment for one cause alone. */
 async function startOnSegment(name: string): Promise<{ segment: Segment; edge: RunningProcess }> {
   const segment = new Segment(name)
   segments.push(segment)
@@ -294,7 +294,7 @@ describe('every cause of a failed boot', () => {
     scratch.remove()
   })
 
-  test.concurrent.for([...bootCauses])('%s is produced, and told with its sentence', async (cause, { skip }) => {
+  test.concurrent.for([...bootCauses])('%s is produced, and reported with its sentence', async (cause, { skip }) => {
     const missing = missingFor(cause)
     if (missing) skip(missing)
     const failure = await scenarios[cause](cause)

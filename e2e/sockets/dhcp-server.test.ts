@@ -78,7 +78,7 @@ function leaseOf(ip: string | undefined): Lease | undefined {
   return leases().find((lease) => lease.ip === ip)
 }
 
-/** A client that is known by these bytes. */
+/** A client that identifies itself by these bytes. */
 function named(name: string): string[] {
   return ['-x', `0x3d:00${Buffer.from(name).toString('hex')}`, '-C']
 }
@@ -97,7 +97,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     scratch.remove()
   })
 
-  test('busybox gets an address and every parameter that it asks for, and none that it does not', async () => {
+  test('busybox gets an address and every parameter that it requests, and no other', async () => {
     const lease = await networks.udhcpc('client', ['-O', 'ntpsrv', '-O', 'mtu', '-O', 'lease'])
     expect(lease).toMatchObject({
       ip: expect.stringMatching(/^10\.91\.1\.10\d$/),
@@ -118,7 +118,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect(modest).not.toHaveProperty('mtu')
   })
 
-  test('dhclient gets an address, renews it and gives it back', async () => {
+  test('dhclient gets an address, renews it and releases it', async () => {
     networks.flush('client')
     const client = networks.dhclient('client', 'first')
     running.push(client)
@@ -132,7 +132,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     await client.stop()
     await networks.dhclient('client', 'first', ['-r']).ended
     expect(leaseOf(bound?.new_ip_address)?.state).toBe('remembered')
-    // Started again it asks for the address that it had (INIT-REBOOT), or begins anew; it gets the same.
+    // After a restart it asks for its previous address (INIT-REBOOT) or starts over; it gets the same one.
     const again = networks.dhclient('client', 'first', ['-1'])
     running.push(again)
     await again.waitFor(/^lease (BOUND|REBOOT)/m)
@@ -154,7 +154,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     networks.removeAddress('edge', 'net1', `${first?.ip}/32`)
   })
 
-  test('a client with an address of its own is told the parameters alone', async () => {
+  test('a client with a fixed address gets the parameters alone', async () => {
     networks.flush('client')
     networks.addAddress('client', 'net0', '10.91.1.77/24')
     const before = leases()
@@ -177,7 +177,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect((await networks.udhcpc('client'))?.ip).toMatch(/^10\.91\.1\.10\d$/)
   })
 
-  test('a relay agent gets addresses of its own network for its clients; when they are used up nobody gets one', async () => {
+  test('a relay agent gets addresses of its own network for its clients; when they run out nobody gets one', async () => {
     const relay = networks.start('relay', 'dnsmasq', [
       '--keep-in-foreground',
       '--conf-file=/dev/null',
@@ -196,7 +196,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     await relay.stop()
   })
 
-  test('a relay agent gets its own option back as it was', async () => {
+  test('a relay agent gets its own option back unchanged', async () => {
     const relay = networks.start('relay', 'dhcrelay', [
       '-4',
       '-d',
@@ -211,7 +211,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     ])
     running.push(relay)
     await relay.waitFor(/Sending on\s+Socket/)
-    // It drops answers whose option 82 is not its own.
+    // The relay drops answers whose option 82 is not its own.
     const lease = await networks.udhcpc('far', named('far-1'))
     expect(lease).toMatchObject({ ip: '10.91.3.50' })
     expect(relay.output).toMatch(/Forwarded BOOTREPLY/)
@@ -237,7 +237,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     networks.flush('client')
   })
 
-  test('who looks for an IPv6 router is told that there is none', async () => {
+  test('a client that looks for an IPv6 router is told that there is none', async () => {
     const seeker = networks.start('relay', 'rdisc6', ['-1', '-r', '5', '-w', '1000', 'net2'])
     running.push(seeker)
     expect(await seeker.ended, seeker.output).toBe(0)
@@ -246,12 +246,12 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect(seeker.output).not.toMatch(/Prefix/)
   })
 
-  test('an edge that was killed gives everybody the same address again, and nobody another one\u2019s', async () => {
+  test('a killed edge gives everybody the same address again, and nobody another one’s', async () => {
     networks.flush('client')
     const first = await networks.udhcpc('client', named('keeper'))
     edge.kill('SIGKILL')
     await edge.ended
-    // What a kill in mid-write leaves: the begin of a record.
+    // What a kill in mid-write leaves: the beginning of a record.
     appendFileSync(leaseFile, Buffer.from([200, 0, 0, 0, 1, 2, 3]))
     await startEdge()
     networks.flush('client')
@@ -265,7 +265,7 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
   })
 })
 
-/** Asks as a client that has this address; the answer's bytes. */
+/** Asks as a client that has this address; returns the answer's bytes. */
 async function inform(ip: string): Promise<Buffer> {
   const packet = Buffer.alloc(300)
   packet.set([1, 1, 6, 0, 0x12, 0x34, 0x56, 0x78])
@@ -285,7 +285,7 @@ async function inform(ip: string): Promise<Buffer> {
   return Buffer.from(hex, 'hex')
 }
 
-/** The value of an option that stands in the packet's own option part. */
+/** Returns the value of an option in the packet's own option area. */
 function optionOf(packet: Buffer, code: number): Buffer | undefined {
   for (let at = 240; at < packet.length && packet[at] !== 255; at += 2 + (packet[at + 1] ?? 0)) {
     if (packet[at] === code) return packet.subarray(at + 2, at + 2 + (packet[at + 1] ?? 0))

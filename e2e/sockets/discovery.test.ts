@@ -13,7 +13,10 @@ import { RunningProcess } from '../lib/lab/running-process.ts'
 const known = '02:bf:00:00:0b:01'
 const ignored = '02:bf:00:00:0b:02'
 const stranger = '02:bf:00:00:0b:03'
-/** Packets a second; from one on that is faster than any firmware asks again, no table of a fixed size would find it again. */
+/**
+ * Packets a second: fast enough to push a device out of any table of fixed size before its firmware repeats its
+ * DISCOVER.
+ */
 const floodRate = 10_000
 const sectors = 64
 const scratch = scratchDirectory()
@@ -25,7 +28,7 @@ afterEach(async () => {
 })
 afterAll(() => scratch.remove())
 
-/** An enrolled edge that knows one device and ignores another. */
+/** Starts an enrolled edge that knows one device and ignores another. */
 async function startSite(): Promise<{ edge: RunningProcess; data: string; ports: EdgePorts }> {
   const data = path.join(scratch.path, `edge${count++}`)
   const store = path.join(data, 'store')
@@ -55,7 +58,7 @@ function discovered(data: string): DiscoveredDevice[] {
   return readReportLog(data).flatMap((entry) => (entry.type === 'discovered' ? [entry.device] : []))
 }
 
-/** The first of these reports, once it is there; fails when the edge ends before. */
+/** Resolves with the first of these reports; fails when the edge ends first. */
 async function untilDiscovered(site: { edge: RunningProcess; data: string }, mac: string) {
   for (;;) {
     const found = discovered(site.data).find((device) => device.mac === mac)
@@ -84,7 +87,7 @@ function discover(mac: string, xid: number, hostName = ''): Buffer {
   ])
 }
 
-/** Sends packets to the edge's DHCP port, and keeps what comes back. */
+/** Sends packets to the edge's DHCP port, and keeps the answers. */
 class Client {
   answers = 0
   readonly #socket = dgram.createSocket('udp4').on('message', () => {
@@ -100,7 +103,7 @@ class Client {
   }
 }
 
-test('an unknown device that asks is reported with what it says, as text that cannot do harm', async () => {
+test('an unknown device that asks is reported with what it says, as harmless text', async () => {
   const site = await startSite()
   const client = new Client()
   await client.send(discover(ignored, 1), site.ports)
@@ -120,7 +123,7 @@ test('an unknown device that asks is reported with what it says, as text that ca
   const script = `http://${edgeAddress}:${site.ports.http}/m/${byHttp}/boot.ipxe?from=media&platform=pcbios`
   expect((await fetch(script)).status).toBe(404)
   expect(await untilDiscovered(site, byHttp)).toMatchObject({ asked: 'http', clientArch: 0, ip: edgeAddress })
-  // Asked again within the minute, and the known device does not count.
+  // The device asked again within the minute, and the known device does not count.
   await client.send(discover(stranger, 3), site.ports)
   expect((await fetch(`http://${edgeAddress}:${site.ports.http}/m/${known}/boot.ipxe`)).status).toBe(200)
   client.close()
@@ -129,7 +132,7 @@ test('an unknown device that asks is reported with what it says, as text that ca
   expect(client.answers).toBe(0)
 })
 
-test('a flood of made-up addresses fills neither log nor memory, and a real device is reported all the same', async () => {
+test('a flood of made-up addresses fills neither log nor memory, and a real device is still reported', async () => {
   const site = await startSite()
   const client = new Client()
   const memory = () => Number(readFileSync(`/proc/${site.edge.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1])
@@ -155,7 +158,7 @@ test('a flood of made-up addresses fills neither log nor memory, and a real devi
   ])
   running.push(device)
   let sent = 2_000
-  // Its firmware asks again and again; so long the flood goes on.
+  // Its firmware keeps asking; the flood lasts as long.
   const isReported = untilDiscovered(site, stranger).then(() => true)
   while (!(await Promise.race([isReported, flood(1_000, sent).then(() => false)]))) sent += 1_000
   const seconds = (performance.now() - startedAt) / 1000

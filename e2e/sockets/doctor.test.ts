@@ -39,7 +39,7 @@ function startOnEdge(segment: Segment, program: string, ...args: string[]): Runn
   return process
 }
 
-/** What the doctor says at a site's edge: its exit code, its findings, and those that are not ok as one text. */
+/** Runs the doctor at a site's edge; returns its exit code, its findings, and those that are not ok as one text. */
 async function doctor(segment: Segment, ...args: string[]) {
   const doctor = startOnEdge(segment, edgeProgram, 'doctor', '--listen', segment.edgeIp, '--json', ...args)
   const exit = await doctor.ended
@@ -57,7 +57,7 @@ async function doctor(segment: Segment, ...args: string[]) {
   }
 }
 
-// Each asks its own segment for four seconds.
+// Each run queries its own segment for four seconds.
 describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`, { concurrent: true }, () => {
   afterAll(async () => {
     await Promise.all(running.map((process) => process.stop()))
@@ -91,11 +91,11 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     )
     expect(texts).toContain(`edge0 has ${segment.edgeIp}/24, a link, and an MTU of 1500 bytes.`)
     expect(texts).toContain('BIOS machines get undionly.kpxe of the set default, unless another is chosen.')
-    // The doctor's first questions are four seconds old, and a boot of theirs would be over after one.
+    // The doctor's first queries are four seconds old, and a boot from them would be over after one.
     expect(edge.jsonLines()).toEqual([])
   })
 
-  test('names a server with a boot file of its own, whoever has a port, and MTUs that differ', async () => {
+  test('names a server with its own boot file, the program that holds a port, and MTUs that differ', async () => {
     const segment = site('doctorbad')
     await dhcpServer(segment, [
       `--dhcp-boot=pxelinux.0,other,${segment.dhcpIp}`,
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     )
   })
 
-  test('says that nobody gives addresses, that the control plane is away, what the store lacks, and who filters', async () => {
+  test('says that nobody gives addresses, that the control plane is away, what the store lacks, and what filters packets', async () => {
     const segment = site('doctoralone')
     const data = path.join(scratch.path, 'edge')
     mkdirSync(path.join(data, 'store'), { recursive: true })
@@ -167,7 +167,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
   })
 
-  test('says what is missing without rights, and of an address that is not there', async () => {
+  test('reports missing privileges, and an address that is not there', async () => {
     const segment = site('doctorweak')
     const weak = startOnEdge(
       segment,

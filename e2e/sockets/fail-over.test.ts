@@ -27,8 +27,9 @@ let siteCount = 0
 type Device = Awaited<ReturnType<typeof boot>>
 
 /**
- * Starts the edges of one site; the device boots at the first of them. In the order of PEERS.md each one comes before the next, for any
- * device: what it prefers in an edge (near, with a weight, not draining) they have less and less of.
+ * Starts the edges of one site; the device boots at the first of them. In the order of PEERS.md each edge precedes the
+ * next, for any device: in what the order prefers (near, with a weight, not draining) each has less than the one
+ * before.
  */
 async function startWith(ticketKeys: string[][]): Promise<void> {
   const segment = new Segment('failover', { edges: ticketKeys.length })
@@ -59,11 +60,11 @@ async function startWith(ticketKeys: string[][]): Promise<void> {
   await site.startAll()
 }
 
-/** Starts edges, one of which knows of the change of keys already, and no other one does. */
+/** Starts edges, one of which has the changed keys already while the others do not. */
 const start = (count: number) =>
   startWith(Array.from({ length: count }, (_, index) => (index === 1 ? siteKeys(7, 6) : siteKeys(6, 7))))
 
-/** Boots the device to its end, every byte compared with the disk, and does something once it reads that. */
+/** Boots the device to its end, compares every byte with the disk, and calls `meanwhile` once the device reads it. */
 async function boot(meanwhile: () => void | Promise<void>) {
   const { segment } = site
   const options = ['--server', segment.edgeIp, '--interface', segment.deviceInterface]
@@ -92,7 +93,7 @@ async function untilReading(booting: Promise<unknown>): Promise<void> {
   }
 }
 
-/** What can become of an edge, all of a sudden. */
+/** What can happen to an edge, all of a sudden. */
 const fates = {
   killed: (index: number) => site.edge(index).kill('SIGKILL'),
   stopped: (index: number) => site.edge(index).kill('SIGSTOP'),
@@ -102,7 +103,7 @@ const fates = {
   },
 }
 
-/** It went on at this edge, all bytes right, as one boot with the times that it had. */
+/** The device failed over to this edge with every byte right, in one boot that keeps its times. */
 function expectHandOver(device: Device, at: number): void {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
@@ -122,7 +123,7 @@ function expectHandOver(device: Device, at: number): void {
   expect(timesOf(wentOn)).toEqual(timesOf(begun))
 }
 
-describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(() => {
     mkdirSync(inScratch('boot-files'))
     writeFileSync(inScratch('boot-files/undionly.kpxe'), patterned(50_000))
@@ -135,18 +136,18 @@ describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${m
   afterAll(() => scratch.remove())
 
   for (const [fate, strike] of Object.entries(fates)) {
-    test(`goes on at the other edge when its own is ${fate}`, async () => {
+    test(`fails over to the other edge when its own is ${fate}`, async () => {
       await start(2)
       expectHandOver(await boot(() => void strike(0)), 1)
     })
 
-    test(`goes on at the last of four edges when the three before it are ${fate}`, async () => {
+    test(`fails over to the last of four edges when the three before it are ${fate}`, async () => {
       await start(4)
       expectHandOver(await boot(() => [0, 1, 2].forEach(strike)), 3)
     })
   }
 
-  test('goes on at the last of seven edges when the six before it stand still, which later changes nothing of it', async () => {
+  test('fails over to the last of seven edges when the six before it are stopped, and stays there when they continue', async () => {
     await start(7)
     const others = [0, 1, 2, 3, 4, 5]
     const device = await boot(() => others.forEach(fates.stopped))
@@ -160,11 +161,11 @@ describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${m
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 
-  test('is refused where the site has other keys, and goes on when its own edge does', async () => {
+  test('is refused where the site has other keys, and continues when its own edge does', async () => {
     await startWith([siteKeys(6, 7), siteKeys(8, 9)])
     const device = await boot(async () => {
       fates.stopped(0)
-      // Long enough for it to have asked the other edge, which would have taken it by then.
+      // Long enough for the device to have asked the other edge, which would have taken it by then.
       await pause(2500)
       site.edge(0).kill('SIGCONT')
     })

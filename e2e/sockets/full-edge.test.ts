@@ -12,10 +12,10 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-/** As docs/operations.md says. */
+/** The limit that docs/operations.md names. */
 const bootsMax = 2048
 
-test('an edge that has as many boots under way as it can says so to one more device, and takes it when one of them is over', async () => {
+test('an edge whose boot table is full says so to one more device, and takes it when a boot is over', async () => {
   const ports = await edgePorts()
   const { dhcp: metricsPort } = await edgePorts()
   const metrics = ['--metrics', String(metricsPort)]
@@ -40,7 +40,7 @@ test('an edge that has as many boots under way as it can says so to one more dev
   )
   const page = async () => (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
   await expect.poll(page, { timeout: 20_000 }).toContain('{reason="boot_table_full"} 1\n')
-  // Those that have their boots go on with them.
+  // Devices with running boots continue them.
   expect((await script(5)).status).toBe(200)
 
   const over = await fetch(`${url}/b/${first}/failed`, { method: 'POST', body: 'test it is switched off' })

@@ -18,7 +18,7 @@ import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
-/** A test that fails leaves none behind. */
+/** A failed test leaves none behind. */
 const running: RunningProcess[] = []
 afterEach(async () => {
   await Promise.all(running.splice(0).map((process) => process.stop()))
@@ -50,10 +50,10 @@ const deviceArguments = (ports: EdgePorts) => [
   '90',
 ]
 
-/** Edge and device look at their clocks one after the other. */
+/** Edge and device read their clocks one after the other. */
 const clockToleranceUs = 1000
 
-describe('what a device says of itself', () => {
+describe('what a device reports of itself', () => {
   test('its steps and its write cache are in the boot that the edge prints', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, [...serveArguments(files), '--json'])
@@ -80,7 +80,7 @@ describe('what a device says of itself', () => {
     expect(boot.guest?.writeCache).toMatchObject({ usedBytes: 24 * 2 ** 20, sizeBytes: 512 * 2 ** 20 })
   })
 
-  test('the table of phases has them under it', async () => {
+  test('the table of phases has them below it', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, serveArguments(files))
     const { exit, output } = await bootDevices(deviceArguments(ports))
@@ -91,7 +91,7 @@ describe('what a device says of itself', () => {
 })
 
 describe('a machine without a stream', () => {
-  test('gets ready or fails by a POST to its own URL or from its address, and wrong ones are told why', async () => {
+  test('gets ready or fails by a POST to its own URL or from its address, and wrong requests get a reason', async () => {
     const ports = await edgePorts()
     const edge = await startEdge(ports, [...serveArguments(files), '--json'])
     const url = `http://${edgeAddress}:${ports.http}`
@@ -174,7 +174,7 @@ test('a power order reaches the running device once, also when the edge was kill
     'boot',
     '--json',
     ...deviceArguments(ports),
-    // One wave in the time of this test: the device stays on.
+    // One wave during this test: the device stays on.
     '--waves',
     '--wave-size',
     '1',
@@ -191,7 +191,7 @@ test('a power order reaches the running device once, also when the edge was kill
   const [after] = await printedBoots(edge, 1, ({ guest }) => guest !== undefined)
   expect(after?.outcome).toEqual({ kind: 'ready' })
   expect(after?.id).not.toBe(before?.id)
-  // The device has reported in its second boot, and been told nothing.
+  // The device has reported in its second boot, and got no order.
   expect(after?.guest?.powerOrderId).toBeUndefined()
   await device.waitFor(/(\{"mac":[^\n]*\n){2}/)
   expect(device.jsonLines()).toHaveLength(2)

@@ -32,7 +32,10 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** Sends every packet from one socket and counts the bytes of all answers; ends with a marker the edge answers or after silence. */
+/**
+ * Sends every packet from one socket and counts the bytes of all answers; ends with a marker that the edge answers, or
+ * after silence.
+ */
 async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn: number; bytesOut: number }> {
   const socket = dgram.createSocket('udp4')
   let bytesOut = 0
@@ -53,7 +56,7 @@ async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn
   return { bytesIn, bytesOut }
 }
 
-/** A valid start with broken rest, and plain noise; every length from 0 to that of a large packet. */
+/** A valid start with a broken rest, and plain noise; every length from 0 to that of a large packet. */
 function hostile(valid: Buffer): Buffer[] {
   return Array.from({ length: packetCount }, (_, index) => {
     if (index % 3 === 0) return randomBytes(index % 1400)
@@ -83,7 +86,7 @@ function streamHello(): Buffer {
   return packet
 }
 
-/** 16 bytes of header, then a REPORT without steps (packages/proto/STREAM.md). */
+/** A 16-byte header, then a REPORT without steps (packages/proto/STREAM.md). */
 function streamReport(): Buffer {
   const packet = Buffer.alloc(60)
   packet.set([0x20, 11])
@@ -91,7 +94,7 @@ function streamReport(): Buffer {
   return packet
 }
 
-/** What comes back for these bytes on a connection of their own, until it is closed. */
+/** Collects the answer to these bytes on a separate connection until it is closed. */
 function answerTo(bytes: Buffer): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(ports.http, edgeAddress, () => socket.end(bytes))
@@ -99,7 +102,7 @@ function answerTo(bytes: Buffer): Promise<string> {
     socket.on('data', (data) => {
       answer += data.toString('latin1')
     })
-    // A connection that is cut off while it still sends ends in an error.
+    // A connection that is cut while it still sends ends in an error.
     socket.on('error', () => undefined)
     socket.on('close', () => resolve(answer))
   })
@@ -112,7 +115,7 @@ async function stillServes(): Promise<void> {
 }
 
 describe('hostile packets', () => {
-  test('the DHCP ports send at most as many bytes as they got', async () => {
+  test('the DHCP ports send at most as many bytes as they receive', async () => {
     for (const port of [ports.dhcp, ports.pxe]) {
       const { bytesIn, bytesOut } = await bytesInAndOut(port, hostile(discover()))
       expect(bytesOut).toBeLessThanOrEqual(bytesIn)
@@ -120,13 +123,13 @@ describe('hostile packets', () => {
     }
   })
 
-  test('the TFTP port sends at most as many bytes as it got', async () => {
+  test('the TFTP port sends at most as many bytes as it receives', async () => {
     const { bytesIn, bytesOut } = await bytesInAndOut(ports.tftp, hostile(readRequest('no-such-file-of-this-name')))
     expect(bytesOut).toBeLessThanOrEqual(bytesIn)
     await stillServes()
   })
 
-  test('the stream port sends at most as many bytes as it got', async () => {
+  test('the stream port sends at most as many bytes as it receives', async () => {
     for (const packet of [streamHello(), streamReport()]) {
       const { bytesIn, bytesOut } = await bytesInAndOut(ports.stream, hostile(packet))
       expect(bytesOut).toBeLessThanOrEqual(bytesIn)
@@ -134,7 +137,7 @@ describe('hostile packets', () => {
     }
   })
 
-  test('broken reports by HTTP are answered or cut off, and none is taken for another', async () => {
+  test('broken reports by HTTP are answered or cut off, and none passes for another', async () => {
     const script = await (await fetch(`http://${edgeAddress}:${ports.http}/m/${reporterMac}/boot.ipxe`)).text()
     const path = new URL(script.match(/ bootfarm\.report=(\S+)/)?.[1] ?? '').pathname
     const body = 'no_root \x1b[2J"\\\0$x'
@@ -145,7 +148,7 @@ describe('hostile packets', () => {
       const answers = await Promise.all(broken.slice(first, first + connectionsAtOnce).map(answerTo))
       for (const answer of answers) expect(answer).toMatch(/^(HTTP\/1\.1 [1-5]\d\d |$)/)
     }
-    // Broken DHCP packets begin boots of their own, and end some.
+    // Broken DHCP packets start boots of their own, and end some.
     const printed = new RegExp(`^\\{.*"mac":"${reporterMac}".*"outcome".*$`, 'm')
     expect(edge.output, 'this boot has not ended by them').not.toMatch(printed)
     expect(await answerTo(Buffer.from(valid))).toMatch(/^HTTP\/1\.1 204 /)
@@ -154,7 +157,7 @@ describe('hostile packets', () => {
     await stillServes()
   })
 
-  test('no path leads TFTP out of what is published', async () => {
+  test('no path leads TFTP out of the published files', async () => {
     for (const name of [
       '../disk.raw',
       '/etc/passwd',
@@ -170,7 +173,7 @@ describe('hostile packets', () => {
     }
   })
 
-  test('no path leads HTTP out of what is published', async () => {
+  test('no path leads HTTP out of the published files', async () => {
     for (const path of [
       '/../../etc/passwd',
       '/b/0123456789abcdef/../../etc/passwd',
@@ -184,7 +187,7 @@ describe('hostile packets', () => {
   })
 })
 
-/** Status of a GET whose path goes out as it stands (fetch would tidy it). */
+/** Returns the status of a GET whose path is sent unchanged (fetch would normalise it). */
 function statusOf(path: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = http.get({ host: edgeAddress, port: ports.http, path }, (response) => {

@@ -20,7 +20,7 @@ import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const run = promisify(execFile)
 const mib = 1 << 20
-/** Beyond what 32 bits hold; nearly all of it is a hole. */
+/** Beyond 32 bits; nearly all of it is a hole. */
 const diskSize = 5 * 1024 * mib + 512
 const mac = '02:bf:00:00:00:01'
 
@@ -29,7 +29,7 @@ let ports: EdgePorts
 let files: BootFiles
 let edge: RunningProcess
 let origin: string
-/** Of one boot, which goes on during all tests. */
+/** The URL of one boot, which continues during all tests. */
 let base: string
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** Runs curl; gives what it wrote to standard output. */
+/** Runs curl; returns its standard output. */
 async function curl(...args: string[]): Promise<Buffer> {
   const { stdout } = await run('curl', ['-sS', ...args], { encoding: 'buffer', maxBuffer: 64 * mib })
   return stdout
@@ -60,7 +60,7 @@ async function curl(...args: string[]): Promise<Buffer> {
 const sumOf = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
 describe('curl and wget', () => {
-  test('get every byte of what is published', async () => {
+  test('get every byte of the published files', async () => {
     const initrd = readFileSync(files.initrd)
     expect(sumOf(await curl(`${base}/initrd`))).toBe(sumOf(initrd))
     const { stdout } = await run('busybox', ['wget', '-q', '-O', '-', `${base}/initrd`], {
@@ -91,7 +91,7 @@ describe('curl and wget', () => {
     expect(answer.subarray(bodyAt)).toEqual(bytesOf(files.vdisk, at, size))
   })
 
-  test('are told of a range that does not exist, and a condition never selects one', async () => {
+  test('get an error for a range that does not exist, and a condition never selects one', async () => {
     const beyond = (await curl('-i', '-r', `${diskSize}-`, `${base}/disk`)).toString()
     expect(beyond).toMatch(/^HTTP\/1\.1 416 /)
     expect(beyond).toContain(`content-range: bytes */${diskSize}\r\n`)
@@ -135,7 +135,7 @@ describe('curl and wget', () => {
 
 describe('slow and idle clients', () => {
   test('a thousand idle connections and a slow reader keep nobody else from a file', async () => {
-    // An address may have 256.
+    // One address may have 256.
     const addresses = ['127.0.7.1', '127.0.7.2', '127.0.7.3', '127.0.7.4']
     const idle = await Promise.all(
       Array.from({ length: 1000 }, (_, index) => connected(addresses[index % addresses.length] ?? '')),

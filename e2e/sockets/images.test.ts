@@ -48,7 +48,7 @@ start=64MiB, size=16MiB, type=L
     )
   }
 
-  test('Fedora: the newest entry in a boot partition, with options of GRUB’s environment', () => {
+  test('Fedora: the newest entry in a boot partition, with options from GRUB’s environment', () => {
     const entry = (version: string) =>
       `title Fedora (${version})\nversion ${version}\nlinux /vmlinuz-${version}\ninitrd /initramfs-${version}.img $tuned_initrd\noptions $kernelopts rhgb\n`
     const image = disk(
@@ -101,7 +101,7 @@ start=64MiB, size=16MiB, type=L
     )
     const found = extract(image, scratch.path)
     expect(found.kernel.equals(kernel)).toBe(true)
-    // The second begins at a multiple of four.
+    // The second archive begins at a multiple of four.
     expect(found.initrd.equals(Buffer.concat([Buffer.from('ucode\0\0\0'), initrd]))).toBe(true)
   })
 
@@ -153,7 +153,7 @@ start=64MiB, size=16MiB, type=L
   })
 })
 
-describe.skipIf(missing)(`an image without boot files that can be used says why${title}`, () => {
+describe.skipIf(missing)(`an image without usable boot files says why${title}`, () => {
   const debian: Files = {
     ...preparedFiles,
     'boot/vmlinuz-6.1.0-18-amd64': kernelBytes(100_000),
@@ -173,7 +173,7 @@ describe.skipIf(missing)(`an image without boot files that can be used says why$
     return stderr
   }
 
-  test('a journal that was not replayed; an empty one is no hindrance', () => {
+  test('an unreplayed journal is refused; an empty one is accepted', () => {
     const image = makeExt(scratch.path, 'journal', debian, ['-t', 'ext4'])
     debugfs(image, 'feature +needs_recovery')
     expect(inspect(image).boot?.kernelRelease).toBe('6.1.0-18-amd64')
@@ -182,14 +182,14 @@ describe.skipIf(missing)(`an image without boot files that can be used says why$
     expect(inspect(image)).toMatchObject({ boot: null, partitions: [{ refused: 'not_unmounted' }] })
   })
 
-  test('a system that was not prepared and has no modules', () => {
+  test('an unprepared system without modules', () => {
     const { 'usr/lib/bootfarm/init.sh': _, ...plain } = debian
     expect(refusal(makeExt(scratch.path, 'plain', plain, ['-t', 'ext4']))).toMatch(
       /no initramfs can be made for \/boot\/vmlinuz-6.1.0-18-amd64: there are no modules of kernel 6.1.0-18-amd64 in \/; there are none/,
     )
   })
 
-  test('another file system, a unified kernel, none at all, and what is no disk', () => {
+  test('another file system, a unified kernel, no kernel, and a file that is no disk', () => {
     const xfs = makeExt(scratch.path, 'xfs', {}, ['-t', 'ext2'])
     const fd = openSync(xfs, 'r+')
     writeSync(fd, Buffer.alloc(4096), 0, 4096, 0)

@@ -75,7 +75,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** A control plane that knows nothing, and hears what its edge says of itself. */
+/** A control plane that knows nothing, and listens to its edge's heartbeats. */
 async function listenForHeartbeats(): Promise<string> {
   controlPlane = http.createServer(async (request, response) => {
     const parts: Buffer[] = []
@@ -92,7 +92,7 @@ const tftpAt = (name: string) => `tftp://${edgeAddress}:${ports.tftp}/${name}`
 const byTftp = (name: string) => execFileSync('curl', ['-sS', tftpAt(name)])
 const fetchText = async (name: string) => (await fetch(httpAt(name))).text()
 
-/** Begins a boot by a script, as the network's own DHCP server would let it; returns where its files are. */
+/** Starts a boot by a script, as the network's own DHCP server would point to it; returns where its files are. */
 async function beginBoot(mac: string): Promise<string> {
   const script = await fetchText(`m/${mac}/boot.ipxe`)
   return script.match(/b\/[0-9a-f]{16}/)?.[0] ?? ''
@@ -103,7 +103,7 @@ async function endOf(mac: string) {
   return bootReport.parse(boots[0])
 }
 
-test('GRUB finds its menu by a name without a handle, and by the chosen entry what it loads', async () => {
+test('GRUB finds its menu under a name without a handle, and through the chosen entry what it loads', async () => {
   const folder = await beginBoot(ofGrub)
   const shown = byTftp('/grub/grub.cfg').toString()
   expect(shown).toMatch(/^set timeout=5\nset default=0\nmenuentry 'The user'\\''s' \{\n/)
@@ -121,7 +121,7 @@ test('GRUB finds its menu by a name without a handle, and by the chosen entry wh
   expect(await endOf(ofGrub)).toMatchObject({ outcome: { kind: 'ready' }, menuEntry: "The user's" })
 })
 
-test('what a loader looks for and is not there ends in a clean error, and no other names are made', async () => {
+test('a file that a loader looks for in vain ends in a clean error, and no other names are created', async () => {
   const folder = await beginBoot(ofPxelinux)
   const probes = ['/grub/x86_64-efi/command.lst', '/grub/x86_64-efi/grub.cfg', `${folder}/pxelinux.cfg/7F000001`]
   for (const name of [...probes, `${folder}/menu-00000000-9.cfg.cfg`, '/../edge.key']) {
@@ -170,7 +170,7 @@ test('a device gets the programs of its set, and its boot names them', async () 
   expect(report.phases.find(({ name }) => name === 'nbp')?.bytesOut).toBeGreaterThan(3000)
 })
 
-test('the control plane is told which programs there are', async () => {
+test('the control plane is told which programs exist', async () => {
   const { bootPrograms } = heartbeat.parse(JSON.parse(await firstHeartbeat.promise))
   expect(bootPrograms).toMatchObject([
     { set: 'default', file: 'undionly.kpxe', arch: 'bios', sizeBytes: 50_000 },

@@ -21,7 +21,7 @@ const scratch = scratchDirectory()
 const files = makeBootFiles(scratch.path, sectors)
 const ports = await edgePorts()
 const url = `http://${edgeAddress}:${ports.http}`
-/** Each writes or reads; a version of the state is its own. */
+/** Each device writes or reads; each has its own version in the state. */
 const [writer, reader, selfBooting] = ['02:bf:00:00:00:01', '02:bf:00:00:00:02', '02:bf:00:00:00:03']
 const running: RunningProcess[] = []
 const devices: StreamDevice[] = []
@@ -31,7 +31,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((process) => process.stop()))
 })
 
-/** In a mount namespace of its own, which ends with it: what is mounted there nobody has to unmount. */
+/** Runs in its own mount namespace and ends with it, so nobody has to unmount anything. */
 let holder: RunningProcess | undefined
 let data: string
 let store: string
@@ -68,7 +68,7 @@ function vdisk(...words: string[]) {
   return { status, stdout, stderr }
 }
 
-/** An edge whose control plane is away, and has said that one device writes an update of each version. */
+/** Starts an edge whose control plane is away, and has said that one device writes an update of each version. */
 async function start(): Promise<RunningProcess> {
   const common = {
     sizeBytes: sectors * 512,
@@ -106,7 +106,7 @@ async function start(): Promise<RunningProcess> {
   return edge
 }
 
-/** A boot whose session is open. */
+/** Starts a boot with an open session. */
 async function boot(mac: string): Promise<StreamDevice> {
   const device = await StreamDevice.boot(url, mac)
   devices.push(device)
@@ -116,18 +116,18 @@ async function boot(mac: string): Promise<StreamDevice> {
 
 describe('a device that writes a version in maintenance', () => {
   const full = (byte: number) => Buffer.alloc(512, byte)
-  /** What the disk has there when nobody has written. */
+  /** Returns what the unwritten disk has there. */
   const below = (sector: number) => patterned(sectors * 512).subarray(sector * 512, (sector + 1) * 512)
   const ballast = () => path.join(store, 'ballast')
 
-  /** Others take all of the file system but this. */
+  /** Others take all of the file system except this. */
   function leaveFree(bytes: number): void {
     const { bavail, bsize } = statfsSync(store)
     writeFileSync(ballast(), Buffer.alloc(bavail * bsize - bytes, 1))
     expect(statfsSync(store).bavail * bsize).toBe(bytes)
   }
 
-  test('stops when the disk of the store is full, and loses nothing that was acknowledged; others boot, and it is sealed once there is room', async () => {
+  test('stops when the disk of the store is full, and loses nothing that was acknowledged; others boot, and it is sealed once there is space', async () => {
     const edge = await start()
     const device = await boot(writer)
     await device.report()
@@ -142,13 +142,13 @@ describe('a device that writes a version in maintenance', () => {
     }
     expect(code).toBe('stopped')
     expect(acknowledged).toHaveLength(5)
-    // Neither reads nor writes, so that no program goes on with half of its files written.
+    // It neither reads nor writes, so that no program continues with half of its files written.
     expect([await device.read(0), await device.write(0, 9), await device.flush()]).toEqual([
       'stopped',
       'stopped',
       'stopped',
     ])
-    // An edge prints a boot that is over again when it hears of another step.
+    // An edge prints a finished boot again when it hears of another step.
     await device.report(undefined, 'stands')
     const [report] = await printedBoots(edge, 1, ({ guest }) => guest?.writeCache?.state === 'stopped')
     expect(report).toMatchObject({
@@ -186,7 +186,7 @@ describe('a device that writes a version in maintenance', () => {
     expect(readFileSync(image).equals(expected)).toBe(true)
   })
 
-  test('is told why, and writes nothing, where the version boots by itself: its firmware would read past what is written', async () => {
+  test('gets a reason, and writes nothing, where the version boots by itself: its firmware would bypass what is written', async () => {
     const edge = await start()
     const script = await (await fetch(`${url}/m/${selfBooting}/boot.ipxe`)).text()
     expect(script).toMatch(/its device cannot write a disk that boots by itself/)

@@ -18,7 +18,7 @@ const files = makeBootFiles(scratch.path, 8192)
 const size = 16_384
 const firstReads = 12
 const systemReads = 40
-/** What a device reads in the first tenth of its boot is its initramfs's. */
+/** A device's reads in the first tenth of its boot belong to its initramfs. */
 const atMs = [
   ...Array.from({ length: firstReads }, (_, index) => index),
   ...Array.from({ length: systemReads }, (_, index) => 100 + index * 8),
@@ -28,7 +28,7 @@ async function bootWith(lines: string[]): Promise<BootReport> {
   const trace = path.join(scratch.path, `trace-${lines.length}.csv`)
   writeFileSync(trace, `time_ms,offset,length\n${lines.join('\n')}\n`)
   const ports = await edgePorts()
-  // With one thread it hears what a device says in the order in which it says it.
+  // With one thread it hears a device's messages in order.
   const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--stream-shards', '1', '--json'])
   running.push(edge)
   const { exit, output } = await bootDevices([
@@ -46,7 +46,7 @@ async function bootWith(lines: string[]): Promise<BootReport> {
     files.vdisk,
   ])
   expect(exit, output).toBe(0)
-  // Its last words come with the steps.
+  // Its last message carries the steps.
   const [boot] = await printedBoots(edge, 1, ({ guest }) => (guest?.steps.length ?? 0) > 0)
   return bootReport.parse(boot)
 }
@@ -54,10 +54,10 @@ async function bootWith(lines: string[]): Promise<BootReport> {
 const countOf = (...histograms: (DurationHistogram | undefined)[]) =>
   histograms.reduce((sum, one) => sum + (one?.counts.reduce((all, each) => all + each, 0) ?? 0), 0)
 
-test('edge and device tell where the time of the reads went in each phase, and both add up to the whole boot', async () => {
+test('edge and device report where the time of the reads went in each phase, and both add up to the whole boot', async () => {
   const boot = await bootWith(atMs.map((ms, index) => `${ms},${index * size},${size}`))
   const { phases = [], ...whole } = boot.readTimes ?? {}
-  // What a slow machine has asked for twice, the edge has read twice.
+  // What a slow machine requested twice, the edge has read twice.
   const { retries = 0 } = boot.phases.find(({ name }) => name === 'stage2') ?? {}
   expect(phases.map(({ name }) => name)).toEqual(['initramfs', 'system'])
   for (const [index, reads] of [firstReads, systemReads].entries()) {
@@ -79,7 +79,7 @@ test('edge and device tell where the time of the reads went in each phase, and b
   expect(phases[1]?.turnaround?.maxUs).toBeGreaterThan(50_000)
 })
 
-test('a device that is up with its first read tells of the whole boot alone', async () => {
+test('a device that is ready with its first read reports the whole boot alone', async () => {
   const { readTimes } = await bootWith([`0,0,${size}`])
   expect(readTimes?.phases).toBeUndefined()
   expect([readTimes?.bytes, countOf(readTimes?.fetch)]).toEqual([size, 1])

@@ -24,7 +24,7 @@ function elf(machine: number, madeFor = release): Buffer {
   return Buffer.concat([header, Buffer.from(`\0vermagic=${madeFor} SMP mod_unload \0`)])
 }
 
-/** A root with a kernel's modules; what of them a device needs is the same file each. */
+/** Makes a root with a kernel's modules; those that a device needs are all the same file. */
 function modulesOf(name: string, modules: string[], content = elf(x86)): string {
   const root = path.join(scratch.path, name)
   const folder = path.join(root, 'lib/modules', release)
@@ -52,7 +52,7 @@ async function refusal(modules: string, more: string[] = [], wanted = release): 
   return build.output.trim().split('\n').at(-1) ?? ''
 }
 
-describe('an initramfs that could not work is not made, and one sentence says why', () => {
+describe('an initramfs that could not work is not built, and one sentence says why', () => {
   test.for([
     ['nbd', 'CONFIG_BLK_DEV_NBD', 'the streamed disk is an nbd device'],
     ['overlay', 'CONFIG_OVERLAY_FS', 'writes are kept in RAM above the read-only disk'],
@@ -64,7 +64,7 @@ describe('an initramfs that could not work is not made, and one sentence says wh
     )
   })
 
-  test('there are no modules of that kernel', async () => {
+  test('that kernel has no modules', async () => {
     const modules = modulesOf('other-release', allRequired)
     expect(await refusal(modules, [], '6.1.0-51-amd64')).toBe(
       `bootfarm-edge: there are no modules of kernel 6.1.0-51-amd64 in ${modules}; there are those of ${release}`,

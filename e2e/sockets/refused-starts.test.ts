@@ -61,13 +61,13 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     )
   })
 
-  test('the kernel was cut short', async () => {
+  test('the kernel is truncated', async () => {
     const kernel = fileOf('cut', x86Kernel('6.1.0-53-amd64', Buffer.alloc(4096)).subarray(0, 4096))
     const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', kernel])
     expect(refusal).toBe(`bootfarm-edge: ${kernel} is a kernel that was cut short.`)
   })
 
-  test('the kernel is none', async () => {
+  test('the kernel is not a kernel', async () => {
     const page = fileOf('page', Buffer.from('<html>404</html>'))
     const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', page])
     expect(refusal).toBe(`bootfarm-edge: ${page} is not a kernel.`)
@@ -88,7 +88,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     expect(await refused(['serve', ...args])).toMatch(/192\.0\.2\.7/)
   })
 
-  test('a port is taken', async () => {
+  test('a port is in use', async () => {
     const ports = await edgePorts()
     const edge = await startLoopbackEdge(ports, serveArguments(makeBootFiles(scratch.path, 64)))
     const args = ['--vdisk', fileOf('good.raw', 512), '--listen', '127.0.0.1', ...portArguments(ports)]
@@ -106,7 +106,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     await edge.stop()
   })
 
-  test('the number of shards is none', async () => {
+  test('the number of shards is invalid', async () => {
     for (const number of ['0', '17', '-1', 'many'])
       expect(await serveWith(fileOf('good.raw', 512), ['--stream-shards', number])).toMatch(
         /--stream-shards is a number from 1 to 16/,

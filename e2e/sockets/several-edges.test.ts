@@ -91,7 +91,7 @@ class Site {
     )
   }
 
-  /** All devices, which boot when a magic packet wakes them. */
+  /** Starts all devices, which boot when a magic packet wakes them. */
   asleep(): RunningProcess {
     return this.segment.startOnSwitch(simProgram, [
       'boot',
@@ -114,7 +114,7 @@ class Site {
     ])
   }
 
-  /** What each edge has to report, after both have ended. */
+  /** Returns what each edge has to report, after both have ended. */
   async reports() {
     for (const edge of [0, 1].map((index) => this.edges.edge(index)))
       if (edge.isRunning) expect(await edge.stop(), edge.output).toBe(0)
@@ -156,7 +156,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
   afterEach(() => site.remove())
   afterAll(() => scratch.remove())
 
-  test('share twenty devices: each is answered by one edge, and one boot is reported for it', async () => {
+  test('share twenty devices: one edge answers each, and reports one boot for it', async () => {
     site = new Site()
     await site.edges.startAll()
     await site.boot()
@@ -168,7 +168,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     expect(boots.map(({ outcome }) => outcome?.kind)).toEqual(Array(deviceCount).fill('ready'))
   })
 
-  test('lose 5 % of what they say to each other, and still no device has two boots', async () => {
+  test('lose 5 % of the packets between them, and still no device has two boots', async () => {
     site = new Site()
     site.segment.loseAtEdges(5, peerPort)
     await site.edges.startAll()
@@ -180,12 +180,12 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     expect(macsOf(boots)).toEqual([...macs, ...macs].sort())
   })
 
-  test('one is killed: the other takes its devices at once, and the killed one comes back without a boot too many', async () => {
+  test('one is killed: the other takes its devices at once, and the killed one comes back without an extra boot', async () => {
     site = new Site()
     await site.edges.startAll()
     await site.boot()
     await site.edges.kill(0)
-    // Not known to the other one yet.
+    // The other edge does not know it yet.
     await site.boot()
     await site.edges.start(0)
     await site.edges.untilAllHeard()
@@ -202,7 +202,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     site = new Site([{}, {}], { issuedUnixMs: instant, schedules: [schedule] })
     await site.edges.startAll()
     const devices = site.asleep()
-    // Not known to the other one when the first devices are due.
+    // The other edge does not know it yet when the first devices are due.
     while (Date.now() < instant - 500) await new Promise((wait) => setTimeout(wait, 50))
     await site.edges.kill(0)
     await devices.waitFor(new RegExp(`("outcome":"ready"[^]*){${deviceCount}}`))
@@ -235,7 +235,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     expect(other).toEqual([])
   })
 
-  test('one keeps what devices write: it alone boots them, and the other says which it is once that is dead', async () => {
+  test('one is the write owner: it alone boots the devices, and the other names it once it is dead', async () => {
     const homeEdges = [testUuid(2), testUuid(1)].map((id, index) => ({ id, name: `edge ${2 - index}` }))
     const given = { writeCache: { class: 'edge_persistent', full: 'stop' as const }, home: 0 }
     site = new Site([{}, { draining: true, weight: 1 }], { homeEdges }, given)

@@ -63,7 +63,7 @@ const deviceArguments = (count: number) => [
   files.vdisk,
 ]
 
-/** Values of one metric, by shard, and by reason where it has some. */
+/** Returns the values of one metric by shard, and by reason where it has one. */
 async function byShard(name: string): Promise<number[]> {
   const text = await (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
   return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{shard="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm'))].map(
@@ -71,7 +71,7 @@ async function byShard(name: string): Promise<number[]> {
   )
 }
 
-/** The metric once it fits; what shards count is on the page two seconds later at most. */
+/** Returns the metric once it fits; the shards' counts reach the page within two seconds. */
 async function untilByShard(name: string, fits: (values: number[]) => boolean): Promise<number[]> {
   const limit = Date.now() + 30_000
   for (;;) {
@@ -84,7 +84,7 @@ async function untilByShard(name: string, fits: (values: number[]) => boolean): 
 
 const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
 
-/** Boots whose sessions are open, on whatever shards. */
+/** Starts boots with open sessions, on any shards. */
 async function bareBoots(count: number): Promise<StreamDevice[]> {
   const devices: StreamDevice[] = []
   for (let number = 1; number <= count; number++) {
@@ -108,7 +108,7 @@ test('devices of two shards get their bytes, each shard serves some, and the rep
     expect(boot.outcome).toEqual({ kind: 'ready' })
     expect(boot.phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
     const stage2 = boot.phases.find(({ name }) => name === 'stage2')
-    // A READ each, and more where one went in parts.
+    // One READ each, and more where one was split.
     expect(stage2?.reads).toBeGreaterThanOrEqual(reads.length)
     expect(stage2?.reads).toBeLessThan(2 * reads.length)
     expect(stage2?.bytesOut).toBeGreaterThan(reads.length * readSize)
@@ -117,12 +117,12 @@ test('devices of two shards get their bytes, each shard serves some, and the rep
   expect(served).toHaveLength(2)
   for (const count of served) expect(count).toBeGreaterThanOrEqual(reads.length)
   const sessions = await untilByShard('stream_shard_sessions', (shards) => sum(shards) === deviceCount)
-  // Whose reads a shard has served has its session there.
+  // The shard that served a session's reads has that session.
   for (const [shard, count] of sessions.entries()) expect(served[shard]).toBeGreaterThanOrEqual(count * reads.length)
   expect(await byShard('stream_shard_lost_total')).toEqual([0, 0, 0, 0])
 })
 
-test('a device whose packets come from another port in mid-boot goes on, whatever its shard', async () => {
+test('a device whose packets come from another port in mid-boot continues, whatever its shard', async () => {
   await start()
   const devices = await bareBoots(deviceCount)
   for (const [index, device] of devices.entries()) expect(await device.read(index)).toEqual(below(index))
@@ -140,7 +140,7 @@ test('a device whose packets come from another port in mid-boot goes on, whateve
   expect(Math.min(...sessions), sessions.join(', ')).toBeGreaterThan(0)
 })
 
-test('what a device writes it reads, though its packets come to any shard: all its reads are the first one’s', async () => {
+test('a device reads what it wrote, though its packets reach any shard: the first one serves all its reads', async () => {
   await start('--write-cache', 'edge', '--data', path.join(scratch.path, 'writes'))
   const devices = await bareBoots(deviceCount)
   for (const [index, device] of devices.entries()) {
@@ -153,7 +153,7 @@ test('what a device writes it reads, though its packets come to any shard: all i
   expect((await byShard('stream_shard_sessions'))[1]).toBe(0)
 })
 
-test('boots of two shards go on over kill -9 of the edge and stay one boot each', async () => {
+test('boots of two shards continue across kill -9 of the edge and stay one boot each', async () => {
   const data = ['--data', path.join(scratch.path, 'killed')]
   const killed = await start(...data)
   const devices = new RunningProcess(simProgram, ['boot', '--json', ...deviceArguments(deviceCount), '--speed', '0.03'])

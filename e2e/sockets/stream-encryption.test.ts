@@ -24,7 +24,7 @@ let segment: Segment
 const running: RunningProcess[] = []
 afterAll(() => scratch.remove())
 
-/** The bytes of all packets of the stream while two devices boot, and what the edge printed of their boots. */
+/** Returns the bytes of all stream packets while two devices boot, and what the edge printed of their boots. */
 async function listenWhileBooting(...args: string[]) {
   const file = path.join(scratch.path, 'stream.pcap')
   const edge = segment.startOnEdge(edgeProgram, [
@@ -79,11 +79,11 @@ async function listenWhileBooting(...args: string[]) {
   return { boots, heard: readFileSync(file) }
 }
 
-/** How many of the blocks that were read a listener has seen, by 32 bytes in the middle of each. */
+/** Counts the read blocks that a listener has seen, by 32 bytes in the middle of each. */
 const blocksSeen = (heard: Buffer) =>
   reads.filter(({ offset }) => heard.includes(disk.subarray(offset + 600, offset + 632))).length
 
-describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing !== undefined)(`on their own segment${missing ? ` (${missing})` : ''}`, () => {
   beforeEach(() => {
     segment = new Segment('encryption')
   })
@@ -92,7 +92,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
     segment.remove()
   })
 
-  test('who listens on the network sees nothing of the disk, and the boot says how it was protected', async () => {
+  test('a listener on the network sees nothing of the disk, and the boot says how it was protected', async () => {
     const { boots, heard } = await listenWhileBooting()
     expect(boots.map(({ cipher }) => cipher)).toEqual(['aegis_128l', 'aegis_128l'])
     // A listener may miss some of what two devices read.
@@ -100,7 +100,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
     expect(blocksSeen(heard)).toBe(0)
   })
 
-  test('an edge that is told so gives its disk in clear text, and the boot says that, too', async () => {
+  test('with --clear an edge sends its disk in clear text, and the boot says that too', async () => {
     const { boots, heard } = await listenWhileBooting('--clear')
     expect(boots.map(({ cipher }) => cipher)).toEqual(['clear', 'clear'])
     expect(blocksSeen(heard)).toBeGreaterThan(reads.length / 2)

@@ -15,7 +15,7 @@ import {
 import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
-/** Around a block of 512 and of 1468 bytes, and one whose blocks of 512 bytes number more than 65,535. */
+/** Around a block of 512 and of 1468 bytes, and one file with more than 65,535 blocks of 512 bytes. */
 const sizes = { block: 512, blocks: 512 * 1468, odd: 2_000_003, small: 1, wrapped: 65_540 * 512 + 7 }
 const mac = '02:bf:00:00:0c:01'
 const scratch = scratchDirectory()
@@ -82,7 +82,7 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** What a program said and how it ended; it is not an error here that it failed. */
+/** Returns a program's output and exit code; a failure is no error here. */
 function run(command: string, args: string[]): Promise<{ code: number; said: string }> {
   return new Promise((resolve) => {
     const child = execFile(command, args, { cwd: scratch.path }, (_error, stdout, stderr) =>
@@ -93,7 +93,7 @@ function run(command: string, args: string[]): Promise<{ code: number; said: str
 
 async function read(client: Client, name: string): Promise<Buffer> {
   const file = path.join(scratch.path, `got-${name.replaceAll('/', '-')}`)
-  // What an earlier client left must not pass for this one's.
+  // A file that an earlier client left must not pass for this one's.
   writeFileSync(file, '')
   const { said } = await run(...client.get(name, file))
   if (!existsSync(file)) throw new Error(said)
@@ -111,32 +111,35 @@ describe.for(Object.entries(clients))('%s', ([, client]) => {
   )
 })
 
-describe('TFTP clients of others', () => {
-  test.skipIf(missing.includes('atftp'))('read on behind block 65535', async () => {
+describe('other TFTP clients', () => {
+  test.skipIf(missing.includes('atftp'))('continue reading after block 65535', async () => {
     const small: Client = { debian: 'atftp', get: (name, file) => atftp(name, file, ['windowsize 64']) }
     expect((await read(small, 'wrapped')).equals(published('wrapped'))).toBe(true)
   })
 
-  test.skipIf(missing.includes('curl'))('read kernel and initramfs of a boot, which are its loader phase', async () => {
-    const script = await fetch(`http://${edgeAddress}:${ports.http}/m/${mac}/boot.ipxe`)
-    const [, handle] = (await script.text()).match(/\/b\/([0-9a-f]{16})\//) ?? []
-    const curl = clients.curl
-    if (!curl) throw new Error('no curl among the clients')
-    for (const [name, file] of [
-      ['kernel', files.kernel],
-      ['initrd', files.initrd],
-    ] as const) {
-      const got = await read(curl, `b/${handle}/${name}`)
-      expect([name, got.equals(readFileSync(file))]).toEqual([name, true])
-      expect(await read(curl, `b/${'0'.repeat(15)}1/${name}`)).toHaveLength(0)
-    }
-    await fetch(`http://${edgeAddress}:${ports.http}/b/${handle}/ready`, { method: 'POST' })
-    const [line] = await edge.waitFor(new RegExp(`^\\{.*"mac":"${mac}".*"kind":"ready".*$`, 'm'))
-    const loader = JSON.parse(line).phases.find(({ name }: { name: string }) => name === 'loader')
-    expect(loader.bytesOut).toBeGreaterThan(readFileSync(files.kernel).length + readFileSync(files.initrd).length)
-  })
+  test.skipIf(missing.includes('curl'))(
+    'read kernel and initramfs of a boot, which form its loader phase',
+    async () => {
+      const script = await fetch(`http://${edgeAddress}:${ports.http}/m/${mac}/boot.ipxe`)
+      const [, handle] = (await script.text()).match(/\/b\/([0-9a-f]{16})\//) ?? []
+      const curl = clients.curl
+      if (!curl) throw new Error('no curl among the clients')
+      for (const [name, file] of [
+        ['kernel', files.kernel],
+        ['initrd', files.initrd],
+      ] as const) {
+        const got = await read(curl, `b/${handle}/${name}`)
+        expect([name, got.equals(readFileSync(file))]).toEqual([name, true])
+        expect(await read(curl, `b/${'0'.repeat(15)}1/${name}`)).toHaveLength(0)
+      }
+      await fetch(`http://${edgeAddress}:${ports.http}/b/${handle}/ready`, { method: 'POST' })
+      const [line] = await edge.waitFor(new RegExp(`^\\{.*"mac":"${mac}".*"kind":"ready".*$`, 'm'))
+      const loader = JSON.parse(line).phases.find(({ name }: { name: string }) => name === 'loader')
+      expect(loader.bytesOut).toBeGreaterThan(readFileSync(files.kernel).length + readFileSync(files.initrd).length)
+    },
+  )
 
-  test.skipIf(missing.includes('tftp-hpa'))('are told why they cannot read text or write', async () => {
+  test.skipIf(missing.includes('tftp-hpa'))('get a reason why they cannot read text or write', async () => {
     const tftp = (mode: string, ...words: string[]) =>
       run('tftp', ['-m', mode, edgeAddress, String(ports.tftp), '-c', ...words])
     expect((await tftp('netascii', 'get', 'undionly.kpxe', 'x')).said).toContain('only mode octet')

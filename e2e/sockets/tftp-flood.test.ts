@@ -10,7 +10,7 @@ import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 const clientIp = '10.78.0.9'
 const falseAddresses = '10.81.0.0/16'
 const seconds = 2
-/** What one address may bring out of the edge beyond what it sent in: 64 KiB, then 8 KiB a second. */
+/** How many bytes one address may draw from the edge beyond what it sent: 64 KiB, then 8 KiB a second. */
 const allowance = (addresses: number) => addresses * (64 * 1024 + seconds * 8 * 1024)
 const missing = namespacesMissing()
 const scratch = scratchDirectory()
@@ -25,7 +25,7 @@ interface Flood {
   answerBytes: number
 }
 
-describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${missing})` : ''}`, () => {
+describe.skipIf(missing)(`TFTP requests from spoofed addresses${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     segment = new Segment('tftpflood')
     segment.addDeviceAddress(9)
@@ -56,8 +56,8 @@ describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${mi
     return Number(readFileSync(`/proc/${edge.pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+)/m)?.[1])
   }
 
-  test('bring little more than they are, take no memory, and keep no client out', async () => {
-    // Every place of every table is used once before it counts.
+  test('draw little more than their own bytes, take no memory, and keep no client out', async () => {
+    // Every slot of every table is used once before memory is measured.
     await resultOf(flood('--sources', falseAddresses, '--rate', '0'))
     const before = residentKib()
     const running = flood('--sources', falseAddresses, '--rate', '20000')
@@ -74,13 +74,13 @@ describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${mi
     const result = await resultOf(running)
     expect(result.requests).toBeGreaterThan(10_000)
     expect(result.answers).toBeLessThanOrEqual(result.requests)
-    // An OACK says less than the request; only the size of the file may be longer than the 0 that stood for it.
+    // An OACK is shorter than the request; only the file size may be longer than the 0 that stood for it.
     expect(result.answerBytes).toBeLessThanOrEqual(result.requestBytes + result.requests * 20)
     expect(residentKib()).toBeLessThanOrEqual(before + 1024)
     expect(served).toBeGreaterThan(0)
   })
 
-  test('of one victim bring it no more than its allowance', async () => {
+  test('aimed at one victim bring it no more than its allowance', async () => {
     const result = await resultOf(flood('--sources', '10.81.7.7/32', '--plain', '--rate', '0'))
     expect(result.requests).toBeGreaterThan(10_000)
     expect(result.answers).toBeGreaterThan(0)

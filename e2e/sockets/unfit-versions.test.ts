@@ -14,7 +14,7 @@ afterAll(() => scratch.remove())
 const system = patterned(20_000)
 const diskSize = 64 * 512
 
-/** What the versions' files are, and how a BIOS device's boot from each ends. */
+/** The versions' files, and how a BIOS device's boot from each ends. */
 const versions = [
   {
     name: 'initramfs-for-another-kernel',
@@ -102,7 +102,7 @@ const versions = [
   },
 ]
 
-test('a version that cannot be started is told on the console and in the boot, any other boots', async () => {
+test('a version that cannot start is reported on the console and in the boot, any other boots', async () => {
   const ports = await edgePorts()
   const data = path.join(scratch.path, 'edge')
   const { bootFiles, vdisk } = makeBootFiles(scratch.path, diskSize / 512)

@@ -56,7 +56,7 @@ function digest(file: string): string {
 }
 
 describe('versions in a store', () => {
-  test('an image comes out as it went in, its update shares what is equal, and a merge is a base of the same bytes', async () => {
+  test('an image comes out unchanged, its update shares what is equal, and a merge is a base of the same bytes', async () => {
     const store = await newStore('whole')
     const image = makeImage('whole.raw')
     const base = await imported([image, '--store', store, '--name', 'Lab'])
@@ -106,7 +106,7 @@ describe('versions in a store', () => {
 })
 
 describe('a command that cannot be done says why in one sentence', () => {
-  test('what is no store, no image, no version', async () => {
+  test('a directory that is no store, a file that is no image, a version that does not exist', async () => {
     const store = await newStore('refused')
     const image = makeImage('refused.raw')
     const odd = path.join(scratch.path, 'odd.raw')
@@ -147,7 +147,7 @@ describe('a command that cannot be done says why in one sentence', () => {
   })
 })
 
-test('what is done again is done once, and what is not done is said as JSON, too', async () => {
+test('a repeated command takes effect once, and one that is not done says so in JSON too', async () => {
   const store = await newStore('again')
   const image = makeImage('again.raw')
   const ids = { version: randomUUID(), vdisk: randomUUID(), into: randomUUID() }
@@ -159,7 +159,7 @@ test('what is done again is done once, and what is not done is said as JSON, too
   expect(refused.output).toMatch(/^\{"error":"There is a version .* already/m)
   const merge = ['merge', '--store', store, '--version', ids.version, '--into', ids.into, '--again', '--json']
   expect((await vdisk(merge)).lines).toEqual((await vdisk(merge)).lines)
-  // What lies beside the imports is not one of them.
+  // Files beside the imports are not imports.
   writeFileSync(path.join(store, 'imports/linux.raw'), 'x')
   await vdisk(['gc', '--store', store])
   const { lines } = await vdisk(['list', '--sizes', '--store', store, '--json'])

@@ -26,7 +26,7 @@ function imageOf(size: number): string {
   return text.slice(0, size)
 }
 
-test('an import that is ended at ten moments, by kill -9 or politely, goes on and is the image', {
+test('an import that is interrupted at ten moments, by kill -9 or politely, resumes and equals the image', {
   timeout: 60_000,
 }, async () => {
   const store = path.join(scratch.path, 'store')
@@ -42,7 +42,7 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
   let id = ''
   for (let round = 0; round < 10; round += 1) {
     seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
-    // More than the first piece of a MiB, and less than the image.
+    // More than the first piece of one MiB, and less than the image.
     const fed = (1 << 20) + (seed % (image.length - (1 << 20)))
     const begun = id === '' ? ['--name', 'Lab', '--no-boot-files'] : ['--resume', id]
     const args = ['vdisk', 'import', '-', '--store', store, ...begun, '--json']
@@ -74,7 +74,7 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
   await vdisk(['verify', '--store', store])
 })
 
-test('while an image is read others change the store; the same import is nobody else’s, and its end waits for who has the store', async () => {
+test('while an image is read others change the store; the same import belongs to one process, and its end waits for the holder of the store', async () => {
   const store = path.join(scratch.path, 'shared')
   await vdisk(['init', '--store', store])
   const other = path.join(scratch.path, 'large.raw')
@@ -115,7 +115,7 @@ test('while an image is read others change the store; the same import is nobody 
   expect(readFileSync(exported, 'utf8') === image).toBe(true)
 })
 
-test('a store that is being changed for a moment, as by an edge that starts, is waited for', async () => {
+test('a command waits for a store that changes for a moment, as when an edge starts', async () => {
   const store = path.join(scratch.path, 'moment')
   await vdisk(['init', '--store', store])
   const changer = new RunningProcess('flock', [path.join(store, 'lock'), 'sh', '-c', 'echo held; exec sleep 1'])
@@ -124,7 +124,7 @@ test('a store that is being changed for a moment, as by an edge that starts, is 
   expect(await changer.ended).toBe(0)
 })
 
-test('what was interrupted is kept, and can be given up; what it reads has to say what it boots with', async () => {
+test('an interrupted import is kept, and can be given up; its image must say what it boots with', async () => {
   const store = path.join(scratch.path, 'locked')
   await vdisk(['init', '--store', store])
   const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--no-boot-files', '--json']

@@ -73,14 +73,14 @@ test('devices boot a version out of the store, every byte right', async () => {
   expect(await devices.ended, devices.output).toBe(0)
   const boots = (await printedBoots(edge, 2)) as { outcome: { kind: string } }[]
   expect(boots.map((boot) => boot.outcome.kind)).toEqual(['ready', 'ready'])
-  // Nobody deletes what is served.
+  // A version that is served cannot be deleted.
   const deleting = new RunningProcess(edgeProgram, ['vdisk', 'delete', '--store', store, '--version', version])
   expect(await deleting.ended).toBe(4)
   expect(deleting.output).toMatch(/is in use: an edge serves it/)
   expect(await edge.stop()).toBe(0)
 })
 
-test('a version that is not there, and a kernel that is not what was sealed, are refused by name', async () => {
+test('a missing version, and a kernel that differs from the sealed one, are refused by name', async () => {
   const absent = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
   expect(await refused(['--version', absent])).toMatch(/version .* is not in the store/)
   const bundles = path.join(store, 'boot-bundles')

@@ -28,7 +28,7 @@ beforeAll(() => {
 })
 afterAll(() => scratch.remove())
 
-/** Bytes that differ everywhere, where the recorded boot reads; the rest stays a hole. */
+/** Bytes that differ everywhere, where the recorded boot reads; the rest remains a hole. */
 function fillWhereRead(disk: string): void {
   const fd = openSync(disk, 'r+')
   ftruncateSync(fd, diskSize)
@@ -67,7 +67,7 @@ async function bootsOf(edge: RunningProcess, count: number) {
 }
 
 describe('simulated devices on loopback', () => {
-  test('six of them get ready with every byte right, and each boot has all its phases', async () => {
+  test('six of them become ready with every byte right, and each boot has all its phases', async () => {
     const ports = await edgePorts()
     const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
     const devices = startDevices(ports, 6, 4)
@@ -80,14 +80,14 @@ describe('simulated devices on loopback', () => {
       expect(boot.simulated).toBe(true)
       expect(boot.phases.map((phase) => phase.name)).toEqual(allPhases)
       const stage2 = boot.phases.find((phase) => phase.name === 'stage2')
-      // A READ each, and more where a large one went in parts.
+      // One READ each, and more where a large one was split.
       expect(stage2?.reads).toBeGreaterThanOrEqual(671)
       expect(stage2?.reads).toBeLessThan(2 * 671)
       expect(stage2?.bytesOut).toBeGreaterThan(25_841_664)
     }
   })
 
-  test('a boot goes on over kill -9 of the edge and stays one boot', async () => {
+  test('a boot continues across kill -9 of the edge and stays one boot', async () => {
     const ports = await edgePorts()
     const args = [...serveArguments(files), '--json', '--data', path.join(scratch.path, 'data')]
     const killed = await startLoopbackEdge(ports, args)

@@ -32,9 +32,9 @@ const mac = '02:bf:00:00:00:01'
 const ports = await edgePorts()
 const url = `http://${edgeAddress}:${ports.http}`
 const data = path.join(scratch.path, 'data')
-/** What the disk has there when nobody has written. */
+/** Returns what the unwritten disk has there. */
 const below = (sector: number) => patterned(sectors * 512).subarray(sector * 512, (sector + 1) * 512)
-/** 4 KiB each: what 64K is full of. */
+/** 4 KiB each: 64K holds this many. */
 const blocks = 16
 const full = (byte: number) => Buffer.alloc(512, byte)
 
@@ -50,7 +50,7 @@ async function kill(edge: RunningProcess): Promise<void> {
   await edge.ended
 }
 
-/** A boot whose session is open. */
+/** Starts a boot with an open session. */
 async function boot(): Promise<StreamDevice> {
   const device = await StreamDevice.boot(url, mac)
   devices.push(device)
@@ -73,7 +73,7 @@ const caches = () =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line) as { device: string; class: string; version: string })
 
-test('what is written at an edge is gone with the boot, and with the edge: then it is lost, and nothing below is read', async () => {
+test('writes at an edge go with the boot, and with the edge: then they are lost, and nothing below is read', async () => {
   rmSync(data, { recursive: true, force: true })
   const edge = await startAlone('--write-cache', 'edge')
   const first = await boot()
@@ -103,7 +103,7 @@ test('a persistent write cache outlives its edge and the boot, and stops its dev
   const second = await boot()
   await second.report()
   for (let block = 1; block < blocks; block++) expect(await second.write(8 * block, 2)).toBe('done')
-  // One block more has no room.
+  // There is no space for one more block.
   expect(await second.write(8 * blocks, 3)).toBe('stopped')
   expect([await second.read(0), await second.write(0, 9), await second.flush()]).toEqual([
     'stopped',
@@ -112,7 +112,7 @@ test('a persistent write cache outlives its edge and the boot, and stops its dev
   ])
   const [report] = await printedBoots(edge, 1, ({ outcome }) => outcome?.kind === 'failed')
   expect(report).toMatchObject({ outcome: { kind: 'failed', cause: 'write_cache_full' } })
-  // At the next start it is what was acknowledged; with another choice the device goes on without writing.
+  // At the next start it holds what was acknowledged; with the other setting the device continues read-only.
   await kill(edge)
   await startAlone(...persistent, '--write-cache-size', '64K', '--write-cache-full', 'read_only')
   const third = await boot()
@@ -126,7 +126,7 @@ test('a persistent write cache outlives its edge and the boot, and stops its dev
   ])
 })
 
-test('memory first: an edge that starts again gives a device that has sent nothing a new place, and says which', async () => {
+test('memory first: a restarted edge gives a device that has sent nothing a new slot, and says which', async () => {
   rmSync(data, { recursive: true, force: true })
   const overflow = ['--write-cache', 'device_ram_overflow', '--write-cache-size', '64K']
   const edge = await startAlone(...overflow)
@@ -143,14 +143,14 @@ test('memory first: an edge that starts again gives a device that has sent nothi
   expect(await first.write(8 * blocks, 3)).toBe('stopped')
 })
 
-describe('memory first, then a disk of the device’s own', () => {
+describe('memory first, then the device’s own disk', () => {
   const local = ['--write-cache', 'device_ram_local_disk', '--write-cache-size', '64M']
   const size = 100
   const say = (device: StreamDevice, word: string, body: string) => {
     const [address = ''] = device.script.match(/(?<=bootfarm\.report=)\S+/) ?? []
     return fetch(`${address}/${word}`, { method: 'POST', body })
   }
-  /** An edge prints a boot that is over again when it hears of another step. */
+  /** An edge prints a finished boot again when it hears of another step. */
   const report = async (device: StreamDevice, used: number) => {
     await device.report({ used, size })
     await device.report({ used, size }, `step of ${used}`)
@@ -158,14 +158,14 @@ describe('memory first, then a disk of the device’s own', () => {
   const printed = async (edge: RunningProcess, state: string) =>
     (await printedBoots(edge, 1, ({ guest }) => guest?.writeCache?.state === state))[0]
 
-  test('is said to the kernel beside its token, and the edge takes no writes', async () => {
+  test('is passed to the kernel beside its token, and the edge takes no writes', async () => {
     const edge = await startAlone(...local)
     const device = await StreamDevice.boot(url, mac)
     devices.push(device)
     expect(device.script).toMatch(/ bootfarm\.overflow=local_disk,stop,67108864 /)
     expect(await device.hello()).toMatchObject({ type: 'welcome', write_cache: 'device_ram' })
     expect(await device.write(0, 1)).toBe('no_cache')
-    // Full is what the device says is.
+    // The device decides when it is full.
     await report(device, size)
     expect(await printed(edge, 'stopped')).toMatchObject({
       outcome: { kind: 'failed', cause: 'write_cache_full' },
@@ -173,7 +173,7 @@ describe('memory first, then a disk of the device’s own', () => {
     })
   })
 
-  test('goes on read-only where that is chosen, and is lost when its disk is, also once it is up', async () => {
+  test('continues read-only where that is configured, and is lost with its disk, also once it is up', async () => {
     const edge = await startAlone(...local, '--write-cache-full', 'read_only')
     const device = await boot()
     expect((await say(device, 'ready', '')).status).toBe(204)
@@ -190,7 +190,7 @@ describe('memory first, then a disk of the device’s own', () => {
 
 const idOf = (welcome: unknown, name: 'version_id' | 'write_cache_id') => (welcome as Record<typeof name, string>)[name]
 
-describe('an image of a device’s own', () => {
+describe('a device’s own image', () => {
   const vdiskId = testUuid(100)
   const version = (index: number) => ({
     id: versionIdOf(index),
@@ -201,7 +201,7 @@ describe('an image of a device’s own', () => {
     kernelPath: 'kernel',
     initrdPath: 'initrd',
   })
-  /** An edge whose control plane is away, and has said that the device is to boot this version. */
+  /** Starts an edge whose control plane is away, and has said that the device boots this version. */
   async function startEnrolled(index: number, counter: number): Promise<RunningProcess> {
     mkdirSync(path.join(data, 'store'), { recursive: true })
     makeBootFiles(path.join(data, 'store'), sectors)
@@ -237,7 +237,7 @@ describe('an image of a device’s own', () => {
       stderr: expect.stringMatching(/There is nothing of class private/),
     })
     await startEnrolled(1, 2)
-    // What it wrote is gone, and the boot that had it never goes on with the version alone.
+    // Its writes are gone, and the boot that had them never continues with the version alone.
     expect(await promoted.hello()).toBe('cache_lost')
     const anew = await StreamDevice.boot(url, mac)
     devices.push(anew)

@@ -12,7 +12,7 @@ import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
-/** Until an edge has done something and said so, on a machine that is busy. */
+/** Until an edge has done something and reported it, on a busy machine. */
 const patience = { timeout: 60_000 }
 const [writer, tester, production] = [0, 1, 2]
 const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
@@ -44,10 +44,10 @@ const version = (page: Page, number: number): Locator =>
     .getByRole('list', { name: 'Versions' })
     .getByRole('listitem')
     .filter({ has: page.getByText(`Version ${number}`, { exact: true }) })
-/** As the tag beside its number. */
+/** The tag beside its number. */
 const access = (page: Page, number: number, word: string) => version(page, number).getByText(word, { exact: true })
 
-/** The edge is told, the device boots what it was told, and the page says that it runs. */
+/** The edge gets the change, the device boots accordingly, and the page says that it runs. */
 async function boots(page: Page, index: number, number: number): Promise<RunningProcess> {
   await expect.poll(() => site.versionFor(index), patience).toBe(number)
   const booted = site.powerOn(index)
@@ -65,7 +65,7 @@ async function setType(page: Page, index: number, type: string): Promise<void> {
   await expect(page.getByRole('dialog')).toHaveCount(0)
 }
 
-test('an image is imported, changed by a device, sealed, tested, promoted, taken back and discarded by clicks', async ({
+test('an image is imported, changed by a device, sealed, tested, promoted, reverted and discarded from the page', async ({
   page,
 }) => {
   test.setTimeout(300_000)
@@ -88,7 +88,7 @@ test('an image is imported, changed by a device, sealed, tested, promoted, taken
   await confirm(page, 'Start maintenance')
   await expect(version(page, 3)).toContainText('Written by pc-01')
 
-  // While its device is there it is not sealed; other devices boot what they booted.
+  // While its device is there it is not sealed; other devices boot what they booted before.
   const writing = await boots(page, writer, 3)
   expect(site.layers()).toHaveLength(1)
   expect([site.versionFor(tester), site.versionFor(production)]).toEqual([2, 2])

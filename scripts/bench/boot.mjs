@@ -20,12 +20,12 @@ const packages = [
   { paths: ['/usr/sbin/nbdkit', '/usr/bin/nbdkit'], debian: 'nbdkit' },
   { paths: ['/usr/sbin/nbd-client', '/sbin/nbd-client'], debian: 'nbd-client' },
 ]
-/** Of one boot: several times what the slowest takes on a busy machine. */
+/** For one boot: several times what the slowest takes on a busy machine. */
 const bootLimitMs = 180_000
 const mac = '52:54:00:78:00:00'
 
 /**
- * Boots each kind of machine by us and by others, in turns, and prints medians, extremes and ratios.
+ * Boots each kind of machine with Bootfarm and with nbdkit, in turns, and prints medians, extremes and ratios.
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchBoot({ rounds, write, only }) {
@@ -38,7 +38,7 @@ export async function benchBoot({ rounds, write, only }) {
   if ('missing' in root) throw new UserError(`there is no Debian to boot: ${root.missing}.`)
 
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
-  // dnsmasq reads boot programs as a user of its own.
+  // dnsmasq reads boot programs as its own user.
   chmodSync(scratch, 0o755)
   const segment = new Segment('bench', { machines: 1 })
   try {
@@ -50,7 +50,7 @@ export async function benchBoot({ rounds, write, only }) {
     const boots = []
     for (let round = 0; round < rounds; round++) {
       for (const { name, firmware, memoryMib, contenders } of cases) {
-        // Whoever comes first has the colder machine.
+        // The first one has the colder machine.
         const turns = round % 2 === 0 ? contenders : contenders.toReversed()
         for (const contender of turns) {
           const boot = await bootOnce(scratch, segment, { firmware, memoryMib, ...contender })
@@ -68,7 +68,7 @@ export async function benchBoot({ rounds, write, only }) {
   }
 }
 
-/** The same guest, kernel and disk for all contenders of a case; each has its own initramfs. */
+/** All contenders of a case have the same guest, kernel and disk; each has its own initramfs. */
 async function makeCases(scratch, root, serverIp) {
   const kernel = findKernel('virtual')
   const busybox = { disk: makeBusyboxDisk(scratch), vmlinuz: kernel.vmlinuz }
@@ -87,7 +87,7 @@ async function makeCases(scratch, root, serverIp) {
   ]
 }
 
-/** Power-on to the machine's line on its console, in ms, and the phases where the edge reports them. */
+/** Measures from power-on to the machine's line on its console, in ms, and the phases where the edge reports them. */
 async function bootOnce(scratch, segment, { firmware, memoryMib, start, served }) {
   const directory = mkdtempSync(path.join(scratch, 'boot-'))
   chmodSync(directory, 0o755)
@@ -106,7 +106,7 @@ async function bootOnce(scratch, segment, { firmware, memoryMib, start, served }
   }
 }
 
-/** ms of each phase of the last boot in the edge's lines; undefined for others. */
+/** Returns the ms of each phase of the last boot in the edge's lines; undefined for others. */
 function phasesOf(output) {
   const lines = output.split('\n').filter((line) => line.startsWith('{"id"') && line.endsWith('}'))
   const report = lines.map((line) => JSON.parse(line)).findLast(({ outcome }) => outcome?.kind === 'ready')

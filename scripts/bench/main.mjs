@@ -1,6 +1,6 @@
 import { UserError } from '../lib/fail.mjs'
 
-/** Each measures beside another implementation in the same run, and may write its table into docs/results. */
+/** Each one compares with another implementation in the same run, and may write its table into docs/results. */
 const benches = {
   boot: {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',

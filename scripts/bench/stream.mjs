@@ -35,14 +35,14 @@ const parts = [
   { part: 'fleet', cases: fleetCases, measure: measureFleet },
 ]
 const imageMib = 1024
-/** Writing it to the disk, too. */
+/** Includes writing it to the disk. */
 const imageLimitMs = 120_000
 const measureMs = 1_000
 const quickMeasureMs = 300
 
 /**
- * Reads one disk from us and from NBD servers by the same client, in turns, and prints medians, extremes, ratios and
- * what was reached.
+ * Reads one disk from us and from NBD servers with the same client, in turns, and prints medians, extremes, ratios and
+ * the goals that were reached.
  * @param {{ rounds: number, write: boolean, only: string, quick: boolean }} options
  */
 export async function benchStream({ rounds, write, only, quick }) {
@@ -96,7 +96,7 @@ export async function benchStream({ rounds, write, only, quick }) {
   }
 }
 
-/** What fails takes nothing from the rest. */
+/** A failed part does not stop the others. */
 async function measureAll(site, chosen, how) {
   const measured = {}
   const failures = []

@@ -16,7 +16,7 @@ const packages = [
   { paths: ['/usr/bin/qemu-img'], debian: 'qemu-utils' },
 ]
 
-/** What can be measured alone by `--only`. */
+/** Parts that `--only` can measure alone. */
 const parts = {
   merge: measureLarge,
   reads: measureReads,
@@ -37,7 +37,7 @@ export async function benchVdisk({ rounds, write, only }) {
   await buildEdge(zig)
   await buildStoreBench(zig)
 
-  // Of the disk that the temporary directory lies on, which must not be memory.
+  // On the disk of the temporary directory, which must not be memory.
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
   try {
     const loadBefore = os.loadavg()[0]

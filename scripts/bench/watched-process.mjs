@@ -60,7 +60,7 @@ export class WatchedProcess {
     })
   }
 
-  /** At once: nothing of a benchmark is worth keeping. */
+  /** Kills it at once: nothing of a benchmark is worth keeping. */
   async stop() {
     this.#child.kill('SIGKILL')
     await this.#ended

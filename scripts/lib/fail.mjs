@@ -1,4 +1,4 @@
-/** An end that the user can act on: printed as one sentence, without a stack, exit code 1. */
+/** A failure that the user can act on: printed as one sentence without a stack, with exit code 1. */
 export class UserError extends Error {}
 
 /** Runs `main`; a UserError ends with its sentence, anything else with its stack, both with exit code 1. */

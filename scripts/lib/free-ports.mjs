@@ -6,13 +6,13 @@ const blockSize = 64
 const lowestPort = 10_240
 const everywhere = '0.0.0.0'
 
-/** The ports this process may give out, after its guard; taken when first needed. */
+/** The ports that this process may hand out, after its guard port; allocated when first needed. */
 let block
 let taken = 0
 
 /**
- * Ports, all different, free for TCP and UDP, that no other test takes until this process ends: they lie below those
- * that the kernel gives to outgoing connections, and each process has a block of its own.
+ * Returns different ports, free for TCP and UDP, that no other test takes until this process ends: they lie below those
+ * that the kernel gives to outgoing connections, and each process has its own block.
  * @param {number} count
  * @returns {Promise<number[]>}
  */
@@ -29,7 +29,7 @@ export async function freePorts(count) {
   return ports
 }
 
-/** Whoever listens at a block's first port has all of it. */
+/** The process that listens at a block's first port owns all of it. */
 async function guardedBlock() {
   const blocks = Math.floor((lowestOutgoingPort() - lowestPort) / blockSize)
   for (let step = 0; step < blocks; step += 1) {

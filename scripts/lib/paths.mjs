@@ -14,8 +14,8 @@ export const quickPrograms = {
   edge: path.join(edgeSource, 'zig-out/quick/bin/bootfarm-edge'),
   sim: path.join(edgeSource, 'zig-out/quick/bin/bootfarm-sim'),
 }
-/** Built for benchmarks alone. */
+/** Built only for benchmarks. */
 export const storeBenchProgram = path.join(edgeSource, 'zig-out/bin/store-bench')
 export const streamBenchProgram = path.join(edgeSource, 'zig-out/bin/stream-bench')
-/** Where it was built: `zig build -Darch=aarch64 --prefix zig-out/arm64`. */
+/** Built by `zig build -Darch=aarch64 --prefix zig-out/arm64`. */
 export const arm64EdgeProgram = path.join(edgeSource, 'zig-out/arm64/bin/bootfarm-edge')

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 
-/** The kernel's unit in /proc, on every Linux that Node runs on. */
+/** The kernel's unit in /proc, on every Linux that Node supports. */
 const ticksPerSecond = 100
 
 /**
@@ -23,8 +23,8 @@ export async function withProcessorTime(work) {
 }
 
 /**
- * Counts what `child` and all that it waited for have used, for the work that called this. The kernel knows only the
- * sum over all children that ended: what it grew by when one ends is that one's.
+ * Counts what `child` and everything that it waited for used, for the work that called this. The kernel keeps only the
+ * sum over all ended children: its growth when one ends is that child's.
  * @param {import('node:child_process').ChildProcess} child
  */
 export function countProcessorTime(child) {
@@ -37,7 +37,8 @@ export function countProcessorTime(child) {
 }
 
 /**
- * Seconds of processor time that a process has used, with its ended threads: the fields `utime` and `stime` (proc(5)).
+ * Returns the seconds of processor time that a process has used, with its ended threads: the fields `utime` and `stime`
+ * (proc(5)).
  */
 export function secondsOfProcess(pid) {
   const [user, system] = statFields(pid, 11)
@@ -50,7 +51,7 @@ function secondsOfChildren() {
   return (user + system) / ticksPerSecond
 }
 
-/** Two numbers from the one at `first` on, counted from behind the name, which may have spaces in it. */
+/** Reads two numbers from the field `first` on, counted from behind the name, which may contain spaces. */
 function statFields(pid, first) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

@@ -1,4 +1,4 @@
-/** Progress of long steps: one line when a step begins, one when it ends, with its time. */
+/** Progress of long steps: one line when a step begins, one with its time when it ends. */
 
 const startedAt = performance.now()
 
@@ -7,7 +7,7 @@ export function say(text) {
   process.stdout.write(`${seconds} s  ${text}\n`)
 }
 
-/** Runs one named step; its time is printed when it took longer than a moment. */
+/** Runs one named step; prints its time when it took longer than a moment. */
 export async function step(title, work) {
   const begin = performance.now()
   say(title)

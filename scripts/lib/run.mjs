@@ -4,7 +4,7 @@ import { countProcessorTime } from './processor-time.mjs'
 
 const outputTailSize = 16_000
 
-/** No tool of ours reports home. */
+/** Keeps tools from phoning home. */
 export const quietEnv = {
   NEXT_TELEMETRY_DISABLED: '1',
   TURBO_TELEMETRY_DISABLED: '1',
@@ -23,7 +23,7 @@ export function capture(command, args, { cwd, env, input, onOutput, signal, time
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      // What is captured is shown as it is, and read by programs.
+      // Captured output is shown as it is, and read by programs.
       env: { ...process.env, ...quietEnv, NO_COLOR: '1', FORCE_COLOR: '0', ...env },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       detached: signal !== undefined,
@@ -54,7 +54,7 @@ export function capture(command, args, { cwd, env, input, onOutput, signal, time
   })
 }
 
-/** Runs a command that has to succeed; otherwise a UserError with what was being done and the end of its output. */
+/** Runs a command that must succeed; otherwise throws a UserError with its purpose and the end of its output. */
 export async function must(what, command, args, options) {
   let result
   try {

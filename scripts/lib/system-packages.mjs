@@ -4,7 +4,7 @@ import { say } from './progress.mjs'
 import { capture } from './run.mjs'
 
 /**
- * What is used of the system: a program or file, and the Debian package that has it.
+ * A program or file that is needed from the system, and the Debian package that contains it.
  * @typedef {{ paths: string[], debian: string }} Needed
  */
 
@@ -30,10 +30,10 @@ export const machinePackages = [
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
 ]
 
-/** For real machines on a LAN, beside what they boot. */
+/** For real machines on a LAN, in addition to what they boot. */
 export const lanPackages = [network, bootPrograms]
 
-/** For boot media, and to look into them from outside. */
+/** For boot media, and to inspect them from outside. */
 const mediaPackages = [
   { paths: ['/usr/lib/ISOLINUX/isolinux.bin'], debian: 'isolinux' },
   { paths: ['/usr/lib/syslinux/modules/bios/ldlinux.c32'], debian: 'syslinux-common' },
@@ -41,14 +41,14 @@ const mediaPackages = [
   { paths: ['/sbin/fsck.fat', '/usr/sbin/fsck.fat'], debian: 'dosfstools' },
 ]
 
-/** For a disk image with a boot loader of its own. */
+/** For a disk image with its own boot loader. */
 const wholeDiskPackages = [
   { paths: ['/usr/bin/syslinux'], debian: 'syslinux' },
   { paths: ['/usr/lib/SYSLINUX.EFI/efi64/syslinux.efi'], debian: 'syslinux-efi' },
   { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
 ]
 
-/** Disk images as distributions lay them out. */
+/** For disk images as distributions lay them out. */
 const diskPackages = [
   { paths: ['/sbin/mke2fs', '/usr/sbin/mke2fs'], debian: 'e2fsprogs' },
   { paths: ['/sbin/mkfs.vfat', '/usr/sbin/mkfs.vfat'], debian: 'dosfstools' },
@@ -56,7 +56,7 @@ const diskPackages = [
   { paths: ['/sbin/sfdisk', '/usr/sbin/sfdisk'], debian: 'fdisk' },
 ]
 
-/** DHCP clients and relay agents of others, and one that looks for IPv6 routers. */
+/** Other DHCP clients and relay agents, and a client that looks for IPv6 routers. */
 const dhcpPackages = [
   { paths: ['/sbin/dhclient', '/usr/sbin/dhclient'], debian: 'isc-dhcp-client' },
   { paths: ['/usr/sbin/dhcrelay'], debian: 'isc-dhcp-relay' },
@@ -65,7 +65,7 @@ const dhcpPackages = [
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
 ]
 
-/** TFTP clients of others, which must get along with ours. */
+/** Other TFTP clients, which must work with our server. */
 const tftpClientPackages = [
   { paths: ['/usr/bin/tftp'], debian: 'tftp-hpa' },
   { paths: ['/usr/bin/atftp'], debian: 'atftp' },
@@ -93,7 +93,7 @@ const testPackages = [
     : []),
 ]
 
-/** What only `npm run test:all` needs. */
+/** Needed only by `npm run test:all`. */
 const longTestPackages =
   process.arch === 'x64'
     ? [
@@ -102,7 +102,9 @@ const longTestPackages =
       ]
     : []
 
-/** What the tests need: installed where that is ours to do, else said and returned, for tests to be skipped. */
+/**
+ * Installs what the tests need where it may; otherwise prints and returns what is missing, so that tests are skipped.
+ */
 export async function ensureTestPackages(withLong) {
   const needed = withLong ? [...testPackages, ...longTestPackages] : testPackages
   const missing = missingOf(needed)
@@ -116,7 +118,8 @@ export async function ensureTestPackages(withLong) {
 }
 
 /**
- * Installs what is missing where that is ours to do (root on Debian), says so before; else a UserError names it.
+ * Installs missing packages where it may (root on Debian), and says so first; otherwise throws a UserError that names
+ * them.
  * @param {string} purpose what needs them, for the sentence
  * @param {Needed[]} needed
  */

@@ -9,7 +9,7 @@ import { step } from './progress.mjs'
 import { capture, must } from './run.mjs'
 
 const nodeVersion = '24.21.0'
-/** Type stripping without a flag, and what vitest 5 needs. */
+/** Strips types without a flag, and satisfies vitest 5. */
 const nodeMinimum = [22, 18]
 const zigVersion = '0.17.0'
 /** Python 3.10 or newer. */
@@ -20,7 +20,7 @@ const prometheusClientVersion = '0.26.0'
 const demoOptions = ['-Doptimize=debug', '--prefix', path.dirname(path.dirname(quickPrograms.edge))]
 
 /**
- * Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two
+ * Zig 0.17 compiles one program after the other by default; with twice the cores as jobs it keeps both of two cores
  * busy.
  */
 export const zigJobs = `-j${Math.min(8, 2 * os.cpus().length)}`
@@ -85,7 +85,7 @@ function prepared(directory) {
 
 function runAgain(script) {
   const child = spawn(toolchainNode, [script, ...process.argv.slice(2)], { stdio: 'inherit', cwd: root })
-  // Ctrl-C reaches the whole foreground group by itself; a signal sent to this process alone has to be handed on.
+  // Ctrl-C reaches the whole foreground group by itself; a signal to this process alone must be passed on.
   const handOn = (signal) => child.kill(signal)
   process.on('SIGTERM', handOn)
   process.on('SIGHUP', handOn)
@@ -98,7 +98,10 @@ function runAgain(script) {
   })
 }
 
-/** Path of Zig, exactly of the version that build.zig wants; fetched into .toolchain/ where PATH has none. */
+/**
+ * Returns the path of Zig in exactly the version that build.zig requires; fetches it into .toolchain/ where PATH has
+ * none.
+ */
 export async function ensureZig() {
   // `zig build` compiles its own program once on a machine: for debugging that takes 10 s of a processor, in place of
   // 86.
@@ -124,7 +127,10 @@ async function fetchZig() {
   await fetchPython('Zig', { target: 'zig', packages: [`ziglang==${zigVersion}`], options: ['--no-deps'] })
 }
 
-/** Folder of schemathesis, which asks the API more than people would think of; null where it cannot be fetched. */
+/**
+ * Returns the folder of schemathesis, which sends the API more cases than people would think of; null where it cannot
+ * be fetched.
+ */
 export async function ensureSchemathesis() {
   const target = path.join(toolchain, 'schemathesis')
   const isThere = () => existsSync(path.join(target, `schemathesis-${schemathesisVersion}.dist-info`))
@@ -137,7 +143,7 @@ export async function ensureSchemathesis() {
   return target
 }
 
-/** Prometheus's own reader of what programs show at /metrics, in Python; tests find it in .toolchain/. */
+/** Installs Prometheus's own parser of /metrics pages, in Python; tests find it in .toolchain/. */
 export async function ensurePrometheusClient() {
   const target = path.join(toolchain, 'prometheus-client')
   const isThere = () => existsSync(path.join(target, `prometheus_client-${prometheusClientVersion}.dist-info`))
@@ -226,7 +232,7 @@ export function startEdgeBuild(zig, { isBehind }) {
   return { done: isBehind ? build() : step('Building the edge agent', build), stop: () => ending.abort() }
 }
 
-/** The program that measures the vDisk store. */
+/** Builds the program that measures the vDisk store. */
 export async function buildStoreBench(zig) {
   await step('Building the program that measures the store', () =>
     must('Building store-bench', zig, ['build', 'install-store-bench', zigJobs], { cwd: edgeSource }),

@@ -3,12 +3,12 @@ import path from 'node:path'
 import { ConsoleLines } from '../lib/machines/console-lines.mjs'
 
 const fileSizeMax = 4 * 1024 * 1024
-/** A line without its end is written when nothing came for this long. */
+/** A line without its end is written when nothing more came for this long. */
 const partialAfterMs = 300
 
 /**
- * Records a machine's console as `DIR/52-54-00-78-00-00.log`, one line of `UNIX_MS TEXT` for each line; the API shows
- * it beside the machine's boots. When it is full it becomes `.log.1` in place of the one before.
+ * Records a machine's console as `DIR/52-54-00-78-00-00.log`, one line of `UNIX_MS TEXT` per line; the API shows it
+ * beside the machine's boots. A full file is renamed to `.log.1`, in place of the previous one.
  */
 export class ConsoleFile {
   #file

@@ -5,9 +5,9 @@ import { say } from '../lib/progress.mjs'
 /** @typedef {Parameters<typeof emulator>[0]} Machine */
 
 /**
- * A machine says that it takes an order to switch itself off when it begins to: who wakes it a moment later means the
- * time after. So long is a packet remembered that came while the machine was on; a network card alone would take no
- * notice of it.
+ * A machine reports that it takes an order to switch itself off when it begins to do so: a wake-up a moment later is
+ * meant for afterwards. A packet that came while the machine was on is remembered for this long; a network card alone
+ * would ignore it.
  */
 const wakeUpValidMs = 30_000
 
@@ -24,7 +24,7 @@ export class MachineKeeper {
     this.#console = console
   }
 
-  /** A magic packet for the machine has come. */
+  /** A magic packet for the machine has arrived. */
   wake() {
     this.#wokenAtMs = performance.now()
     if (!this.#running) this.powerOn('woken by a magic packet')
@@ -33,7 +33,7 @@ export class MachineKeeper {
   /** The machine must be off. */
   powerOn(why) {
     say(`${this.#machine.mac} is ${why}`)
-    // What woke it up now does not wake it up again.
+    // The packet that has just woken it does not wake it again.
     this.#wokenAtMs = Number.NEGATIVE_INFINITY
     const { command, args } = emulator(this.#machine)
     // The kernel ends the machine with this process, however that ends.

@@ -1,6 +1,6 @@
 /**
  * Keeps one virtual machine as a rack keeps a real one: switches it on at the start and whenever a magic packet for it
- * comes while it is off, and records its serial console. Runs in the namespace of the machine's switch; ends the
+ * arrives while it is off, and records its serial console. Runs in the namespace of the machine's switch; ends the
  * machine when it ends.
  */
 import dgram from 'node:dgram'

@@ -6,7 +6,7 @@ import { zigJobs } from '../lib/toolchain.mjs'
 
 const shared = { '--seed': '1', '--jobs': '1', '--progress': '60' }
 
-/** What `npm run soak -- NAME` does: a step of the build, and its options with their defaults. */
+/** What `npm run soak -- NAME` runs: a step of the build, and its options with their defaults. */
 const proofs = {
   store: { step: 'store-proof', defaults: { '--operations': '1000000000', ...shared } },
   stream: { step: 'stream-proof', defaults: { '--packets': '1000000000', ...shared } },
@@ -15,12 +15,12 @@ const proofs = {
 export const proofNames = Object.keys(proofs)
 
 /**
- * `npm run soak -- store`, `npm run soak -- stream`: the layer `store-proof` or `stream-proof`, only more of it. Each
- * line of progress says with which options it goes on after it was ended.
+ * Runs the layer `store-proof` or `stream-proof` for longer: `npm run soak -- store`, `npm run soak -- stream`. Each
+ * line of progress names the options that continue an interrupted run.
  * @param {string} zig
  * @param {string} name one of `proofNames`
  * @param {string[]} args pairs of option and whole number
- * @returns {Promise<boolean>} false where something was found
+ * @returns {Promise<boolean>} false where a fault was found
  */
 export async function soakProof(zig, name, args) {
   const { step, defaults } = proofs[name]

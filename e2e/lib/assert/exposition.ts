@@ -24,11 +24,11 @@ interface Sample {
   value: number
 }
 
-/** What Prometheus reads in a page of /metrics. */
+/** Reads a /metrics page as Prometheus does. */
 export class Exposition {
   readonly #samples: Sample[] = []
 
-  /** Throws for a line that is none, and for what Prometheus would misread. */
+  /** Throws on an invalid line, and on what Prometheus would misread. */
   constructor(page: string) {
     for (const [name, type, help, samples] of readFamilies(page)) {
       if (type === 'unknown' || !help) throw new Error(`${name} has no TYPE or no HELP before it`)
@@ -38,7 +38,7 @@ export class Exposition {
     }
   }
 
-  /** The one value that has these labels. */
+  /** Returns the one value that has these labels. */
   value(name: string, labels: Record<string, string> = {}): number {
     const wanted = Object.entries(labels)
     const found = this.#samples.filter(
@@ -62,7 +62,7 @@ function readFamilies(page: string): z.infer<typeof families> {
   return families.parse(JSON.parse(stdout))
 }
 
-/** Of each set of labels the buckets add up, and the last one has all. */
+/** For each set of labels the buckets must be cumulative, and the last one must hold everything. */
 function requireHistogram(family: string, samples: Sample[]): void {
   const keyOf = ({ labels: { le: _, ...labels } }: Sample) => JSON.stringify(labels)
   for (const [key, series] of Map.groupBy(samples, keyOf)) {

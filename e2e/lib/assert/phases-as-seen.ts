@@ -2,14 +2,14 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect } from 'vitest'
 import type { SeenPacket } from '../lab/packets.ts'
 
-/** How far the edge's times may be from those of a recorder on the switch. */
+/** How far the edge's times may differ from those of a recorder on the switch. */
 const toleranceUs = 5_000
 const ports = { dhcp: 67, tftp: 69, proxyDhcp: 4011, stream: 6910, http: 6980 }
 const streamTypes = { hello: 1, read: 5, ready: 9 }
 
 /**
- * Holds begin and end of each network phase of a boot that got ready against the packets that passed the switch. Which packet
- * each is: packages/proto/boot-phases.json.
+ * Compares the start and end of each network phase of a ready boot with the packets that passed the switch.
+ * packages/proto/boot-phases.json says which packet each is.
  */
 export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], edgeIp: string): void {
   const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
@@ -27,14 +27,14 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
   )
   const hasProgram = phase('nbp') !== undefined
   const dhcp = fromEdge.filter(({ sourcePort }) => [ports.dhcp, ports.proxyDhcp].includes(sourcePort))
-  // Each block is acknowledged, so the last one ends the transfer.
+  // Each block is acknowledged, so the last acknowledgement ends the transfer.
   const tftpEnd = fromMachine.filter(({ destinationPort }) => destinationPort === ports.tftp).at(-1)
 
   const first = requests[0]
   const instants: [string, number, SeenPacket | undefined][] = [
     ['end of dhcp', end('dhcp'), dhcp.filter(({ atUs }) => atUs < (first?.atUs ?? 0)).at(-1)],
     [hasProgram ? 'begin of nbp' : 'begin of loader', begin(hasProgram ? 'nbp' : 'loader'), first],
-    // The edge keeps nothing of a device before the hello that brings its cookie back, the last one.
+    // The edge keeps no state for a device before the HELLO that returns its cookie, which is the last one.
     ['end of breather', end('breather'), ofType(streamTypes.hello).at(-1)],
     ['begin of stage2', begin('stage2'), ofType(streamTypes.read)[0]],
     ['ready', begin('ready'), ofType(streamTypes.ready)[0]],
@@ -55,16 +55,16 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
 }
 
 /**
- * The machine's packet that acknowledged the most of what the edge sent it by HTTP last, before another packet: a download ends
- * when the edge knows that it is there. That is nearly always its last byte; iPXE under UEFI sometimes starts the kernel without
- * acknowledging the last packets.
+ * Finds the machine's packet that last raised the highest HTTP acknowledgement before another packet: a download ends
+ * when the edge knows that it has arrived. That is nearly always its last byte; iPXE under UEFI sometimes starts the
+ * kernel without acknowledging the last packets.
  */
 function acknowledgementBefore(
   packets: SeenPacket[],
   mac: string,
   limit: SeenPacket | undefined,
 ): SeenPacket | undefined {
-  // Sequence numbers are of 32 bits and wrap around.
+  // Sequence numbers have 32 bits and wrap around.
   const isBehind = (number: number, other: number) => ((other - number) | 0) > 0
   const sent = new Map<number, number>()
   const acknowledged = new Map<number, number>()
@@ -78,13 +78,13 @@ function acknowledgementBefore(
     }
     if (packet.sourceMac !== mac || packet.destinationPort !== ports.http) continue
     if (packet.isSyn) {
-      // Boots of one machine take the same ports: what was seen of this one so far belongs to the boot before.
+      // Boots of one machine reuse ports: what was seen on this one so far belongs to the previous boot.
       sent.delete(packet.sourcePort)
       acknowledged.delete(packet.sourcePort)
     }
-    // With a reset nobody says what has arrived.
+    // A reset does not say what has arrived.
     if (packet.isSyn || packet.isReset) continue
-    // Behind the payload there is only the end of the connection.
+    // Only the end of the connection follows the payload.
     const end = sent.get(packet.sourcePort)
     const before = acknowledged.get(packet.sourcePort) ?? packet.acknowledgement - 1
     acknowledged.set(packet.sourcePort, packet.acknowledgement)

@@ -1,13 +1,13 @@
 import type { BootCause } from '@bootfarm/proto/boot-phases'
 import type { RunningProcess } from '../lab/running-process.ts'
 
-/** What `bootfarm-edge serve` printed of a boot that failed. */
+/** The failed boot that `bootfarm-edge serve` printed. */
 export interface PrintedFailure {
   phase: string
   cause: BootCause
-  /** Of the device, or of what the edge saw; empty where there is none. */
+  /** The device's own words, or what the edge saw; empty where there is none. */
   text: string
-  /** All that was printed of the boot. */
+  /** Everything that was printed about the boot. */
   whole: string
 }
 

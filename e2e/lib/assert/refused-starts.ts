@@ -3,7 +3,7 @@ import path from 'node:path'
 import { expect } from 'vitest'
 import { RunningProcess } from '../lab/running-process.ts'
 
-/** Nothing of these tests gets as far as listening; the ports only must not be those of a running demo. */
+/** None of these tests gets as far as listening; the ports just must not be those of a running demo. */
 export const freePortArguments = [
   '--web-port',
   '32117',
@@ -15,7 +15,10 @@ export const freePortArguments = [
   '32120,32121,32122,32123,32124,32125,32126',
 ]
 
-/** For starts with the data directory `data` that end with exit code 1 and one sentence; nothing was started or made. */
+/**
+ * Expects starts with the data directory `data` to end with exit code 1 and one sentence, with nothing started or
+ * created.
+ */
 export function refusals(data: string) {
   return async (args: string[], env: Record<string, string> = {}, command = process.execPath): Promise<string> => {
     const started = new RunningProcess(command, [...args, '--data', data], env)

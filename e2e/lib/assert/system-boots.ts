@@ -32,12 +32,12 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
 
     afterAll(() => site.remove())
 
-    test('boot a prepared Debian by the initramfs it made itself, and nothing in it fails', {
+    test('boot a prepared Debian with the initramfs it made itself, and nothing in it fails', {
       timeout: timeoutMs,
     }, async () => {
       for (const machine of await site.powerOnAll(firmware, count)) await expectHealthy(machine)
       for (let port = 0; port < count; port++) {
-        // What its units took is reported when systemd is done, after ready.
+        // The times of its units are reported when systemd is done, after ready.
         const report = await finishedBoot(
           edge,
           ({ mac, guest }) => mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
@@ -51,7 +51,7 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
   })
 }
 
-/** What the witness says in `makeSystemDisk`; the console may have a prompt before it. */
+/** Checks what the witness of `makeSystemDisk` prints; the console may show a prompt before it. */
 async function expectHealthy(machine: RunningProcess): Promise<void> {
   await machine.waitFor(/WITNESSED/)
   const { output } = machine

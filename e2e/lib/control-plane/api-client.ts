@@ -1,7 +1,7 @@
-/** Of one request. */
+/** Limits one request. */
 const requestLimitMs = 60_000
 
-/** An answer of the API other than success. */
+/** An unsuccessful answer of the API. */
 export class ApiError extends Error {
   readonly status: number
 
@@ -38,7 +38,7 @@ export class ApiClient {
     return new ApiClient({ url, origin: url, cookie })
   }
 
-  /** The same session at another process of the same API. */
+  /** Uses the same session at another process of the same API. */
   at(url: string): ApiClient {
     return new ApiClient({ url, origin: this.#origin, cookie: this.#cookie })
   }
@@ -62,7 +62,7 @@ export class ApiClient {
     return resultOf(procedure, answer)
   }
 
-  /** What is at an address of the API that is no procedure, e.g. a file. */
+  /** Fetches an address of the API that is no procedure, such as a file. */
   async text(path: string): Promise<string> {
     const answer = await fetch(`${this.#url}${path}`, { headers: { cookie: this.#cookie } })
     if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`)

@@ -10,7 +10,7 @@ const database = path.join(root, 'packages/db/src/cli.ts')
 const apiMain = path.join(root, 'apps/api/src/main.ts')
 const answerLimitMs = 60_000
 
-/** PostgreSQL and the API, as processes of their own that can be killed; no dashboard. */
+/** PostgreSQL and the API as separate processes that can be killed; there is no dashboard. */
 export class ControlPlane {
   readonly apiUrl: string
   readonly webUrl: string
@@ -21,7 +21,7 @@ export class ControlPlane {
   readonly #supervisor: RunningProcess
   readonly #settings: Record<string, string>
   api: RunningProcess
-  /** Beside it, on the same database; never killed. */
+  /** Further APIs on the same database; never killed. */
   readonly otherApis: RunningProcess[] = []
   readonly #otherUrls: string[] = []
 
@@ -41,7 +41,7 @@ export class ControlPlane {
     this.api = this.#spawnApi(this.apiUrl)
   }
 
-  /** Of the role that the API signs in as. */
+  /** The URL for the role that the API connects as. */
   get databaseApiUrl(): string {
     return this.#apiDatabaseUrl
   }
@@ -51,8 +51,8 @@ export class ControlPlane {
   }
 
   /**
-   * @param prepare fills the database before the API starts; the tables are made otherwise
-   * @param settings further ones of the API
+   * @param prepare fills the database before the API starts; by default it creates the tables
+   * @param settings further settings of the API
    */
   static async start(
     folder: string,
@@ -60,7 +60,7 @@ export class ControlPlane {
     settings: Record<string, string> = {},
   ): Promise<ControlPlane> {
     mkdirSync(folder, { recursive: true })
-    // The account that PostgreSQL runs as has to reach it.
+    // The account that PostgreSQL runs as must be able to reach it.
     chmodSync(folder, 0o755)
     const directory = path.join(folder, 'postgres')
     const [pgPort = 0, apiPort = 0] = await freePorts(2)
@@ -88,7 +88,7 @@ export class ControlPlane {
     return plane
   }
 
-  /** Another API process on the same database. @returns its address */
+  /** Starts another API process on the same database. @returns its URL */
   async addApi(): Promise<string> {
     const [port = 0] = await freePorts(1)
     const url = `http://127.0.0.1:${port}`
@@ -127,7 +127,7 @@ export class ControlPlane {
     }
   }
 
-  /** kill -9 of the API, and a start. */
+  /** Kills the API with SIGKILL and starts it again. */
   async killApi(): Promise<void> {
     this.api.kill('SIGKILL')
     await this.api.ended
@@ -135,13 +135,13 @@ export class ControlPlane {
     await this.answers()
   }
 
-  /** kill -9 of the database server, whose supervisor starts it again. */
+  /** Kills the database server with SIGKILL; its supervisor starts it again. */
   async killDatabase(): Promise<void> {
     const killed = this.#databasePid()
     if (killed === null) throw new Error('PostgreSQL does not run')
     process.kill(killed, 'SIGKILL')
     const deadline = performance.now() + answerLimitMs
-    // The killed one's file stays until the next one has its own.
+    // The killed server's file stays until the next one has written its own.
     for (let pid: number | null = killed; pid === null || pid === killed; pid = this.#databasePid()) {
       if (!this.#supervisor.isRunning || performance.now() > deadline)
         throw new Error(`PostgreSQL was not started again:\n${this.#supervisor.output}`)
@@ -150,7 +150,7 @@ export class ControlPlane {
     await this.answers()
   }
 
-  /** Null while its file is written. */
+  /** Null while its file is being written. */
   #databasePid(): number | null {
     try {
       return Number(readFileSync(path.join(this.#directory, 'postmaster.pid'), 'utf8').split('\n')[0]) || null
@@ -161,19 +161,19 @@ export class ControlPlane {
 
   async stop(): Promise<void> {
     for (const api of [this.api, ...this.otherApis]) await api.stop()
-    // Run by root, the cluster stands outside of the folder, behind a link.
+    // When root runs it, the cluster lies outside the folder, behind a link.
     const cluster = realpathSync(this.#directory)
     await this.#supervisor.stop()
     rmSync(cluster, { recursive: true, force: true })
   }
 }
 
-/** As an operator does. */
+/** Migrates as an operator does. */
 export async function migrate({ ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string }): Promise<void> {
   await runDatabase(['migrate'], { ownerUrl, apiUrl })
 }
 
-/** A command of the database's program. */
+/** Runs a command of the database program. */
 export async function runDatabase(
   args: string[],
   { ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string },

@@ -8,17 +8,20 @@ export const victims = ['api', 'postgres', 'edge'] as const
 export type Victim = (typeof victims)[number]
 
 export interface DrillResult {
-  /** That an edge had in its log as over. */
+  /** Boots that an edge had logged as over. */
   boots: number
   ready: number
-  /** Of those, not at the control plane, or not as the edge said. */
+  /** Those that are missing at the control plane, or differ from what the edge said. */
   lost: string[]
-  /** The control plane has counted more, or other, boots than it has. */
+  /** Where the control plane's counts differ from its boots. */
   miscounted: string[]
   declaredLost: number
 }
 
-/** Edges whose devices boot in waves while one process after the other is killed, and what must be so afterwards. */
+/**
+ * Edges whose devices boot in waves while one process after the other is killed, and the checks that must hold
+ * afterwards.
+ */
 export class KillDrill {
   readonly #plane: ControlPlane
   readonly #edges: ControlledEdge[]
@@ -36,14 +39,17 @@ export class KillDrill {
     })
   }
 
-  /** kill -9; resolves when it runs again. */
+  /** Kills with SIGKILL; resolves when the victim runs again. */
   async strike(victim: Victim, edgeIndex = 0): Promise<void> {
     if (victim === 'api') await this.#plane.killApi()
     else if (victim === 'postgres') await this.#plane.killDatabase()
     else await this.#edgeAt(edgeIndex).restart()
   }
 
-  /** kill -9; resolves when it runs again and reports are taken, whether the edge hears of it or not. */
+  /**
+   * Kills with SIGKILL; resolves when the victim runs again and reports are accepted, whether or not the edge hears of
+   * it.
+   */
   async kill(victim: Victim, edgeIndex = 0): Promise<void> {
     await this.strike(victim, edgeIndex)
     const { uplink } = this.#edgeAt(edgeIndex)
@@ -58,7 +64,7 @@ export class KillDrill {
     return edge
   }
 
-  /** Devices stop, no acknowledgement is lost any more, everything is reported. */
+  /** Stops the devices and the loss of acknowledgements, and waits until everything is reported. */
   async settle(): Promise<void> {
     for (const { uplink } of this.#edges) uplink.lostShare = 0
     for (const devices of this.#devices) await devices.stop()
@@ -112,7 +118,7 @@ export class KillDrill {
     await this.#db.$disconnect()
   }
 
-  /** A moment of refusal while the database starts again is part of it. */
+  /** Refused connections while the database restarts are expected. */
   async #eventually(isSo: () => Promise<boolean>): Promise<void> {
     for (;;) {
       if (await isSo().catch(() => false)) return

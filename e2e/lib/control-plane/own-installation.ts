@@ -10,7 +10,10 @@ import { required } from './api-client.ts'
 const root = path.join(import.meta.dirname, '../../..')
 const at = (file: string) => path.join(root, file)
 
-/** An installation without any account beside the product under test: a database of its own in its server, its own API and dashboard. */
+/**
+ * An installation without accounts beside the product under test, with its own database on the same server, API and
+ * dashboard.
+ */
 export class OwnInstallation {
   readonly webUrl: string
   readonly api: RunningProcess
@@ -29,7 +32,7 @@ export class OwnInstallation {
     this.#drop = drop
   }
 
-  /** @param settings further ones of the API, which may depend on where the dashboard will be */
+  /** @param settings further settings of the API, which may depend on the dashboard's URL */
   static async start(settings: (webUrl: string) => Promise<Record<string, string>>): Promise<OwnInstallation> {
     const name = `installation_${randomBytes(4).toString('hex')}`
     const urlOf = (file: string) => {
@@ -63,9 +66,9 @@ export class OwnInstallation {
     return new OwnInstallation(env, { api, web, drop: () => inServer(`drop database ${name}`) })
   }
 
-  /** What the command line prints, as the operator calls it. */
+  /** Runs the API's command line as the operator does, and returns what it prints. */
   async command(...words: string[]): Promise<{ code: number | string; output: string }> {
-    // The browser's tests set colours that Node would warn of.
+    // The browser tests set colours, about which Node would warn.
     const env = { ...this.#env, NODE_NO_WARNINGS: '1' }
     const called = new RunningProcess(process.execPath, [at('apps/api/src/cli.ts'), ...words], env)
     return { code: await called.ended, output: called.output }

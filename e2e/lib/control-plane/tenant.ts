@@ -17,7 +17,7 @@ import {
 } from '@bootfarm/proto/uplink'
 import { required } from './api-client.ts'
 
-/** A real boot's phases as an edge reports them, in µs. */
+/** The phases of a real boot as an edge reports them, in µs. */
 const phases: [BootReport['phases'][number]['name'], number, number][] = [
   ['dhcp', 0, 2_100_000],
   ['nbp', 2_100_000, 340_000],
@@ -27,7 +27,7 @@ const phases: [BootReport['phases'][number]['name'], number, number][] = [
   ['ready', 15_000_000, 0],
 ]
 
-/** Without any traffic. */
+/** A phase without traffic. */
 export function phase(
   place: Pick<BootReport['phases'][number], 'name' | 'startUs' | 'durationUs'>,
 ): BootReport['phases'][number] {
@@ -37,7 +37,7 @@ export function phase(
 
 type Role = NonNullable<Parameters<typeof createPerson>[2]>
 
-/** An organization of its own in the product under test, with six devices whose edge says what the test wants. */
+/** A separate organization in the product under test, with six devices and an edge that reports what the test wants. */
 export class Tenant {
   readonly rows: TestTenant
   readonly person: { email: string; password: string }
@@ -65,17 +65,17 @@ export class Tenant {
     }
   }
 
-  /** One that is good. */
+  /** Makes a join token that is valid. */
   joinToken(): Promise<string> {
     return this.#joinToken(new Date())
   }
 
-  /** One more person, with this role in the whole organization. */
+  /** Adds a person with this role in the whole organization. */
   async member(role: Role): Promise<Tenant['person']> {
     return this.#inDatabase((db) => createPerson({ db }, this.rows.organizationId, role))
   }
 
-  /** Makes the person a viewer of this organization, too. */
+  /** Makes the person a viewer of this organization too. */
   async takeIn({ email }: Tenant['person']): Promise<void> {
     await this.#inDatabase(async (db) => {
       const { id: userId } = await db.user.findUniqueOrThrow({ where: { email }, select: { id: true } })
@@ -98,7 +98,7 @@ export class Tenant {
     return this.#edge.edgeId
   }
 
-  /** One more edge of the site; `state` and `storeSays` take it. */
+  /** Adds an edge to the site; `state` and `storeSays` accept it. */
   async secondEdge(hostname: string): Promise<EdgeClient> {
     const edge = new EdgeClient(required('BOOTFARM_API_URL'))
     const { status, body } = await edge.enrol(await this.joinToken(), { hostname })
@@ -107,14 +107,14 @@ export class Tenant {
     return edge
   }
 
-  /** A join token that another edge has used. */
+  /** Makes a join token that another edge has used. */
   async usedToken(): Promise<string> {
     const token = await this.#joinToken(new Date())
     await EdgeClient.enrolled(required('BOOTFARM_API_URL'), token)
     return token
   }
 
-  /** A join token that was made two hours ago. */
+  /** Makes a join token that was created two hours ago. */
   expiredToken(): Promise<string> {
     return this.#joinToken(new Date(Date.now() - 7_200_000))
   }
@@ -128,7 +128,7 @@ export class Tenant {
     }
   }
 
-  /** Reports this boot, of the first device unless it names another: that it became ready 15 s after its begin, a minute ago. */
+  /** Reports this boot, by default of the first device: it became ready 15 s after its start, a minute ago. */
   report(boot: Partial<BootReport> & { id: string }): Promise<void> {
     return this.#send(
       bootWith({
@@ -141,13 +141,13 @@ export class Tenant {
     )
   }
 
-  /** Reports a boot that is in its last phase. */
+  /** Reports a boot in its last phase. */
   reportGoingOn(boot: Partial<BootReport> & { id: string; mac: string }): Promise<void> {
     const { outcome: _none, ...report } = bootWith({ simulated: false, ...boot })
     return this.#send(report)
   }
 
-  /** A second edge tells that the first device asked it in this boot, half a minute after its begin. */
+  /** A second edge reports that the first device asked it during this boot, half a minute after its start. */
   async tellsWaiting(edge: EdgeClient, boot: { id: string; startedUnixMs: number }): Promise<void> {
     const { id: bootId, startedUnixMs } = boot
     const said = {
@@ -161,29 +161,29 @@ export class Tenant {
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
   }
 
-  /** The edge's heartbeat, as it comes every few seconds. */
+  /** Sends the edge's heartbeat, as it comes every few seconds. */
   async beats(edge = this.#edge): Promise<void> {
     const { status, body } = await edge.heartbeat()
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
   }
 
-  /** Reports machines that nobody has registered. */
+  /** Reports unregistered machines. */
   discover(...devices: DiscoveredDevice[]): Promise<void> {
     return this.#sendAll(devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })))
   }
 
-  /** Reports how far a run of a schedule has come. */
+  /** Reports the progress of a schedule's run. */
   reportRun(run: ScheduleRunReport): Promise<void> {
     return this.#sendAll([{ seq: this.#nextSeq, type: 'schedule_run', run }])
   }
 
-  /** Sends the packets of a boot that was reported. */
+  /** Sends the packets of a reported boot. */
   async capture(bootId: string, pcap: Uint8Array<ArrayBuffer>): Promise<void> {
     const { status, body } = await this.#edge.capture(bootId, pcap)
     if (status !== 204) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
   }
 
-  /** Says of the edge's store what its work and its versions are. */
+  /** Reports the jobs and versions of the edge's store. */
   async storeSays(message: Partial<StoreMessage>, edge = this.#edge): Promise<void> {
     const store = { id: this.rows.siteId, publicKey: Buffer.alloc(32, 9).toString('base64'), format: 1 }
     const body = JSON.stringify({ store, jobs: [], ...message })
@@ -191,7 +191,7 @@ export class Tenant {
     if (answer.status !== 200) throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`)
   }
 
-  /** What the edge has to do now. */
+  /** Returns the edge's current desired state. */
   async state(edge = this.#edge): Promise<DesiredState> {
     const { body } = await edge.state('0.0', 0)
     return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
@@ -213,7 +213,7 @@ function databaseUrl(): string {
 }
 
 const ms = 1000
-/** What bootfarm-target says of a UEFI machine with Debian, with as many steps as there may be. */
+/** What bootfarm-target reports of a UEFI machine with Debian, with the maximum number of steps. */
 export const fullGuest: GuestReport = {
   kernelStartUs: 4_450_000,
   steps: [

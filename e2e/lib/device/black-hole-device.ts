@@ -1,8 +1,8 @@
 import { packetOf, RawDevice, readRequest } from './raw-device.ts'
 
 /**
- * A program: a device behind a link that loses large packets. It asks for its boot program in blocks of 1468 bytes, hears the
- * OACK, and says again and again that it waits for the first block, as firmware does.
+ * A program: a device behind a link that loses large packets. It requests its boot program in blocks of 1468 bytes,
+ * receives the OACK, and keeps acknowledging it while it waits for the first block, as firmware does.
  */
 const [, , server = '', mac = ''] = process.argv
 const device = new RawDevice(server, mac)

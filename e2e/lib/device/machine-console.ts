@@ -1,6 +1,6 @@
 import type { RunningProcess } from '../lab/running-process.ts'
 
-/** What `bootfarm-target status` says in a machine, as far as tests look at it. */
+/** The part of `bootfarm-target status` in a machine that tests use. */
 export interface TargetStatus {
   edge: string
   otherEdges: string[]
@@ -14,8 +14,8 @@ export interface TargetStatus {
 }
 
 /**
- * For the script of a machine: reads /blob again and again, never from its own memory, says each sum, and does what the test writes
- * to its console.
+ * Goes into a machine's script: reads /blob over and over, never from the machine's own memory, prints each checksum,
+ * and obeys what the test writes to its console.
  */
 export const listeningScript = `
 # What the test writes would else stand in the middle of lines.
@@ -49,7 +49,7 @@ export class MachineConsole {
     return [...this.machine.output.matchAll(/^SUM (\w*)\r?\n/gm)].map(([, sum = '']) => sum)
   }
 
-  /** Until it has read all of the file that often, from now on; what it reads now does not count. */
+  /** Resolves when it has read the whole file this many times from now on; the read in progress does not count. */
   async untilRead(times: number): Promise<void> {
     const before = this.sums.length
     await this.machine.waitUntil(`${times} sums more`, () => (this.sums.length > before + times ? true : undefined))
@@ -63,7 +63,7 @@ export class MachineConsole {
     return JSON.parse(text) as TargetStatus
   }
 
-  /** Asks until the status fits. */
+  /** Polls until the status fits. */
   async statusWith(fits: (status: TargetStatus) => boolean): Promise<TargetStatus> {
     for (;;) {
       const status = await this.status()
@@ -71,7 +71,7 @@ export class MachineConsole {
     }
   }
 
-  /** Ends the process of the stream as a fault would, and waits until another goes on. */
+  /** Crashes the stream's process as a fault would, and waits until another one takes over. */
   async crash(): Promise<void> {
     const { pid } = await this.status()
     this.machine.write(`crash ${pid}\n`)

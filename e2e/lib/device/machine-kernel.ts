@@ -5,24 +5,24 @@ import { edgeProgram } from '../lab/programs.ts'
 export interface MachineKernel {
   release: string
   vmlinuz: string
-  /** The root in which its modules lie. */
+  /** The root directory of its modules. */
   modules: string
 }
 
-/** The kernel that `npm test` fetched; undefined where it could not. */
+/** Finds the kernel that `npm test` fetched; undefined where it could not. */
 export function findMachineKernel(): MachineKernel | undefined {
   return findKernel('virtual')
 }
 
-/** What goes into an initramfs beside the edge's own. */
+/** What an initramfs contains beside the edge's own files. */
 export interface InitramfsParts {
   kernel: MachineKernel
   busybox?: string
-  /** Undefined: the one beside the edge. */
+  /** By default the one beside the edge. */
   target?: string | undefined
 }
 
-/** Makes the initramfs as a user would. */
+/** Builds the initramfs as a user would. */
 export function buildInitramfs({ kernel, busybox, target }: InitramfsParts, out: string): void {
   const options = [
     '--kernel-release',
@@ -37,7 +37,7 @@ export function buildInitramfs({ kernel, busybox, target }: InitramfsParts, out:
   execFileSync(edgeProgram, ['initramfs', 'build', ...options], { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** Why machines cannot boot here; undefined where they can. `others` are packages that only some tests need. */
+/** Why machines cannot boot here; undefined where they can. `others`: packages that only some tests need. */
 export function machinesMissing(others: string[] = []): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root'
   const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
@@ -61,7 +61,7 @@ const machinePackages = [
   'tcpdump',
 ]
 
-/** For boot media, and to look into them. */
+/** For boot media, and to inspect them. */
 export const mediaPackages = ['isolinux', 'syslinux-common', 'genisoimage', 'dosfstools']
-/** For a disk with a boot loader of its own. */
+/** For a disk with its own boot loader. */
 export const wholeDiskPackages = ['syslinux-common', 'syslinux', 'syslinux-efi', 'mtools', 'dosfstools']

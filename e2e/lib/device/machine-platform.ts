@@ -3,21 +3,21 @@ import path from 'node:path'
 import { findArm64 } from '../../../scripts/lib/machines/arm64.mjs'
 import { findMachineKernel, type MachineKernel } from './machine-kernel.ts'
 
-/** What machines of one kind of processor run before and after their firmware. */
+/** What machines with one kind of processor run before and after their firmware. */
 export interface MachinePlatform {
   kernel: MachineKernel
   busybox: string
-  /** `bootfarm-target` for them; undefined: the one beside the edge. */
+  /** Their `bootfarm-target`; by default the one beside the edge. */
   target: string | undefined
-  /** The kernel's name of the serial port. */
+  /** The kernel's name for the serial port. */
   serial: string
-  /** Files directly in the edge's directory of boot programs. */
+  /** Files at the top of the edge's directory of boot programs. */
   bootPrograms: string[]
-  /** Makes sets in the directory of boot programs. */
+  /** Creates sets in the directory of boot programs. */
   makeSets?: (directory: string) => void
 }
 
-/** What `npm test` fetched and built; undefined where it could not. */
+/** Finds what `npm test` fetched and built; undefined where it could not. */
 export function x64Platform(): MachinePlatform | undefined {
   const kernel = findMachineKernel()
   if (!kernel) return undefined
@@ -25,7 +25,10 @@ export function x64Platform(): MachinePlatform | undefined {
   return { kernel, busybox: '/bin/busybox', target: undefined, serial: 'ttyS0', bootPrograms }
 }
 
-/** What `npm run test:all` fetched and built; undefined where it could not. Debian has no iPXE for it: GRUB is its boot program. */
+/**
+ * Finds what `npm run test:all` fetched and built; undefined where it could not. Debian has no iPXE for arm64, so GRUB
+ * is its boot program.
+ */
 export function arm64Platform(): MachinePlatform | undefined {
   const found = findArm64()
   if (!found) return undefined
@@ -33,7 +36,7 @@ export function arm64Platform(): MachinePlatform | undefined {
   return { ...found, serial: 'ttyAMA0', bootPrograms }
 }
 
-/** A folder with the boot programs alone. */
+/** Makes a folder with the boot programs alone. */
 export function publish(bootPrograms: string[], folder: string): void {
   mkdirSync(folder)
   for (const file of bootPrograms) copyFileSync(file, path.join(folder, path.basename(file)))

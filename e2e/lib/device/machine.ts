@@ -7,26 +7,26 @@ export type { Firmware, Medium }
 
 export interface MachineOptions {
   segment: Pick<Segment, 'startMachine'>
-  /** Which port of the segment, from 0. */
+  /** The port of the segment, from 0. */
   port: number
   firmware: Firmware
-  /** For the files of this machine. */
+  /** Holds the files of this machine. */
   directory: string
   memoryMib?: number | undefined
-  /** Without it, and with a disk of its own, it starts from the network. */
+  /** Without a medium the machine starts from the network, also when it has its own disk. */
   medium?: Medium | undefined
-  /** Images of disks in it, which it may write. */
+  /** Images of disks in the machine, which it may write. */
   ownDisks?: readonly string[]
-  /** Bytes of the largest IP packet that its card takes; without it, Ethernet's. */
+  /** Bytes of the largest IP packet that its network card takes; by default Ethernet's. */
   mtu?: number | undefined
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
 
-/** A virtual machine, mostly without a disk. Its serial console is the process's output; it never restarts. */
+/** Starts a virtual machine, usually without a disk. Its serial console is the process's output; it never restarts. */
 export function startMachine(options: MachineOptions): RunningProcess {
   const { segment, port, firmware, directory, medium } = options
-  // shim, GRUB and the kernel lie in memory together.
+  // shim, GRUB and the kernel are in memory at the same time.
   const memoryMib = options.memoryMib ?? (firmware.startsWith('uefi-secure') ? 512 : 256)
   const { command, args } = emulator({
     firmware,

@@ -1,10 +1,10 @@
 import dgram from 'node:dgram'
 import { once } from 'node:events'
 
-/** So often a ROM asks again for an offer that it has not got. */
+/** How often a ROM repeats its DISCOVER until it gets an offer. */
 const discoverIntervalMs = 500
 
-/** A device's firmware as bare packets, to do on purpose what real ones do by mistake. */
+/** A device's firmware as raw packets, to do on purpose what real firmware does by mistake. */
 export class RawDevice {
   readonly #socket = dgram.createSocket('udp4')
   readonly #server: string
@@ -17,7 +17,10 @@ export class RawDevice {
     this.#xid = this.#mac.readUInt32BE(2)
   }
 
-  /** DISCOVER as the ROM of this architecture (RFC 4578), a new transaction each time; resolves with the OFFER's boot file. */
+  /**
+   * Sends DISCOVER as the ROM of this architecture (RFC 4578), with a new transaction id each time; resolves with the
+   * OFFER's boot file.
+   */
   async discover(port: number, arch = 0): Promise<string> {
     this.#xid += 1
     const ask = () => this.#send(port, this.#discoverPacket(arch))
@@ -32,7 +35,7 @@ export class RawDevice {
     }
   }
 
-  /** DISCOVER without waiting for an answer. */
+  /** Sends DISCOVER without waiting for an answer. */
   ask(port: number, arch = 0): void {
     this.#xid += 1
     this.#send(port, this.#discoverPacket(arch))
@@ -45,12 +48,12 @@ export class RawDevice {
     return { opcode: bytes.readUInt16BE(0), number: bytes.readUInt16BE(2) }
   }
 
-  /** Sends a packet that is not answered. */
+  /** Sends a packet that gets no answer. */
   say(port: number, packet: Buffer): void {
     this.#send(port, packet)
   }
 
-  /** Reads a file whole, in lock-step. */
+  /** Reads a whole file in lock-step. */
   async download(port: number, file: string): Promise<void> {
     this.#send(port, readRequest(file))
     for (let expected = 1; ; expected += 1) {
@@ -87,13 +90,13 @@ export class RawDevice {
   }
 }
 
-/** RRQ (RFC 1350) with options (RFC 2347). */
+/** Builds an RRQ (RFC 1350) with options (RFC 2347). */
 export function readRequest(file: string, options: Record<string, number> = {}): Buffer {
   const words = Object.entries(options).flatMap(([name, value]) => [name, String(value)])
   return Buffer.concat([Buffer.from([0, 1]), Buffer.from(`${[file, 'octet', ...words].join('\0')}\0`)])
 }
 
-/** A packet of opcode and number: ACK, or ERROR with its text. */
+/** Builds a packet with opcode and number: ACK, or ERROR with its text. */
 export function packetOf(opcode: number, number: number, text?: string): Buffer {
   const head = Buffer.alloc(4)
   head.writeUInt16BE(opcode, 0)

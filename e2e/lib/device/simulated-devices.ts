@@ -7,17 +7,17 @@ import { RunningProcess } from '../lab/running-process.ts'
 export interface DeviceResult {
   mac: string
   outcome: 'ready' | 'failed'
-  /** Why it failed. */
+  /** The reason of a failure. */
   text?: string
   readBytes: number
   repeats: number
   resumptions: number
-  /** How often it went on at another edge. */
+  /** How often it failed over to another edge. */
   handOvers: number
   longestReadUs: number
 }
 
-/** Phases that a boot by PXE, iPXE and stream has, in their order. */
+/** The phases of a boot by PXE, iPXE and stream, in order. */
 export const phasesOfPxeBoot: BootPhase[] = ['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready']
 
 /** Runs `bootfarm-sim boot` to its end. */
@@ -35,8 +35,8 @@ export async function bootDevices(
 }
 
 /**
- * The boots that `bootfarm-edge serve --json` printed, each as it was printed last, once there are `count` that `are`: an edge
- * prints a boot when it is over, and again when its device has told its steps.
+ * Returns the boots that `bootfarm-edge serve --json` printed, each in its last form, once `count` of them fit `are`:
+ * an edge prints a boot when it is over, and again when its device has reported its steps.
  */
 export function printedBoots(
   edge: RunningProcess,
@@ -53,7 +53,7 @@ export function printedBoots(
   )
 }
 
-/** A boot in a line, for messages. */
+/** Describes a boot in one line, for messages. */
 export function summary({ mac, outcome, phases, guest }: BootReport): string {
   const steps = Map.groupBy(guest?.steps ?? [], ({ group }) => group)
   const counts = [...steps].map(([group, { length }]) => `${length} of ${group}`)

@@ -17,22 +17,22 @@ type StreamHello = Extract<StreamPacket, { type: 'hello' }>
 type StreamWelcome = Extract<StreamPacket, { type: 'welcome' }>
 type Session = { welcome: StreamWelcome; keys: StreamKeys; counter: bigint }
 
-/** So often a packet is sent again that was not answered. */
+/** How often an unanswered packet is retransmitted. */
 const repeatMs = 200
 const noId = '00'.repeat(8)
-/** Stands for the session in packets that are sealed. */
+/** Stands in for the session id in sealed packets. */
 const ownId = '00'.repeat(7).concat('01')
 const [cookieType, refuseType, noSessionType] = [2, 4, 8]
 const long = (value: number) => value.toString(16).padStart(16, '0')
 
-/** The stream of one boot, as bare packets over a real socket (packages/proto/STREAM.md): one request at a time. */
+/** The stream of one boot, as raw packets over a real socket (packages/proto/STREAM.md): one request at a time. */
 export class StreamDevice {
   #socket = dgram.createSocket('udp4')
   readonly #words: { ip: string; port: number; boot: string; token: string }
   #session: Session | undefined
   #request = 100
 
-  /** What it was told to start. */
+  /** What the boot script tells it to start. */
   readonly script: string
 
   private constructor(script: string, words: { ip: string; port: number; boot: string; token: string }) {
@@ -40,7 +40,7 @@ export class StreamDevice {
     this.#words = words
   }
 
-  /** Begins a boot of this device: asks for its script, and knows from it where its stream is. */
+  /** Starts a boot of this device: requests its script, and takes the address of its stream from it. */
   static async boot(httpUrl: string, mac: string): Promise<StreamDevice> {
     const script = await (await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)).text()
     const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
@@ -50,7 +50,7 @@ export class StreamDevice {
     return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') })
   }
 
-  /** Goes on at another edge (`IP:PORT`) by the ticket of its newest WELCOME; resolves as `hello` does. */
+  /** Fails over to another edge (`IP:PORT`) with the ticket of its newest WELCOME; resolves as `hello` does. */
   async goOnAt(edge: string): Promise<StreamWelcome | string> {
     const [ip = '', port = ''] = edge.split(':')
     Object.assign(this.#words, { ip, port: Number(port) })
@@ -58,7 +58,7 @@ export class StreamDevice {
     return this.hello({ age_us: long(1), ticket })
   }
 
-  /** Opens the session, or resumes it once it was open; resolves with WELCOME, or with the code that refuses it. */
+  /** Opens the session, or resumes it; resolves with WELCOME, or with the code that refuses it. */
   async hello(shown?: StreamHello['shown']): Promise<StreamWelcome | string> {
     const before = this.#session
     const ownSecret = randomBytes(32)
@@ -93,7 +93,7 @@ export class StreamDevice {
     return welcome
   }
 
-  /** Writes one sector full of this byte; resolves with the code of the answer. */
+  /** Writes one sector filled with this byte; resolves with the code of the answer. */
   async write(sector: number, byte: number): Promise<string> {
     const payload = Buffer.alloc(512, byte).toString('hex')
     return this.#code({
@@ -121,7 +121,7 @@ export class StreamDevice {
     })
   }
 
-  /** The bytes of one sector, or the code of an error; `no_session`: the device has to say hello. */
+  /** Returns the bytes of one sector, or the code of an error; `no_session`: the device must send HELLO. */
   async read(sector: number): Promise<Buffer | string> {
     const answer = await this.#inSession({
       type: 'read',
@@ -139,8 +139,8 @@ export class StreamDevice {
   }
 
   /**
-   * Says that it runs, as devices do every few seconds, how full a write cache of its own is, in bytes, and a step that it has taken;
-   * resolves with the answer's type.
+   * Reports that it runs, as devices do every few seconds, with the fill of its own write cache in bytes and one
+   * finished step; resolves with the answer's type.
    */
   async report(cache = { used: 0, size: 0 }, step?: string): Promise<string> {
     const steps = step ? [{ group: 'initramfs' as const, name: step, start_us: long(1), duration_us: long(1) }] : []
@@ -156,7 +156,7 @@ export class StreamDevice {
     return type
   }
 
-  /** From now on its packets come from another port, as behind a router that has forgotten the one before. */
+  /** From now on its packets come from another port, as behind a router that has dropped its mapping. */
   changePort(): void {
     this.#socket.close()
     this.#socket = dgram.createSocket('udp4')
@@ -197,7 +197,7 @@ export class StreamDevice {
     return parseStreamPacket(openPacket(session.keys.fromEdge, answer, ownId))
   }
 
-  /** Sends a packet again and again, sealed anew each time, until an answer comes that `is` it. */
+  /** Retransmits a packet, sealed afresh each time, until an answer `is` the wanted one. */
   #ask(packet: Buffer | (() => Buffer), is: (answer: Buffer) => boolean): Promise<Buffer> {
     const bytes = () => (typeof packet === 'function' ? packet() : packet)
     const send = () => this.#socket.send(bytes(), this.#words.port, this.#words.ip)

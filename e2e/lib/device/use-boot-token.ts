@@ -7,8 +7,8 @@ import { helloProof, publicOf } from '@bootfarm/proto/testing/stream-seal'
 type Hello = Extract<ReturnType<typeof parseStreamPacket>, { type: 'hello' }>
 
 /**
- * A program: reads the boot script at the address it is given and opens the stream with the token in it, before the machine does.
- * Prints `used` when the edge has welcomed it.
+ * A program: reads the boot script at a URL and opens the stream with its token before the machine does. Prints `used`
+ * when the edge has sent WELCOME.
  */
 const [, , scriptUrl = ''] = process.argv
 const script = await (await fetch(scriptUrl)).text()
@@ -30,7 +30,7 @@ hello.proof = helloProof(Buffer.from(value('bootfarm_token'), 'hex'), hello).toS
 const welcomeType = 3
 const socket = dgram.createSocket('udp4')
 socket.on('message', (bytes) => {
-  // WELCOME is sealed: that it came is enough.
+  // WELCOME is sealed; its arrival is enough.
   if (bytes.readUInt8(1) === welcomeType) {
     process.stdout.write('used\n')
     socket.close()

@@ -23,12 +23,12 @@ import { UplinkRelay } from './uplink-relay.ts'
 const sectors = 64
 
 export interface ControlPlane {
-  /** Of the database's owner. */
+  /** For the database's owner. */
   databaseUrl: string
   apiUrl: string
-  /** Of all its API processes, where there are several. */
+  /** The URLs of all its API processes, where there are several. */
   apiUrls?: string[]
-  /** The dashboard's address, or the API's where there is no dashboard. */
+  /** The dashboard's URL, or the API's where there is no dashboard. */
   webUrl: string
 }
 
@@ -43,17 +43,17 @@ export interface PrintedBoot {
   handOver?: { fromEdgeId: string }
 }
 
-/** A real edge of an organization of its own, whose devices are simulated ones. */
+/** A real edge in its own organization, with simulated devices. */
 export class ControlledEdge {
   readonly tenant: TestTenant
-  /** Who `api` has signed in as. */
+  /** The person that `api` is signed in as. */
   readonly person: { email: string; password: string }
   readonly api: ApiClient
   readonly uplink: UplinkRelay
   readonly data: string
   readonly edgeId: string
   process: RunningProcess
-  /** What earlier processes of it printed. */
+  /** Printed by its earlier processes. */
   #printed: PrintedBoot[] = []
   readonly ports: EdgePorts
   readonly #metricsPort: number
@@ -84,8 +84,8 @@ export class ControlledEdge {
   }
 
   /**
-   * @param options further ones of `serve`
-   * @param beside whose site it is one more edge of
+   * @param options further options of `serve`
+   * @param beside an edge whose site this one joins
    */
   static async start(
     plane: ControlPlane,
@@ -144,7 +144,7 @@ export class ControlledEdge {
     ])
   }
 
-  /** kill -9 and a start. */
+  /** Kills it with SIGKILL and starts it again. */
   async restart(): Promise<void> {
     this.process.kill('SIGKILL')
     await this.process.ended
@@ -153,7 +153,7 @@ export class ControlledEdge {
     await untilListening(this.process, this.ports.http)
   }
 
-  /** What it acts by; undefined before its first state, and for a moment after each that it has taken. */
+  /** The state that it acts on; undefined before its first one, and for a moment while it takes another. */
   async stateInForce(): Promise<DesiredState | undefined> {
     if (!existsSync(path.join(this.data, 'state.json'))) return undefined
     const state = readDesiredState(this.data)
@@ -164,18 +164,18 @@ export class ControlledEdge {
     return isInForce ? state : undefined
   }
 
-  /** As Prometheus reads it. */
+  /** The page that Prometheus reads. */
   async metrics(): Promise<string> {
     return (await fetch(`http://${edgeAddress}:${this.#metricsPort}/metrics`)).text()
   }
 
-  /** With `--json`: the boots that are over, by id, each as it was printed last. They were in its log before. */
+  /** With `--json`: the finished boots by id, each as printed last. They were in its log before. */
   printedBoots(): Map<string, PrintedBoot> {
     const printed = [...this.#printed, ...this.process.jsonLines<PrintedBoot>()]
     return new Map(printed.map((boot) => [boot.id, boot]))
   }
 
-  /** All devices boot once, together; resolves when they are ready or have failed. */
+  /** Boots all devices once, together; resolves when each is ready or has failed. */
   async boots(): Promise<SimulatedBoot[]> {
     const devices = new RunningProcess(simProgram, this.deviceArguments())
     await devices.ended
@@ -210,7 +210,7 @@ export class ControlledEdge {
     return this.api.query<T>('edge.get', { edgeId: this.edgeId })
   }
 
-  /** Everything in its log is acknowledged, and every loss declared. */
+  /** Whether everything in its log is acknowledged, and every loss declared. */
   hasReported(): boolean {
     const folder = path.join(this.data, 'reports')
     return (

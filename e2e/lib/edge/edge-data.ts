@@ -4,23 +4,23 @@ import { type DesiredState, desiredState, type Report, report } from '@bootfarm/
 
 const headerSize = 16
 
-/** The desired state that an edge received last, from its data directory. */
+/** Reads the desired state that an edge received last, from its data directory. */
 export function readDesiredState(data: string): DesiredState {
   const { payload } = JSON.parse(readFileSync(path.join(data, 'state.json'), 'utf8')) as { payload: string }
   return desiredState.parse(JSON.parse(payload))
 }
 
-/** What an edge has to report to a control plane that is away: everything that its log holds, as the API would read it. */
+/** Reads everything that an edge's log holds for a control plane that is away, as the API would read it. */
 export function readReportLog(data: string): Report[] {
   const folder = path.join(data, 'reports')
-  // Beside the segments lies what was lost.
+  // Lost reports are noted beside the segments.
   return readdirSync(folder)
     .filter((name) => name.endsWith('.log'))
     .sort()
     .flatMap((name) => readSegment(readFileSync(path.join(folder, name))))
 }
 
-/** Frames of size, CRC and number, little endian, and the payload; the last one may not be whole yet. */
+/** Reads frames of size, CRC and number (little-endian) and payload; the last one may be incomplete. */
 function readSegment(bytes: Buffer): Report[] {
   const reports: Report[] = []
   for (let at = 0; at + headerSize <= bytes.length; ) {
@@ -33,7 +33,7 @@ function readSegment(bytes: Buffer): Report[] {
   return reports
 }
 
-/** The boots that are left once the withdrawn ones are gone, each as it was reported last. */
+/** Returns the boots that remain without the withdrawn ones, each as reported last. */
 export function bootsOf(reports: Report[]) {
   const withdrawn = new Set(reports.flatMap((entry) => (entry.type === 'withdrawn' ? [entry.bootId] : [])))
   const boots = new Map(reports.flatMap((entry) => (entry.type === 'boot' ? [[entry.boot.id, entry.boot]] : [])))

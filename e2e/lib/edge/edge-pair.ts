@@ -5,10 +5,10 @@ import { simProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
 import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 
-/** One after the other, so that the second stage goes on for seconds without any trouble; all of the disk, again and again. */
+/** One after the other, over the whole disk many times, so that the second stage lasts several seconds. */
 const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 8) * 4096},4096`)
 
-/** Two real edges of one site that know each other by what the control plane has told them. */
+/** Two real edges of one site that know each other from the control plane. */
 export class EdgePair {
   readonly own: ControlledEdge
   readonly other: ControlledEdge
@@ -20,7 +20,7 @@ export class EdgePair {
     this.#folder = folder
   }
 
-  /** @param writeCache of the site's vDisk @param options further ones of `serve` */
+  /** @param writeCache of the site's vDisk @param options further options of `serve` */
   static async start(plane: ControlPlane, folder: string, writeCache = 'device_ram'): Promise<EdgePair> {
     const own = await ControlledEdge.start(plane, path.join(folder, 'own'), ['--json'])
     const other = await ControlledEdge.start(plane, path.join(folder, 'other'), ['--json'], own)
@@ -41,7 +41,10 @@ export class EdgePair {
     return pair
   }
 
-  /** A device of the first edge, by its own ports: the other one hears nothing of its begin. @param options further ones of `boot` */
+  /**
+   * Boots a device of the first edge at that edge's own ports: the other edge does not hear its start. @param options
+   * further options of `boot`
+   */
   boot(...options: string[]): RunningProcess {
     return new RunningProcess(simProgram, [
       ...this.own.deviceArguments().slice(0, this.own.deviceArguments().indexOf('--devices')),
@@ -59,7 +62,7 @@ export class EdgePair {
     ])
   }
 
-  /** Asks until it is so, as long as the edges that are to run do. */
+  /** Polls until it is so, while the edges that should run do. */
   async until(is: () => Promise<boolean>): Promise<void> {
     while (!(await is())) {
       if (!this.other.process.isRunning) throw new Error(this.other.process.output)

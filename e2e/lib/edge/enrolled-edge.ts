@@ -9,26 +9,26 @@ const controlPlaneUrl = 'http://127.0.0.1:9'
 export const testUuid = (number: number) => `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
 
 export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'> & {
-  /** Of the device that boots it. */
+  /** Set for the device that boots it. */
   bootProgramSet?: string | undefined
-  /** Of its vDisk. */
+  /** Set for its vDisk. */
   writeCache?: DesiredState['vdisks'][number]['writeCache']
-  /** Of that device, an index of the state's `homeEdges`. */
+  /** Set for that device: an index into the state's `homeEdges`. */
   home?: number
 }
 
 export interface TestPowerOrder {
-  /** The device, as an index of `macs`. */
+  /** The device, as an index into `macs`. */
   port: number
   order: (typeof powerOrderNames)[number]
 }
 
-/** Shown by every device. */
+/** The boot menu of every device. */
 export type TestMenu = Omit<NonNullable<DesiredState['menus']>[number], 'id'>
 
 /**
- * Writes the data directory of an edge that has enrolled and received its desired state before: device `macs[i]` boots
- * `versions[i]`. Paths are below `directory`/store.
+ * Writes the data directory of an edge that has enrolled and received its desired state: device `macs[i]` boots
+ * `versions[i]`. Paths are relative to `directory`/store.
  */
 export function writeEnrolledEdge(
   directory: string,

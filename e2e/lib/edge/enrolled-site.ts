@@ -12,7 +12,7 @@ const key = (number: number) => Buffer.alloc(32, number).toString('base64')
 
 export const peerPort = 6911
 export const edgeIdOf = (index: number) => testUuid(index + 1)
-/** Two ticket keys of a site, or of another one, as the control plane gives them. */
+/** Returns two ticket keys of a site, as the control plane hands them out. */
 export const siteKeys = (first: number, second: number) => [key(first), key(second)]
 
 export interface EnrolledSiteOptions {
@@ -21,9 +21,9 @@ export interface EnrolledSiteOptions {
   folder: string
   /** The differences of each edge from an ordinary one. */
   edges: Partial<SiteEdges['edges'][number]>[]
-  /** Of each edge; without them the site has no fail-over. */
+  /** For each edge; without them the site has no fail-over. */
   ticketKeys?: string[][]
-  /** What each edge is to boot: device `macs[i]` boots `versions[i]`. */
+  /** What each edge serves: device `macs[i]` boots `versions[i]`. */
   desired: (index: number) => { macs: string[]; versions: TestVersion[] }
   /** Fills an edge's store. */
   stock: (store: string) => void
@@ -105,7 +105,17 @@ export class EnrolledSite {
     return `${this.segment.edgeIpOf(index)}:6910`
   }
 
-  /** Resolves when an edge says from now on that it hears another one. */
+  /** Resolves when an edge has said that it hears another one no more: a short pause of that one is not noticed. */
+  async untilMissed(index: number): Promise<void> {
+    const edge = this.edge(index)
+    await edge.waitUntil('that the other edge is not heard any more', () =>
+      edge.output.lastIndexOf('of this site is not heard any more') > edge.output.lastIndexOf('of this site is heard')
+        ? true
+        : undefined,
+    )
+  }
+
+  /** Resolves when an edge says again that it hears another one, after `untilMissed`. */
   async untilHeardAgain(index: number): Promise<void> {
     const edge = this.edge(index)
     const before = edge.output.length
@@ -124,7 +134,9 @@ export class EnrolledSite {
     return bootsOf(this.reports(index))
   }
 
-  /** Waits until an edge has exactly one boot to report, and it fits; an edge does not print everything that it reports. */
+  /**
+   * Waits until an edge has exactly one boot to report, and it fits. An edge does not print everything that it reports.
+   */
   async untilReported(index: number, fits: (boot: BootReport) => boolean): Promise<BootReport> {
     const until = performance.now() + reportLimitMs
     for (;;) {
@@ -136,7 +148,9 @@ export class EnrolledSite {
     }
   }
 
-  /** Stops the edges, also those that a test has stopped with SIGSTOP; returns the exit code of each that was started. */
+  /**
+   * Stops the edges, also those that a test has paused with SIGSTOP; returns the exit code of each that was started.
+   */
   async stop(): Promise<(number | string)[]> {
     const codes: (number | string)[] = []
     for (const edge of this.#edges) {

@@ -34,7 +34,7 @@ export interface BootFiles {
   bootFiles: string
 }
 
-/** A vDisk of `sectors` sectors whose bytes differ everywhere, and small files to boot it by. */
+/** Makes a vDisk of `sectors` sectors in which all bytes differ, and small files to boot it. */
 export function makeBootFiles(directory: string, sectors: number): BootFiles {
   const files = {
     vdisk: path.join(directory, 'disk.raw'),
@@ -50,7 +50,7 @@ export function makeBootFiles(directory: string, sectors: number): BootFiles {
   return files
 }
 
-/** Bytes that differ everywhere. */
+/** Returns bytes of which no two blocks are equal. */
 export function patterned(size: number): Buffer {
   const bytes = Buffer.alloc(size)
   for (let at = 0; at + 4 <= size; at += 4) bytes.writeUInt32BE(Math.imul(at, 2654435761) >>> 0, at)
@@ -78,7 +78,7 @@ export async function startLoopbackEdge(ports: EdgePorts, args: string[]): Promi
   return edge
 }
 
-/** Resolves when the port takes connections; fails when the process ends before. */
+/** Resolves when the port accepts connections; fails when the process ends first. */
 export async function untilListening(edge: RunningProcess, port: number): Promise<void> {
   while (!(await canConnect(port))) {
     if (!edge.isRunning) throw new Error(`the edge ended before it listened:\n${edge.output}`)
@@ -91,12 +91,12 @@ function canConnect(port: number): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    // A refused connection answers at once; the short pause keeps the wait from spinning.
+    // A refused connection returns at once; the short pause keeps the wait from spinning.
     socket.once('error', () => setTimeout(() => resolve(false), 20))
   })
 }
 
-/** Metrics of an edge by their names; those with labels are left out. */
+/** Reads an edge's metrics by name, without those that have labels. */
 export async function edgeFigures(port: number): Promise<Record<string, number>> {
   const text = await (await fetch(`http://${edgeAddress}:${port}/metrics`)).text()
   const lines = text.split('\n').filter((line) => line && !line.startsWith('#') && !line.includes('{'))

@@ -20,7 +20,7 @@ export class ReportSender {
     this.#epoch = Number(read('epoch'))
   }
 
-  /** `bootEpoch` must be one that the edge does not use itself: its reports are numbered by the edge. */
+  /** `bootEpoch` must be one that the edge itself does not use, since the edge numbers its own reports. */
   async report(bootEpoch: number, boots: BootReport[]): Promise<void> {
     const reports = boots.map((boot, index) => ({ seq: index + 1, type: 'boot', boot }))
     const body = Buffer.from(JSON.stringify({ bootEpoch, fromSeq: 1, reports }))

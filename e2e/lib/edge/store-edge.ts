@@ -9,14 +9,17 @@ import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 import { readDesiredState } from './edge-data.ts'
 import { edgeAddress, patterned } from './loopback-edge.ts'
 
-/** Of one read. */
+/** The size of one read. */
 const wholeReadSize = 65_536
 const release = '6.1.0-1-simulated'
 
-/** A real edge of an organization of its own with a real store, in which lies an image of a small system; its devices are simulated ones. */
+/**
+ * A real edge in its own organization, with a real store that holds an image of a small system; its devices are
+ * simulated.
+ */
 export class StoreEdge {
   readonly edge: ControlledEdge
-  /** Of the image that can be imported. */
+  /** The image that can be imported. */
   readonly imagePath = 'images/linux.raw'
   readonly #store: string
   readonly #folder: string
@@ -39,7 +42,7 @@ export class StoreEdge {
     }
     mkdirSync(path.join(made.#store, 'images'))
     copyFileSync(makeExt(folder, 'linux', files, ['-t', 'ext4']), path.join(made.#store, made.imagePath))
-    // A store that is made beside a running edge is served from its next start on.
+    // A store that is created beside a running edge is served from its next start on.
     await edge.restart()
     return made
   }
@@ -48,25 +51,25 @@ export class StoreEdge {
     return this.edge.tenant.macs[device] ?? ''
   }
 
-  /** What the edge was told last. */
+  /** The desired state that the edge received last. */
   state(): DesiredState {
     return readDesiredState(this.edge.data)
   }
 
-  /** Which version, by its number, the edge was told to let a device boot. */
+  /** The number of the version that the edge lets a device boot. */
   versionFor(device: number): number | undefined {
     const { devices, vdisks } = this.state()
     const versionId = devices.find(({ mac }) => mac === this.macOf(device))?.versionId
     return vdisks.flatMap(({ versions }) => versions).find(({ id }) => id === versionId)?.number
   }
 
-  /** A device boots and stays; its end is that of the process. Each byte that it reads has to be the image's. */
+  /** Boots a device that stays on until the process ends. Each byte that it reads must be the image's. */
   powerOn(device: number): RunningProcess {
     const staying = ['--waves', '--wave-size', '1', '--wave-interval-s', '3600']
     return this.#boot(device, path.join(this.#folder, 'trace.csv'), staying)
   }
 
-  /** A device boots, reads all of its disk, and ends. Each byte has to be the image's. */
+  /** Boots a device that reads its whole disk and ends. Each byte must be the image's. */
   bootWhole(device: number): RunningProcess {
     const { size } = statSync(path.join(this.#store, this.imagePath))
     const reads = Array.from({ length: Math.ceil(size / wholeReadSize) }, (_, index) => {
@@ -103,7 +106,7 @@ export class StoreEdge {
     ])
   }
 
-  /** Layers of versions that are not sealed. */
+  /** The layers of unsealed versions. */
   layers(): string[] {
     return readdirSync(path.join(this.#store, 'layers'))
   }

@@ -1,24 +1,24 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** A way from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
+/** A connection from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
 export class UplinkRelay {
   #to: net.NetConnectOpts[] = []
   readonly #sockets = new Set<net.Socket>()
   #server: net.Server | null = null
   #connectionCount = 0
   port = 0
-  /** Of all answers that acknowledge reports, 0 to 1. */
+  /** The share of acknowledging answers that are lost, 0 to 1. */
   lostShare = 0
   acknowledgementsLost = 0
   acknowledgementsPassed = 0
 
-  /** @param apiUrls connections go to one after the other, as a balancer's do */
+  /** @param apiUrls take connections in turn, as behind a load balancer */
   constructor(...apiUrls: string[]) {
     this.leadTo(...apiUrls)
   }
 
-  /** Connections that are open stay where they are. */
+  /** Open connections stay where they are. */
   leadTo(...apiUrls: string[]): void {
     this.#to = apiUrls.map((url) => {
       const { hostname: host, port } = new URL(url)
@@ -52,7 +52,7 @@ export class UplinkRelay {
     await closed
   }
 
-  /** Opens it where it is cut. */
+  /** Restores it where it is cut. */
   async heal(): Promise<void> {
     if (this.isCut) await this.open()
   }
@@ -76,7 +76,7 @@ export class UplinkRelay {
     edge.pipe(api)
     api.on('data', (bytes: Buffer) => {
       if (bytes.includes('"ackedSeq"')) {
-        // What is applied is applied: the edge only never hears of it.
+        // The API has applied the reports; only the edge never learns of it.
         if (Math.random() < this.lostShare) {
           this.acknowledgementsLost += 1
           return end()

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { gunzipSync, gzipSync } from 'node:zlib'
 
-/** The same initramfs for another kernel, as somebody else would have made it: nothing in front says for which. */
+/** Makes the same initramfs for another kernel, as a third party would have: no header says which kernel it is for. */
 export function initramfsFor(otherRelease: string, release: string, file: string): Buffer {
   if (otherRelease.length !== release.length) throw new Error('the names of both kernels are equally long')
   const marked = readFileSync(file)
@@ -14,7 +14,7 @@ const sectorSize = 512
 const extendedStart = 2048
 const logicalStart = 4096
 
-/** A disk whose first logical partition (number 5) has the first `kept` bytes of a file system, and no more. */
+/** Makes a disk whose first logical partition (number 5) has only the first `kept` bytes of a file system. */
 export function cutLogicalPartition(fileSystem: Buffer, kept: number): Buffer {
   const disk = Buffer.alloc(logicalStart * sectorSize + kept)
   const sectors = fileSystem.length / sectorSize
@@ -26,7 +26,7 @@ export function cutLogicalPartition(fileSystem: Buffer, kept: number): Buffer {
   return disk
 }
 
-/** The first entry of a boot record at `at`. */
+/** Writes the first entry of a boot record at `at`. */
 function writePartition(disk: Buffer, at: number, { kind = 0, first = 0, sectors = 0 }): void {
   disk.writeUInt8(kind, at + 450)
   disk.writeUInt32LE(first, at + 454)

@@ -5,18 +5,20 @@ import path from 'node:path'
 import { findBootPrograms } from '../../../scripts/lib/machines/boot-programs.mjs'
 import { edgeProgram } from '../lab/programs.ts'
 
-/** A site's own key for Secure Boot, as its owner would make one: Debian's for tests, which `uefi-secure-site` knows. */
+/**
+ * A site's own Secure Boot certificate, as its owner would make one: Debian's test key, which `uefi-secure-site` knows.
+ */
 export const siteCertificate = '/usr/share/ovmf/PkKek-1-snakeoil.pem'
 const siteKey = '/usr/share/ovmf/PkKek-1-snakeoil.key'
 const siteKeyPassphrase = 'snakeoil'
 
-/** Why boot programs are not there; undefined where they are. */
+/** Why boot programs are missing; undefined where they are there. */
 export function bootProgramsMissing(): string | undefined {
   if (findBootPrograms()) return undefined
   return `no boot programs: ${process.env.BOOTFARM_NO_BOOT_PROGRAMS ?? 'npm test fetches them'}`
 }
 
-/** Debian's packages of shim, GRUB and PXELINUX, unpacked. */
+/** The root of Debian's unpacked packages of shim, GRUB and PXELINUX. */
 export function unpackedPackages(): string {
   const root = findBootPrograms()
   if (!root) throw new Error('no boot programs')
@@ -28,13 +30,13 @@ export function importSets(directory: string, args: string[]): string {
   return execFileSync(edgeProgram, command, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** A command of `bootfarm-edge boot-files`, whatever comes of it. */
+/** Runs a command of `bootfarm-edge boot-files`, and returns its result whether or not it failed. */
 export function bootFiles(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(edgeProgram, ['boot-files', ...args], { encoding: 'utf8' })
   return { status, stdout, stderr }
 }
 
-/** Signs a UEFI program with the site's key. `scratch` is a folder of the caller's. */
+/** Signs a UEFI program with the site's key. `scratch` is the caller's folder. */
 export function signForSite(program: string, signed: string, scratch: string): void {
   const key = createPrivateKey({ key: readFileSync(siteKey), passphrase: siteKeyPassphrase })
   const plainKey = path.join(scratch, 'site-key.pem')

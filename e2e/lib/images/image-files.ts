@@ -15,11 +15,11 @@ import {
 import path from 'node:path'
 import { edgeProgram } from '../lab/programs.ts'
 
-/** What a file of an image has: text, bytes, pieces with holes between them, or where a symbolic link leads. */
+/** The content of a file in an image: text, bytes, pieces with holes between them, or the target of a symbolic link. */
 export type FileContent = string | Buffer | { pieces: { at: number; bytes: Buffer }[]; size: number } | { to: string }
 export type Files = Record<string, FileContent>
 
-/** What `bootfarm-edge image inspect --json` prints. */
+/** The output of `bootfarm-edge image inspect --json`. */
 export interface ImageReport {
   table: string
   partitions: {
@@ -41,14 +41,14 @@ export interface ImageReport {
   warnings: string[]
 }
 
-/** What makes a system one that was prepared, as far as an image tells: then its own initramfs is taken. */
+/** Makes a system count as prepared, as far as an image shows it; its own initramfs is then used. */
 export const preparedFiles: Files = {
   'etc/initramfs-tools/hooks/bootfarm': '#!/bin/sh\n',
   'usr/lib/bootfarm/init.sh': '#!/bin/sh\n',
   'usr/bin/true': '',
 }
 
-/** Bytes that an edge takes for a kernel, different everywhere. */
+/** Returns bytes that an edge accepts as a kernel, all blocks different. */
 export function kernelBytes(size: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(size)
   let state = seed
@@ -60,7 +60,7 @@ export function kernelBytes(size: number, seed = 1): Buffer {
   return bytes
 }
 
-/** A kernel with a hole behind each piece, in every second place of `step` bytes. */
+/** Returns a kernel with a hole after each piece, at every second `step` bytes. */
 export function sparseKernel(size: number, step: number): { content: FileContent; whole: Buffer } {
   const bytes = kernelBytes(size)
   const pieces: { at: number; bytes: Buffer }[] = []
@@ -90,7 +90,7 @@ function writeSparse(file: string, { pieces, size }: { pieces: { at: number; byt
   closeSync(fd)
 }
 
-/** A file system with these files, made by mke2fs with its options. Returns the image. */
+/** Makes a file system with these files and returns its image; the options are those of mke2fs. */
 export function makeExt(directory: string, name: string, files: Files, options: string[], sizeMib = 16): string {
   const tree = path.join(directory, `${name}.tree`)
   writeTree(tree, files)
@@ -101,7 +101,7 @@ export function makeExt(directory: string, name: string, files: Files, options: 
   return image
 }
 
-/** A FAT volume with these files, made by mkfs.vfat and mcopy. */
+/** Makes a FAT volume with these files, with mkfs.vfat and mcopy. */
 export function makeFat(directory: string, name: string, files: Files, bits: 12 | 16 | 32, sizeMib: number): string {
   const tree = path.join(directory, `${name}.tree`)
   writeTree(tree, files)
@@ -116,7 +116,7 @@ export function makeFat(directory: string, name: string, files: Files, bits: 12 
   return image
 }
 
-/** A disk of these partitions: a script for sfdisk, and the file system of each number, where it begins (MiB). */
+/** Makes a disk from an sfdisk script, and puts each numbered file system at its offset in MiB. */
 export function makeDisk(
   directory: string,
   script: string,
@@ -133,7 +133,7 @@ export function makeDisk(
   return disk
 }
 
-/** Requests to debugfs, which changes an image without mounting it. */
+/** Sends requests to debugfs, which changes an image without mounting it. */
 export function debugfs(image: string, ...requests: string[]): void {
   execFileSync('debugfs', ['-w', '-f', '-', image], {
     input: `${requests.join('\n')}\n`,
@@ -145,7 +145,7 @@ function quietly(program: string, args: string[]): void {
   execFileSync(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** The image's report, or what was said instead. */
+/** Returns the image's report, or the error message. */
 export function inspect(image: string): ImageReport {
   const { status, stdout, stderr } = spawnSync(edgeProgram, ['image', 'inspect', '--json', image], {
     encoding: 'utf8',
@@ -154,7 +154,7 @@ export function inspect(image: string): ImageReport {
   return JSON.parse(stdout)
 }
 
-/** Kernel and initramfs of an image, as they were written. */
+/** Extracts kernel and initramfs of an image. */
 export function extract(image: string, directory: string): { kernel: Buffer; initrd: Buffer; said: string } {
   const to = { kernel: path.join(directory, 'kernel'), initrd: path.join(directory, 'initrd') }
   const said = execFileSync(
@@ -165,7 +165,7 @@ export function extract(image: string, directory: string): { kernel: Buffer; ini
   return { kernel: readFileSync(to.kernel), initrd: readFileSync(to.initrd), said }
 }
 
-/** Turns one bit of a file. */
+/** Flips one bit of a file. */
 export function flipBit(file: string, at: number, bit: number): void {
   const fd = openSync(file, 'r+')
   const byte = Buffer.alloc(1)
@@ -185,7 +185,7 @@ export function imageToolsMissing(): string | undefined {
   return absent.length > 0 ? `not installed: ${absent.join(', ')}` : undefined
 }
 
-/** As update-grub of Debian writes an entry. */
+/** An entry as Debian's update-grub writes it. */
 export function grubMenu(kernel: string, ramdisk: string): string {
   return `set default="0"
 menuentry 'Debian GNU/Linux' --class debian {

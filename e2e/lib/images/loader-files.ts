@@ -1,10 +1,10 @@
-/** Files that say of themselves what real kernels and initramfs do, with nothing in them that runs. */
+/** Files with the headers of real kernels and initramfs, but nothing in them that runs. */
 
 const x86BootSector = { setupSectors: 0x1f1, systemSize: 0x1f4, magic: 0x202, version: 0x206, release: 0x20e }
 const x86LoadFlags = 0x236
 const x86SetupSize = 1024
 
-/** A kernel for 64-bit x86 (Linux's Documentation/arch/x86/boot.rst), with `system` after its set-up code. */
+/** Makes a kernel for 64-bit x86 (Linux's Documentation/arch/x86/boot.rst), with `system` after its set-up code. */
 export function x86Kernel(release: string, system: Uint8Array): Buffer {
   const paragraphs = Math.ceil(system.length / 16)
   const kernel = Buffer.alloc(x86SetupSize + paragraphs * 16)
@@ -19,20 +19,26 @@ export function x86Kernel(release: string, system: Uint8Array): Buffer {
   return kernel
 }
 
-/** A kernel for 64-bit ARM (Linux's Documentation/arch/arm64/booting.rst). */
+/** Makes a kernel for 64-bit ARM (Linux's Documentation/arch/arm64/booting.rst). */
 export function arm64Kernel(system: Uint8Array): Buffer {
   const header = Buffer.alloc(64)
   header.write('ARM\x64', 56)
   return Buffer.concat([header, system])
 }
 
-/** An initramfs as `bootfarm-edge initramfs build` begins it, with `rest` in the place of the compressed part. */
+/**
+ * Makes an initramfs with the header that `bootfarm-edge initramfs build` writes, and `rest` in place of the compressed
+ * part.
+ */
 export function markedInitramfs(release: string, architecture: string, rest: Uint8Array): Buffer {
   const content = `bootfarm-initramfs 1\nrelease ${release}\narchitecture ${architecture}\n`
   return Buffer.concat([cpioEntry('bootfarm-initramfs', 0o100644, content), cpioEntry('TRAILER!!!', 0, ''), rest])
 }
 
-/** The begin of an ext4 file system of `blocks` blocks of 4096 bytes (Linux's Documentation/filesystems/ext4/super.rst). */
+/**
+ * Makes the start of an ext4 file system of `blocks` blocks of 4096 bytes (Linux's
+ * Documentation/filesystems/ext4/super.rst).
+ */
 export function ext4Begin(blocks: number): Buffer {
   const begin = Buffer.alloc(4096)
   begin.writeUInt32LE(blocks, 1024 + 4)

@@ -8,19 +8,22 @@ const entryCount = 128
 
 export interface DiskPartition {
   name: string
-  /** In sectors. */
+  /** Counted in sectors. */
   first: number
   count: number
 }
 
-/** Bytes in which no sector is like another, the same in every run. */
+/** Returns bytes in which no two sectors are equal, the same in every run. */
 export function pattern(size: number): Buffer {
   const bytes = Buffer.alloc(size, 'not yours. ')
   for (let at = 0; at + 8 <= size; at += sectorSize) bytes.writeBigUInt64LE(BigInt(at), at)
   return bytes
 }
 
-/** A file to be a machine's own disk: full of `pattern`, but for a GPT (UEFI 2.10, chapter 5.3) where there are partitions. */
+/**
+ * Makes a machine's own disk: filled with `pattern`, except for a GPT (UEFI 2.10, chapter 5.3) where there are
+ * partitions.
+ */
 export function makeLocalDisk(file: string, size: number, partitions: readonly DiskPartition[] = []): string {
   writeFileSync(file, pattern(size))
   truncateSync(file, size)
@@ -28,7 +31,7 @@ export function makeLocalDisk(file: string, size: number, partitions: readonly D
   const entries = Buffer.alloc(entrySize * entryCount)
   for (const [index, { name, first, count }] of partitions.entries()) {
     const at = index * entrySize
-    // Linux file system data, and an id.
+    // The type “Linux file system data”, and an id.
     entries.write('af3dc60f838472478e793d69d8477de4', at, 'hex')
     entries.writeUInt8(index + 1, at + 16)
     entries.writeBigUInt64LE(BigInt(first), at + 32)
@@ -69,7 +72,7 @@ export function makeLocalDisk(file: string, size: number, partitions: readonly D
   return file
 }
 
-/** The bytes of a part of a disk. */
+/** Reads part of a disk. */
 export function readDisk(file: string, offset: number, size: number): Buffer {
   const bytes = Buffer.alloc(size)
   const disk = openSync(file, 'r')
@@ -78,7 +81,7 @@ export function readDisk(file: string, offset: number, size: number): Buffer {
   return bytes
 }
 
-/** Turns a bit of each of a disk's blocks of 4 KiB in a range. */
+/** Flips one bit in each 4 KiB block of a range of a disk. */
 export function flipBits(file: string, offset: number, size: number): void {
   const bytes = readDisk(file, offset, size)
   for (let at = 100; at < size; at += 4096) bytes.writeUInt8(bytes.readUInt8(at) ^ 4, at)

@@ -23,13 +23,13 @@ const applets = [
 
 export interface MachineDisk {
   image: string
-  /** MD5 of /blob on the disk, as md5sum prints it. */
+  /** The MD5 of /blob on the disk, as md5sum prints it. */
   blobSum: string
 }
 
 /**
- * A disk image of an ext4 file system with busybox, `blobSize` bytes in /blob, and an init that runs `script`. The running
- * target is /run/bootfarm/bootfarm-target.
+ * Makes an ext4 disk image with busybox, `blobSize` bytes in /blob, and an init that runs `script`. The running target
+ * is /run/bootfarm/bootfarm-target.
  */
 export function makeMachineDisk(
   directory: string,
@@ -57,7 +57,7 @@ export function makeMachineDisk(
   return { image, blobSum: createHash('md5').update(blob).digest('hex') }
 }
 
-/** Bytes that differ everywhere, the same in every run. */
+/** Returns bytes of which no two blocks are equal, the same in every run. */
 function incompressible(size: number): Buffer {
   const bytes = Buffer.alloc(size)
   let state = 1

@@ -1,7 +1,9 @@
-/** What the disk says on the serial port once a BIOS has started it. */
+/** What the disk prints on the serial port once a BIOS has started it. */
 export const ownDiskSays = 'STARTED FROM THE OWN DISK'
 
-/** Writes each byte of the text behind it to the serial port, then restarts the machine (16 bits, loaded at 0x7c00). */
+/**
+ * Writes each byte of the text after it to the serial port, then restarts the machine (16-bit code, loaded at 0x7c00).
+ */
 const startCode = [
   [0xfa], // cli
   [0x31, 0xc0], // xor ax, ax
@@ -19,7 +21,7 @@ const startCode = [
   [0xeb, 0xfd], // jmp hlt
 ].flat()
 
-/** A disk of one MiB whose first sector a BIOS starts. */
+/** Makes a disk of one MiB whose first sector a BIOS starts. */
 export function ownDisk(): Buffer {
   const disk = Buffer.alloc(1 << 20)
   disk.set([...startCode, ...Buffer.from(`\r\n${ownDiskSays}\r\n\0`)])

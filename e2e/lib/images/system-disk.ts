@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 
-/** Says on the console how the system is once all its jobs are done, and switches the machine off. */
+/** Prints the state of the system on the console once all its jobs are done, and switches the machine off. */
 const witness = `[Unit]
 After=multi-user.target bootfarm-ready.service bootfarm-timings.service
 [Service]
@@ -19,7 +19,7 @@ ExecStart=/bin/sh -c 'exec >/dev/console; echo; \\
  systemctl --no-block poweroff'
 `
 
-/** Copies the disk of a Debian, and adds a unit that is its witness. `rootOffset`: where on it its root file system begins, bytes. */
+/** Copies the disk of a Debian and adds the witness unit. `rootOffset`: where its root file system begins, in bytes. */
 export function makeSystemDisk(directory: string, root: SystemRoot, rootOffset = 0): string {
   const image = path.join(directory, 'disk.raw')
   execFileSync('cp', ['--sparse=always', '--reflink=auto', root.image, image])

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileS
 import path from 'node:path'
 
 const mib = 1 << 20
-/** Its own start code, in Debian's package syslinux-common. */
+/** Start code from Debian's package syslinux-common. */
 const startCode = '/usr/lib/syslinux/mbr/mbr.bin'
 const partitionBegin = 2048
 const sectorSize = 512
@@ -15,13 +15,13 @@ export interface WholeDiskOptions {
   /** An initramfs with busybox and drivers. */
   initrd: string
   commandLine: string
-  /** What the first process does: lines for busybox's shell. */
+  /** What the first process runs: lines for busybox's shell. */
   script: string
 }
 
 /**
- * A disk image that boots by itself on BIOS and UEFI machines: a partition table and one FAT16 partition, on which SYSLINUX, a kernel
- * and an initramfs lie, whose first process runs `script`.
+ * Makes a disk image that boots by itself on BIOS and UEFI machines: a partition table and one FAT16 partition with
+ * SYSLINUX, a kernel and an initramfs, whose first process runs `script`.
  */
 export function makeWholeDisk({ directory, vmlinuz, initrd, commandLine, script }: WholeDiskOptions): string {
   const folder = path.join(directory, 'whole-disk')
@@ -55,13 +55,14 @@ LABEL linux
   return image
 }
 
-/** The first MiB: start code and one active partition. */
+/** Returns the first MiB: start code and one active partition. */
 function partitionTable(): Buffer {
   const head = Buffer.alloc(mib)
   readFileSync(startCode).copy(head)
   const entry = head.subarray(446, 462)
   entry[0] = 0x80
-  // An EFI system partition, and FAT for everybody else; its place by head and cylinder is left to the numbers below.
+  // An EFI system partition, which other firmware reads as FAT; its position is given by the sector numbers below, not
+  // by head and cylinder.
   entry.set([0xfe, 0xff, 0xff, 0xef, 0xfe, 0xff, 0xff], 1)
   entry.writeUInt32LE(partitionBegin, 8)
   entry.writeUInt32LE(((sizeMib - 1) * mib) / sectorSize, 12)
@@ -69,7 +70,7 @@ function partitionTable(): Buffer {
   return head
 }
 
-/** A cpio archive (newc) with one program. */
+/** Makes a cpio archive (newc) with one program. */
 function cpioOf(name: string, content: string): Buffer {
   return Buffer.concat([cpioEntry(name, 0o100755, Buffer.from(content)), cpioEntry('TRAILER!!!', 0, Buffer.alloc(0))])
 }

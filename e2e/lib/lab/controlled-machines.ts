@@ -13,13 +13,13 @@ import { MachineSite } from './machine-site.ts'
 import { edgeProgram, relayProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 
-/** In the edge's own namespace. */
+/** A port in the edge's own namespace. */
 const controlPlanePort = 4400
 const answerLimitMs = 120_000
 
 type DeviceType = 'production' | 'test' | 'maintenance'
 
-/** Machines whose edge has a store and is told what to do by a control plane of its own: PostgreSQL, the API, and no dashboard. */
+/** Machines whose edge has a store and its own control plane: PostgreSQL and the API, without a dashboard. */
 export class ControlledMachines {
   readonly machines: MachineSite
   readonly plane: ControlPlane
@@ -46,22 +46,26 @@ export class ControlledMachines {
     this.edgeId = JSON.parse(readFileSync(path.join(made.machines.edgeData, 'identity.json'), 'utf8')).edgeId
   }
 
-  /** `script`: as of `MachineSite`. The machine of port i is the tenant's device i, of these types. */
+  /** `script`: see `SiteImage`. The machine of port i is the tenant's device i, with type `deviceTypes[i]`. */
   static async start(name: string, script: string, deviceTypes: DeviceType[]): Promise<ControlledMachines> {
     const scratch = scratchDirectory()
     const machines = new MachineSite(name, { script, blobSize: 1 << 20 }, { machines: deviceTypes.length })
     const plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
     const socket = path.join(scratch.path, 'control-plane')
     const door = await relay({ path: socket }, { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' })
-    const way = machines.segment.startOnEdge(process.execPath, [relayProgram, String(controlPlanePort), socket])
+    const relaying = machines.segment.startOnEdge(process.execPath, [relayProgram, String(controlPlanePort), socket])
     const remove = async () => {
       await machines.remove()
-      await way.stop()
+      await relaying.stop()
       await closed(door)
       await plane.stop()
       scratch.remove()
     }
     try {
+      while (!machines.segment.edgeListens(controlPlanePort)) {
+        if (!relaying.isRunning) throw new Error(relaying.output)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
       return await ControlledMachines.#in({ machines, plane, remove }, deviceTypes)
     } catch (error) {
       await remove()
@@ -89,21 +93,21 @@ export class ControlledMachines {
     return new ControlledMachines({ machines, plane, tenant, api, edge: await machines.startOwnEdge(), remove })
   }
 
-  /** kill -9 of the edge, and a start. */
+  /** Kills the edge with SIGKILL and starts it again. */
   async killEdge(): Promise<void> {
     this.edge.kill('SIGKILL')
     await this.edge.ended
     this.edge = await this.machines.startOwnEdge()
   }
 
-  /** What the edge was told last; resolves when that is so. */
+  /** Resolves when the desired state that the edge received fits. */
   untilState(isSo: (state: DesiredState) => boolean): Promise<true> {
     return this.eventually('state at the edge', async () => {
       return isSo(readDesiredState(this.machines.edgeData)) || undefined
     })
   }
 
-  /** Resolves when the edge was told to let this machine boot that version. */
+  /** Resolves when the edge lets this machine boot that version. */
   async untilBoots(port: number, versionId: string, writes = false): Promise<void> {
     await this.untilState(({ devices }) =>
       devices.some(
@@ -112,7 +116,7 @@ export class ControlledMachines {
     )
   }
 
-  /** Asks until there is an answer; fails with what was said last, and by the edge, when there is none for so long. */
+  /** Polls until there is an answer; after the limit it fails with the last error and the edge's output. */
   async eventually<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
     const deadline = performance.now() + answerLimitMs
     let said: unknown = 'nothing'

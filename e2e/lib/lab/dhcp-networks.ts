@@ -3,7 +3,7 @@ import path from 'node:path'
 import { cable, Lab, type Namespace as LabNamespace } from '../../../scripts/lib/lab/namespaces.mjs'
 import { RunningProcess } from './running-process.ts'
 
-/** What a DHCP client was told, by the names of its own script's variables. */
+/** The options of a lease, by the variable names of the DHCP client's script. */
 export type Lease = Record<string, string>
 
 /**
@@ -11,7 +11,7 @@ export type Lease = Record<string, string>
  *
  *     client ── 10.91.1.0/24 ── edge ── 10.91.2.0/24 ── relay ── 10.91.3.0/24 ── far
  *
- * Each of the four has a network namespace of its own.
+ * Each of the four has its own network namespace.
  */
 export class DhcpNetworks {
   readonly #lab = new Lab('dhcp')
@@ -38,13 +38,13 @@ export class DhcpNetworks {
     this.script = this.#makeScript()
   }
 
-  /** A program in one of the namespaces. */
+  /** Starts a program in one of the namespaces. */
   start(namespace: Namespace, command: string, args: string[]): RunningProcess {
     const inside = this.#namespaces[namespace].command(command, args)
     return new RunningProcess(inside.command, inside.args)
   }
 
-  /** busybox' client until it has an address or has given up; what it was told, or undefined. */
+  /** Runs busybox' client until it has an address or gives up; returns the lease, or undefined. */
   async udhcpc(namespace: Namespace, args: string[] = []): Promise<Lease | undefined> {
     const { lease } = await this.udhcpcWithOutput(namespace, args)
     return lease
@@ -72,7 +72,7 @@ export class DhcpNetworks {
     return { lease: leasesIn(client.output, 'bound').at(-1), output: client.output }
   }
 
-  /** ISC's client, which goes on until it is stopped. `name`: of its lease file. */
+  /** Starts ISC's client, which runs until it is stopped. `name` is that of its lease file. */
   dhclient(namespace: Namespace, name: string, args: string[] = []): RunningProcess {
     const file = (ending: string) => path.join(this.#directory, `${name}.${ending}`)
     return this.start(namespace, 'dhclient', [
@@ -91,7 +91,7 @@ export class DhcpNetworks {
     ])
   }
 
-  /** Makes the client's network card a port of a switch that has another one for a machine, tap0. */
+  /** Bridges the client's network card with a port for a machine, tap0. */
   addMachinePort(namespace: 'client' | 'far'): {
     startMachine(program: string, args: string[]): RunningProcess
   } {
@@ -102,7 +102,7 @@ export class DhcpNetworks {
     return { startMachine: (program, args) => this.start(namespace, program, args) }
   }
 
-  /** The relay agent's machine is a router too. */
+  /** Makes the relay agent's machine a router too. */
   forward(): void {
     this.#namespaces.relay.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward')
   }
@@ -127,7 +127,7 @@ export class DhcpNetworks {
     this.#lab.remove()
   }
 
-  /** Sets the address, as clients' own scripts do, and prints what it was called with. */
+  /** Writes a script that sets the address, as clients' own scripts do, and prints its variables. */
   #makeScript(): string {
     const script = path.join(this.#directory, 'dhcp-script')
     const text = `#!/bin/sh
@@ -148,7 +148,7 @@ echo "lease $what $(env | grep -E '^(new_[a-z_]+|ip|mask|router|dns|domain|ntpsr
 const namespaces = ['client', 'edge', 'relay', 'far'] as const
 type Namespace = (typeof namespaces)[number]
 
-/** Each call of the script for this event. */
+/** Returns the variables of each call of the script for this event. */
 export function leasesIn(output: string, event: string): Lease[] {
   return [...output.matchAll(new RegExp(`^lease ${event} (.*)$`, 'gm'))].map(([, text = '']) =>
     Object.fromEntries(

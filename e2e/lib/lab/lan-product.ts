@@ -17,7 +17,7 @@ export interface LanBoot {
   phases: { name: string }[]
 }
 
-/** `npm start -- --lan` on a server of an office's LAN, beside the office's own DHCP server. */
+/** `npm start -- --lan` on a server in an office's LAN, beside the office's own DHCP server. */
 export class LanProduct {
   readonly segment: Segment
   readonly scratch = scratchDirectory()
@@ -31,18 +31,18 @@ export class LanProduct {
     this.#running.push(this.segment.startDhcpServer())
   }
 
-  /** What `npm start` has printed. */
+  /** The output of `npm start`. */
   get output(): string {
     return this.#product?.output ?? ''
   }
 
-  /** Ended with the product, before it. */
+  /** Stops this process together with the product, before it. */
   add(process: RunningProcess): RunningProcess {
     this.#running.push(process)
     return process
   }
 
-  /** Resolves when the dashboard can be signed in to. `args` follow `--lan`. */
+  /** Resolves when somebody can sign in to the dashboard. `args` follow `--lan`. */
   async start(args: string[] = []): Promise<void> {
     const data = path.join(this.scratch.path, 'data')
     const [web = 0, ...others] = await freePorts(10)
@@ -79,7 +79,7 @@ export class LanProduct {
     return page?.items.filter((boot) => boot.mac === mac) ?? []
   }
 
-  /** The first boot of this MAC address that is over and not among those known. */
+  /** Resolves with the first finished boot of this MAC address that is not among the known ones. */
   finishedBoot(mac: string, known: LanBoot[] = []): Promise<LanBoot> {
     return eventually(async () => {
       const [newest] = await this.bootsOf(mac)
@@ -95,7 +95,7 @@ export class LanProduct {
   }
 }
 
-/** Asks until it is so. The test's own limit ends it. */
+/** Polls until there is an answer. The test's own limit ends it. */
 async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const answer = await ask().catch(() => undefined)

@@ -6,14 +6,17 @@ import { lastLines, type Speaker } from './last-lines.ts'
 
 const keptDirectory = path.resolve(import.meta.dirname, '../../test-results/machines')
 
-/** What machines did, for the end of `npm test` (scripts/test/machine-record.mjs); nothing is written without its file. */
+/**
+ * Records what machines did, for the end of `npm test` (scripts/test/machine-record.mjs); without its file nothing is
+ * written.
+ */
 
-/** A boot that is over. */
+/** Records a finished boot. */
 export function recordBoot(report: BootReport): void {
   record({ test: expect.getState().currentTestName ?? '', boot: report })
 }
 
-/** Keeps what a failed test saw, its consoles, logs and packets, and prints the last lines of each. */
+/** Keeps the consoles, logs and packets of a failed test, and prints the last lines of each. */
 export function keepRun(testName: string, processes: Iterable<Speaker>, capture: string): void {
   const kept = path.join(keptDirectory, testName.replaceAll(/\W+/g, '-'))
   mkdirSync(kept, { recursive: true })

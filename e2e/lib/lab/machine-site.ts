@@ -17,25 +17,25 @@ import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 import { Segment } from './segment.ts'
 
-/** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
+/** When an emulated machine waits for a core, its kernel would take the timer for broken and give up. */
 const steadyKernel = 'quiet panic=-1 no_timer_check'
-/** A login prompt would throw away what others have just written to the console. */
+/** A login prompt would overwrite what others have just written to the console. */
 const systemWords = 'systemd.getty_auto=no'
-/** What a system of this kind needs to start comfortably; half of it may hold what it writes. */
+/** Enough for a full system to start; half of it may hold what it writes. */
 const systemMemoryMib = 512
 
-/** What a machine is to boot; what is not given is the site's own. */
+/** What a machine boots; the site's own files are the defaults. */
 export interface SiteVersion {
   disk?: string
   kernel?: string
   initrd?: string
-  /** Goes before what the machines' console needs. */
+  /** Precedes what the machines' console needs. */
   commandLine?: string
-  /** Which boot programs the machine is given. */
+  /** The set of boot programs that the machine gets. */
   bootProgramSet?: string
 }
 
-/** Where the edge is the network's DHCP server, it has the addresses that the plain one would have. */
+/** Where the edge is the network's DHCP server, it hands out the addresses of the plain one. */
 export type EdgeDhcp = 'proxy' | 'server' | 'off'
 
 export interface MachineSiteOptions {
@@ -43,13 +43,14 @@ export interface MachineSiteOptions {
   machines?: number
   edges?: number
   platform?: MachinePlatform | undefined
-  /** Without it the edge alone answers DHCP. */
+  /** Without it only the edge answers DHCP. */
   dhcpServer?: boolean
 }
 
 /**
- * What the machines' disk holds. `script` is what a small system's init does, with `blobSize` bytes to read (`makeMachineDisk`);
- * `system` is a Debian with systemd and its own initramfs, whose root begins at `rootOffset` bytes of the disk.
+ * What the machines' disk holds. `script` runs as the init of a small system, with `blobSize` bytes to read
+ * (`makeMachineDisk`); `system` is a Debian with systemd and its own initramfs, whose root begins at `rootOffset` bytes
+ * of the disk.
  */
 export type SiteImage = { script: string; blobSize: number } | { system: SystemRoot; rootOffset?: number }
 
@@ -57,14 +58,17 @@ export type SiteImage = { script: string; blobSize: number } | { system: SystemR
 export class MachineSite {
   readonly segment: Segment
   readonly disk: MachineDisk
-  /** Images of disks in each machine that is switched on from now on, which it may write. */
+  /** Images of disks in each machine that is switched on from now on; machines may write them. */
   ownDisks: readonly string[] = []
-  /** Bytes of the largest IP packet that the cards of machines take that are switched on from now on; without it, Ethernet's. */
+  /**
+   * Bytes of the largest IP packet that the cards of machines take that are switched on from now on; by default
+   * Ethernet's.
+   */
   mtu: number | undefined
   readonly #scratch = scratchDirectory()
   readonly kernel: string
   readonly initrd: string
-  /** What a version of the machines' disk has for a command line: the kernel needs it to speak to the test. */
+  /** The command line of a version of the machines' disk: the kernel needs it to reach the test's console. */
   readonly commandLine: string
   readonly #memoryMib: number | undefined
   readonly #recordedPort: string
@@ -78,7 +82,7 @@ export class MachineSite {
   ) {
     if (!platform) throw new Error('no kernel for virtual machines')
     this.segment = new Segment(name, { machines, edges })
-    // Of several edges, what the first machine has to do with each.
+    // With several edges, the first machine's traffic with each of them is recorded.
     this.#recordedPort = edges > 1 ? 'tap0' : 'to-edge'
     const console = `console=${platform.serial} ${steadyKernel}`
     if ('system' in image) {
@@ -100,20 +104,22 @@ export class MachineSite {
     if (dhcpServer) this.startDhcpServer()
   }
 
-  /** The network's own DHCP server, where the site was made without one. `more`: what else dnsmasq does. */
+  /** Starts the network's own DHCP server, where the site was made without one. `more`: further options of dnsmasq. */
   startDhcpServer(more: string[] = []): void {
     this.#running.push(this.segment.startDhcpServer(more))
   }
 
-  /** A file of this site alone. */
+  /** Makes a file for this site alone. */
   file(name: string, content: Uint8Array): string {
     const file = this.#inScratch(name)
     writeFileSync(file, content)
     return file
   }
 
-  /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
-   * `kernelWords` are for the kernel's command line, `more` for the edge. */
+  /**
+   * Starts an edge on the real ports, and waits until it says that it serves. After a restart it keeps its data.
+   * `kernelWords` are for the kernel's command line, `more` for the edge.
+   */
   startEdge(dhcp: EdgeDhcp = 'proxy', kernelWords = '', more: readonly string[] = []): Promise<RunningProcess> {
     return this.#serve(dhcp, [
       ...more,
@@ -128,7 +134,7 @@ export class MachineSite {
     ])
   }
 
-  /** A disk that boots by itself; `script` is of its first process. */
+  /** Makes a disk that boots by itself; its first process runs `script`. */
   wholeDisk(script: string): string {
     return makeWholeDisk({
       directory: this.#scratch.path,
@@ -144,8 +150,10 @@ export class MachineSite {
     return this.#serve('proxy', ['--vdisk', this.wholeDisk(script)])
   }
 
-  /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`.
-   * Started again, it goes on with its data and has new power orders. Every machine shows the menu. */
+  /**
+   * Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`.
+   * After a restart it keeps its data and has new power orders. Every machine shows the menu.
+   */
   startEnrolledEdge(
     versions: SiteVersion[],
     powerOrders: TestPowerOrder[] = [],
@@ -178,7 +186,7 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
-  /** Where `startOwnEdge` has its data. */
+  /** The data directory that `startOwnEdge` uses. */
   get edgeData(): string {
     return this.#inScratch('edge')
   }
@@ -188,7 +196,7 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
-  /** Starts one of several edges, which was enrolled into `data`. Started again, it goes on with its data. */
+  /** Starts one of several edges, which was enrolled into `data`. After a restart it keeps its data. */
   startEdgeOfSite(index: number, data: string): Promise<RunningProcess> {
     return this.#serve('proxy', [], { index, data })
   }
@@ -218,7 +226,7 @@ export class MachineSite {
     return edge
   }
 
-  /** Switches a machine on; what it and the network did is kept if the test fails. */
+  /** Switches a machine on; its console and the network's packets are kept if the test fails. */
   async powerOn(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
     await this.#recorder?.stop()
     const machine = await this.startMachine(firmware, port, medium)
@@ -226,7 +234,7 @@ export class MachineSite {
     return machine
   }
 
-  /** Switches on this many machines at once; what they and the network did is kept if the test fails. */
+  /** Switches on this many machines at once; their consoles and the network's packets are kept if the test fails. */
   async powerOnAll(firmware: Firmware, count: number): Promise<RunningProcess[]> {
     await this.#recorder?.stop()
     const machines: RunningProcess[] = []
@@ -235,7 +243,7 @@ export class MachineSite {
     return machines
   }
 
-  /** Switches a machine on, outside of a test too. The network is recorded from the first of them on. */
+  /** Switches a machine on, also outside a test. Recording of the network starts with the first machine. */
   async startMachine(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
     if (!this.#recorder?.isRunning) {
       this.#recorder = this.segment.startCapture(this.#inScratch('network.pcap'), this.#recordedPort)
@@ -257,19 +265,19 @@ export class MachineSite {
     return machine
   }
 
-  /** Within a test: what these machines and the network did is kept if the test fails. */
+  /** Within a test: keeps these machines' consoles and the network's packets if the test fails. */
   keepIfFailed(...machines: RunningProcess[]): void {
     const capture = this.#inScratch('network.pcap')
     onTestFailed(({ task }) => keepRun(task.name, [...this.#running, ...machines], capture))
   }
 
-  /** What passed the switch since the last machine was switched on; ends the recording. */
+  /** Returns the packets that passed the switch since the last machine was switched on; ends the recording. */
   async packets(): Promise<SeenPacket[]> {
     await this.#recorder?.stop()
     return readPackets(this.#inScratch('network.pcap'))
   }
 
-  /** Ends everything that was started, in the reverse order. */
+  /** Ends everything that was started, in reverse order. */
   async remove(): Promise<void> {
     for (const process of this.#running.reverse()) await process.stop()
     this.segment.remove()
@@ -281,7 +289,7 @@ export class MachineSite {
   }
 }
 
-/** The edge's line about a boot that is over; the first one that fits. `what` it is, is for messages. */
+/** Waits for the edge's line about the first finished boot that fits. `what` names it in messages. */
 export async function finishedBoot(
   edge: RunningProcess,
   fits: (report: BootReport) => boolean = () => true,

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-/** An IPv4 packet of TCP or UDP as it passed the switch. */
+/** A TCP or UDP packet over IPv4 as it passed the switch. */
 export interface SeenPacket {
-  /** Of the wall clock. */
+  /** By the wall clock. */
   atUs: number
   sourceMac: string
   sourceIp: string
@@ -10,13 +10,13 @@ export interface SeenPacket {
   protocol: 'tcp' | 'udp'
   sourcePort: number
   destinationPort: number
-  /** Of TCP: of the first byte of the payload, and of the next byte that the sender expects. */
+  /** TCP only: the sequence number of the payload's first byte, and the next byte that the sender expects. */
   sequence: number
   acknowledgement: number
-  /** Of TCP: it opens a connection, or ends one at once. */
+  /** TCP only: the packet opens a connection, or resets one. */
   isSyn: boolean
   isReset: boolean
-  /** Bytes after the TCP or UDP header, in the packet, not in the recording. */
+  /** Bytes after the TCP or UDP header, in the packet itself, not in the recording. */
   payloadSize: number
   /** As much of the payload as was recorded. */
   payload: Buffer
@@ -26,7 +26,7 @@ const fileHeaderSize = 24
 const recordHeaderSize = 16
 const ethernetSize = 14
 
-/** Reads what tcpdump recorded (pcap, µs, Ethernet; https://www.tcpdump.org/manpages/pcap-savefile.5.html). */
+/** Reads a recording of tcpdump (pcap, µs, Ethernet; https://www.tcpdump.org/manpages/pcap-savefile.5.html). */
 export function readPackets(file: string): SeenPacket[] {
   const bytes = readFileSync(file)
   if (bytes.readUInt32LE(0) !== 0xa1b2c3d4) throw new Error(`${file} is not a pcap file of this machine`)

@@ -14,7 +14,10 @@ export const startScript = path.join(root, 'scripts/start.mjs')
 export const relayProgram = path.join(root, 'scripts/start/relay-main.mjs')
 export const bootTrace = path.join(root, 'e2e/traces/boot-trace-bios.csv')
 
-/** A directory for one test file, removed by `remove`. PostgreSQL's account can go through: all of its data is in there, too. */
+/**
+ * Makes a directory for one test file; `remove` deletes it. PostgreSQL's account may enter it, since all of that data
+ * is in there too.
+ */
 export function scratchDirectory(): { path: string; remove(): void } {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
   chmodSync(directory, 0o711)

@@ -1,44 +1,44 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { lastLines, lastWords, nameOf } from './last-lines.ts'
 
-/** Until when the running test may wait; none outside of a test. */
+/** Until when the running test may wait; none outside a test. */
 let limit: { at: number } | undefined
-/** What runs now, for the message of a wait that was in vain. */
+/** The processes that run now, for the message of a failed wait. */
 const running = new Set<RunningProcess>()
-// Whoever ends the run of the tests ends their programs, too.
+// When the test run is ended, its programs end too.
 process.on('exit', endAll)
 
 /**
- * From now on a wait fails a little before this time is over, with what the programs said last: the time-out of a test says neither
- * who was waited for nor for what. Undefined: waits have no limit.
+ * From now on a wait fails shortly before this time is over, and shows the programs' last output: a test's own timeout
+ * says neither which program nor what was waited for. Undefined: waits have no limit.
  */
 export function limitWaits(timeoutMs: number | undefined): void {
   limit = timeoutMs === undefined ? undefined : { at: performance.now() + timeoutMs * 0.95 }
 }
 
-/** What a test that failed has not stopped. */
+/** Ends what a failed test has not stopped. */
 export function endAll(): void {
   for (const one of running) one.kill('SIGKILL')
 }
 
-/** What each program that runs now said last. */
+/** The last output of each running program. */
 export const lastLinesOfAll = () => [...running].map(lastLines).join('\n')
 
-/** A program under test: its output kept, its end awaited; a test never leaves one behind. */
+/** A program under test: keeps its output and awaits its end; a test never leaves one behind. */
 export class RunningProcess {
   /** For messages. */
   name: string
   output = ''
   readonly #child: ChildProcess
   readonly #ended: Promise<number | string>
-  /** It has ended, and all its output has come. */
+  /** The process has ended, and all its output has arrived. */
   #isOver = false
   #waiters: (() => void)[] = []
   readonly #jsonLines: unknown[] = []
-  /** Where the first line begins that was not whole when the lines were taken last. */
+  /** Where the first line begins that was still incomplete when lines were last taken. */
   #linesTakenTo = 0
 
-  /** `input` 'pipe': `write` reaches it. */
+  /** `input` 'pipe': lets `write` reach the process. */
   constructor(command: string, args: string[], env: Record<string, string> = {}, input: 'ignore' | 'pipe' = 'ignore') {
     this.name = nameOf(command, args)
     this.#child = spawn(command, args, { stdio: [input, 'pipe', 'pipe'], env: { ...process.env, ...env } })
@@ -49,7 +49,7 @@ export class RunningProcess {
         this.#wake()
       })
     }
-    // A program that has ended reads no further.
+    // A program that has ended reads no more.
     this.#child.stdin?.on('error', () => {})
     running.add(this)
     this.#ended = new Promise((resolve) => {
@@ -63,7 +63,7 @@ export class RunningProcess {
     })
   }
 
-  /** Its exit code, or the signal that ended it, or why it could not be started. */
+  /** Its exit code, the signal that ended it, or why it could not be started. */
   get ended(): Promise<number | string> {
     return this.#withinLimit('end of it', this.#ended)
   }
@@ -72,7 +72,7 @@ export class RunningProcess {
     this.#child.stdin?.write(text)
   }
 
-  /** The last thing that it reads. */
+  /** Writes the last thing that it reads. */
   end(text: string): void {
     this.#child.stdin?.end(text)
   }
@@ -99,12 +99,12 @@ export class RunningProcess {
     return result
   }
 
-  /** Waits until the output fits; fails with the output when the process ends before. */
+  /** Waits until the output matches; fails with the output when the process ends first. */
   waitFor(pattern: RegExp): Promise<RegExpMatchArray> {
     return this.waitUntil(String(pattern), () => this.output.match(pattern) ?? undefined)
   }
 
-  /** Waits until `look`, asked again after each output, finds something; `what` says in messages what that is. */
+  /** Waits until `look`, called again after each output, returns something; `what` describes that in messages. */
   async waitUntil<T>(what: string | (() => string), look: () => T | undefined): Promise<T> {
     for (;;) {
       const found = look()
@@ -115,7 +115,7 @@ export class RunningProcess {
     }
   }
 
-  /** The JSON lines printed so far; what is behind the last line end is not whole yet. */
+  /** Returns the JSON lines printed so far; text after the last line end is still incomplete. */
   jsonLines<T>(): T[] {
     const end = this.output.lastIndexOf('\n') + 1
     const lines = this.output.slice(this.#linesTakenTo, end).split('\n')
@@ -124,14 +124,14 @@ export class RunningProcess {
     return [...this.#jsonLines] as T[]
   }
 
-  /** Fails when the test's time is nearly over before `promise` is there. */
+  /** Fails when the test's time is nearly over before `promise` resolves. */
   async #withinLimit<T>(what: string | (() => string), promise: Promise<T>): Promise<T> {
     const mine = limit
     if (!mine) return promise
     let timer: NodeJS.Timeout | undefined
     const over = new Promise<never>((_, reject) => {
       const check = () => {
-        // Whose test is over meanwhile waits for nothing any more.
+        // A wait whose test is over meanwhile has no limit any more.
         if (mine === limit) reject(new Error(lastWords(this, said(what), running)))
       }
       timer = setTimeout(check, Math.max(0, mine.at - performance.now())).unref()

@@ -1,9 +1,9 @@
 import { Segment as SharedSegment } from '../../../scripts/lib/lab/segment.mjs'
 import { RunningProcess } from './running-process.ts'
 
-/** A network segment and the programs of a test that run in it. */
+/** A network segment and the programs of a test that run on it. */
 export class Segment extends SharedSegment {
-  /** @param more options of dnsmasq */
+  /** @param more further options of dnsmasq */
   startDhcpServer(more: string[] = []): RunningProcess {
     return started(this.dhcpServer(more))
   }
@@ -12,12 +12,12 @@ export class Segment extends SharedSegment {
     return started(this.onEdge(program, args, index))
   }
 
-  /** A program that uses the machines' ports, such as an emulator, or simulated devices. */
+  /** Starts a program that uses the machines' ports, such as an emulator, or simulated devices. */
   startOnSwitch(program: string, args: string[]): RunningProcess {
     return started(this.onSwitch(program, args))
   }
 
-  /** A machine, whose serial console can be written to. */
+  /** Starts a machine, whose serial console can be written to. */
   startMachine(program: string, args: string[]): RunningProcess {
     const { command, args: all } = this.onSwitch(program, args)
     return new RunningProcess(command, all, {}, 'pipe')

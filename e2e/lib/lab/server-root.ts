@@ -8,16 +8,16 @@ import { relay } from '../../../scripts/start/relay.mjs'
 import { relayProgram, scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 
-/** What comes to a server from the control plane, to be changed on the way. */
+/** Changes an answer of the control plane on its way to a server. */
 export type Tamper = (url: string, body: Buffer) => Buffer
 
 /**
- * A site's server: a small Debian of its own, whose changes are thrown away, in a network namespace with one address, from which
- * the control plane is reached by the address that the product calls its own.
+ * A site's server: a small Debian whose changes are discarded, in a network namespace with one address. It reaches the
+ * control plane at the URL that the product calls its own.
  */
 export class ServerRoot {
   readonly address = '10.79.0.1'
-  /** Changes what the server gets, as somebody on the way could. */
+  /** Changes what the server receives, as an attacker in the path could. */
   tamper: Tamper | undefined
   readonly #tree: string
   readonly #lab = new Lab('install')
@@ -44,31 +44,31 @@ export class ServerRoot {
     server.#doors = [await relay({ path: socket }, { port, host: '127.0.0.1' }), proxy]
     const door = server.#inNamespace(process.execPath, [relayProgram, String(server.#webPort), socket])
     server.#running.push(door)
-    while (!server.#isOpen(server.#webPort)) await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!server.#namespace.listens(server.#webPort)) await new Promise((resolve) => setTimeout(resolve, 20))
     return server
   }
 
-  /** Runs a program there, as root. Whoever reads its standard input gets `input`. */
+  /** Runs a program there, as root. `input` becomes its standard input. */
   start(program: string, args: string[], input?: string): RunningProcess {
     const started = this.#inNamespace('unshare', ['--mount', 'sh', '-c', inRoot, this.#root, program, ...args], input)
     this.#running.push(started)
     return started
   }
 
-  /** What a person types into the shell there: it stands on no command line. Resolves when all of it is over. */
+  /** Types a line into the shell there, so that it appears on no command line. Resolves when all of it is over. */
   async type(line: string, around: string[] = []): Promise<{ code: number | string; output: string }> {
     const [program = 'sh', ...args] = [...around, 'sh']
     const shell = this.start(program, args, `${line}\n`)
     return { code: await shell.ended, output: shell.output }
   }
 
-  /** Files that were made or changed since the system was new. */
+  /** Lists files that were created or changed since the system was new. */
   changedFiles(): string[] {
     const found = execFileSync('find', [this.#upper, '-type', 'f', '-printf', '/%P\\n'], { encoding: 'utf8' })
     return found.split('\n').filter(Boolean).sort()
   }
 
-  /** Of those, which hold this text. */
+  /** Lists those of them that contain this text. */
   filesWith(text: string): string[] {
     return this.changedFiles().filter((file) => readFileSync(path.join(this.#upper, file)).includes(text))
   }
@@ -81,7 +81,7 @@ export class ServerRoot {
     return path.join(this.#root, file)
   }
 
-  /** As on the first day. */
+  /** Resets the system to its first day. */
   renew(): void {
     run('umount', this.#root)
     run('rm', '-rf', this.#upper, this.#inScratch('work'))
@@ -141,18 +141,12 @@ export class ServerRoot {
     return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
   }
 
-  #isOpen(port: number): boolean {
-    const { command, args } = this.#namespace.command('cat', ['/proc/net/tcp'])
-    const listening = execFileSync(command, args, { encoding: 'utf8' })
-    return listening.includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`)
-  }
-
   #inScratch(name: string): string {
     return path.join(this.#scratch.path, name)
   }
 }
 
-/** With a /proc of its own for as long as the program runs. */
+/** Mounts a separate /proc for as long as the program runs. */
 const inRoot = 'root=$0; mount -t proc proc "$root/proc" && exec chroot "$root" "$@"'
 
 function run(command: string, ...args: string[]): void {

@@ -6,10 +6,10 @@ import { changeFileSystem } from '../images/system-disk.ts'
 import { scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 
-/** How the machine reaches this one's loopback (QEMU's user network). */
+/** How the machine reaches this host's loopback (QEMU's user network). */
 export const hostAddress = '10.0.2.2'
 
-/** Once the network is there, with the console as its output. */
+/** Runs once the network is up, with the console as its output. */
 const unit = `[Unit]
 Wants=network-online.target
 After=network-online.target multi-user.target
@@ -18,12 +18,12 @@ Type=exec
 ExecStart=/bin/sh -c 'exec >/dev/console 2>&1; echo; . /root/steps'
 `
 
-/** A server with systemd, emulated: a Debian on a disk of its own, which runs \`steps\` at each of its starts. */
+/** An emulated server with systemd: a Debian on its own disk, which runs \`steps\` at each start. */
 export class SystemdMachine {
   readonly console: RunningProcess
   readonly #scratch = scratchDirectory()
 
-  /** @param steps a shell script; it says on the console what it found */
+  /** @param steps a shell script; it prints what it found on the console */
   constructor(root: SystemRoot, steps: string) {
     const image = path.join(this.#scratch.path, 'disk.raw')
     execFileSync('cp', ['--sparse=always', '--reflink=auto', root.image, image])
@@ -33,7 +33,7 @@ export class SystemdMachine {
       changeFileSystem(image, `rm /${name}`)
       changeFileSystem(image, `write ${source} /${name}`)
     }
-    // Disks of the machine that the system was once installed on.
+    // Lists disks of the machine that the system was once installed on.
     write('etc/fstab', '')
     write('root/steps', steps)
     write('etc/systemd/system/steps.service', unit)

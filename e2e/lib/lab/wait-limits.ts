@@ -5,11 +5,11 @@ import { endAll, lastLinesOfAll, limitWaits } from './running-process.ts'
 beforeEach(({ task, onTestFailed }) => {
   limitWaits(task.timeout)
   onTestFailed(() => {
-    // It waited for something else than a program's output, and cannot say for what.
+    // The test waited for something other than a program's output, and cannot say for what.
     if (task.result?.errors?.some(({ name }) => name === 'TestTimeoutError'))
       process.stderr.write(`when time was over:\n${lastLinesOfAll()}\n`)
   })
 })
 afterEach(() => limitWaits(undefined))
-// Behind the hooks of the file itself.
+// Runs after the hooks of the file itself.
 afterAll(endAll)

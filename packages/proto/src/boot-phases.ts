@@ -1,6 +1,6 @@
 import table from '../boot-phases.json' with { type: 'json' }
 
-/** The one table of boot phases, outcomes and causes; the edge's Zig tests read the same file. */
+/** The only table of boot phases, outcomes and causes; the edge's Zig tests read the same file. */
 export const bootPhases = ['firmware', 'dhcp', 'nbp', 'loader', 'stage1', 'breather', 'stage2', 'ready'] as const
 export type BootPhase = (typeof bootPhases)[number]
 
@@ -54,12 +54,12 @@ export interface BootCauseText {
   remedy: string
 }
 
-/** The table's row for a phase; throws for a name that is not in the table. */
+/** Returns the table's row for a phase; throws for an unknown name. */
 export function bootPhaseText(name: BootPhase): BootPhaseText {
   return find(table.phases, name)
 }
 
-/** What a cause means for people and what to do about it. */
+/** Explains a cause to people, and what to do about it. */
 export function bootCauseText(name: BootCause): BootCauseText {
   return find(table.causes, name)
 }

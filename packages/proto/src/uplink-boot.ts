@@ -5,12 +5,12 @@ import { bootProgramSetName } from './uplink-state.ts'
 import { writeCacheClasses, writeCacheStates } from './uplink-store.ts'
 import { count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
-/** A boot as its edge reports it; UPLINK.md. */
+/** A boot as its edge reports it; see UPLINK.md. */
 
 export const bootPhaseReport = z.object({
   name: z.enum(bootPhases),
   startUs: count,
-  /** Absent while the phase goes on. */
+  /** Absent while the phase lasts. */
   durationUs: count.optional(),
   source: z.enum(valueSources),
   bytesIn: count,
@@ -20,9 +20,9 @@ export const bootPhaseReport = z.object({
   retries: count,
   missingFragments: count,
   reads: count,
-  /** Count of reads by size: index i counts sizes in (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
+  /** Counts reads by size: index i counts sizes in (2^(i+8), 2^(i+9)] bytes, index 0 everything up to 512. */
   readSizes: z.array(count).max(16).optional(),
-  /** Silences over 250 ms, at most 8, each as begin (µs since the boot's begin) and length. */
+  /** Silences over 250 ms, at most 8, each with its start (µs since the start of the boot) and its length. */
   gaps: z
     .array(z.object({ atUs: count, durationUs: count }))
     .max(8)
@@ -40,31 +40,31 @@ export const bootOutcomeReport = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('silent'), phase: z.enum(bootPhases) }),
   z.object({ kind: z.literal('superseded') }),
-  /** The device was sent to its own disk, by the boot menu. */
+  /** The boot menu sent the device to its own disk. */
   z.object({ kind: z.literal('local_disk') }),
 ])
 export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
 
-/** Where a device's own step belongs; `unit` is one of the slowest of systemd's units. */
+/** The group of a device's own step; `unit` is one of systemd's slowest units. */
 export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
 
-/** What the device says of itself. */
+/** What the device reports about itself. */
 export const guestReport = z.object({
-  /** Where the kernel's clock began, µs since the boot's begin; concluded from when its report came. */
+  /** When the kernel's clock started, in µs since the start of the boot; derived from when its report arrived. */
   kernelStartUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
-  /** In order of begin; firmware's steps lie before the kernel's start and so begin below 0. */
+  /** In order of start; firmware steps precede the kernel and so start below 0. */
   steps: z
     .array(
       z.object({
         group: z.enum(guestStepGroups),
         name: untrustedText.min(1).max(32),
-        /** µs since the kernel's start. */
+        /** µs since the kernel started. */
         startUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
         durationUs: count,
       }),
     )
     .max(24),
-  /** The edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
+  /** The edge reports it again when it has changed by 5 % of its size. `atUs` is in µs since the start of the boot. */
   writeCache: z
     .object({
       usedBytes: count,
@@ -72,18 +72,18 @@ export const guestReport = z.object({
       atUs: count,
       /** Absent: the overlay in the device's RAM. */
       class: z.enum(writeCacheClasses).optional(),
-      /** Absent: it can be written. `stopped` and `lost`: the device's disk stands still. */
+      /** Absent: it accepts writes. `stopped` and `lost`: the device's disk is halted. */
       state: z.enum(writeCacheStates).optional(),
-      /** As it filled in the minutes before; absent: it does not fill, or nobody knows. */
+      /** At the rate of the last minutes; absent: it does not fill, or nobody knows. */
       fullInSeconds: count.optional(),
     })
     .optional(),
-  /** The last power order that the device has taken. */
+  /** The last power order that the device took. */
   powerOrderId: uuid.optional(),
 })
 export type GuestReport = z.infer<typeof guestReport>
 
-/** What came of reading ahead; docs/boot-profile.md. Bytes that were used are of those that were asked for. */
+/** The result of reading ahead; see docs/boot-profile.md. Used bytes are part of the requested ones. */
 export const readAheadReport = z
   .object({
     /** There was a profile for the device when its stream opened. */
@@ -102,16 +102,16 @@ export type ReadAheadReport = z.infer<typeof readAheadReport>
 const durationBuckets = 24
 
 /**
- * Durations by their power of two: bucket 0 holds those below 1 µs, bucket i from 2^(i-1) to less than 2^i µs, bucket
- * 23 all longer ones too.
+ * Durations by power of two: bucket 0 holds those below 1 µs, bucket i those from 2^(i-1) to less than 2^i µs, bucket
+ * 23 also all longer ones.
  */
 const durationHistogram = z
   .object({
-    /** The bucket of `counts[0]`; those that are left out hold nothing. */
+    /** The bucket of `counts[0]`; omitted buckets are empty. */
     firstBucket: count.max(durationBuckets - 1),
     counts: z.array(count.max(0xffff_ffff)).min(1).max(durationBuckets),
     maxUs: count.max(0xffff_ffff),
-    /** Of all durations. */
+    /** The sum of all durations. */
     sumUs: count,
   })
   .refine(({ firstBucket, counts }) => firstBucket + counts.length <= durationBuckets, {
@@ -120,18 +120,21 @@ const durationHistogram = z
   })
 export type DurationHistogram = z.infer<typeof durationHistogram>
 
-/** Each is absent where nothing was measured. */
+/** Each one is absent where nothing was measured. */
 const readTimesOfPart = {
-  /** That READs asked the edge for; absent from older edges. */
+  /** Bytes that READs requested from the edge; absent from older edges. */
   bytes: count.optional(),
   /**
-   * The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to
-   * the kernel.
+   * Measured by the edge for each READ: until its bytes were available, from memory and from a disk, and until all were
+   * handed to the kernel.
    */
   warm: durationHistogram.optional(),
   cold: durationHistogram.optional(),
   send: durationHistogram.optional(),
-  /** The device's: of each READ until its last byte, of each read of its system, and from an answer to the next one. */
+  /**
+   * Measured by the device: each READ until its last byte, each read of its system, and from an answer to the next
+   * read.
+   */
   fetch: durationHistogram.optional(),
   wait: durationHistogram.optional(),
   turnaround: durationHistogram.optional(),
@@ -144,7 +147,9 @@ export type ReadPhase = (typeof readPhases)[number]
 /** Where the time of the stream's reads went until the boot was over (STREAM.md). */
 export const readTimesReport = z.object({
   ...readTimesOfPart,
-  /** The same by phase; absent where the device does not tell them apart, and where the report has no room for it. */
+  /**
+   * The same by phase; absent where the device does not tell phases apart, and where the report has no space for it.
+   */
   phases: z
     .array(z.object({ name: z.enum(readPhases), ...readTimesOfPart }))
     .max(readPhases.length)
@@ -152,14 +157,14 @@ export const readTimesReport = z.object({
 })
 export type ReadTimesReport = z.infer<typeof readTimesReport>
 
-/** One DHCP offer that was heard on the device's segment, of whatever server. */
+/** One DHCP offer that was heard on the device's segment, from any server. */
 export const dhcpOffer = z.object({
   atUs: count,
   /** Option 54, or the packet's source. */
   server: z.ipv4(),
-  /** This edge's own. */
+  /** This edge's own offer. */
   ours: z.boolean(),
-  /** `address` gives one, `proxy` only says what to boot, `both` does both. */
+  /** `address` gives an address, `proxy` only says what to boot, `both` does both. */
   kind: z.enum(['address', 'proxy', 'both']),
   yourIp: z.ipv4().optional(),
   nextServer: z.ipv4().optional(),
@@ -170,13 +175,14 @@ export const dhcpOffer = z.object({
 export type DhcpOffer = z.infer<typeof dhcpOffer>
 
 /**
- * The boot has come to this edge from another one (STREAM.md, "Fail-over"); its revisions are above all of that one.
+ * The boot failed over to this edge from another one (STREAM.md, "Fail-over"); its revisions are above all of that
+ * edge's.
  */
 export const handOverReport = z.object({
-  /** How often the boot has gone on at another edge. */
+  /** How often the boot has failed over. */
   number: count.min(1).max(65535),
   fromEdgeId: uuid,
-  /** µs since the boot's begin. */
+  /** µs since the start of the boot. */
   atUs: count,
 })
 export type HandOverReport = z.infer<typeof handOverReport>
@@ -188,53 +194,56 @@ export const bootReport = z.object({
   id: uuid,
   revision: count,
   mac: macAddress,
-  /** Option 97 as the firmware says it: any 16 bytes, many boards follow no version of RFC 9562. */
+  /** Option 97 as the firmware sends it: any 16 bytes, since many boards follow no version of RFC 9562. */
   machineId: z.guid().lowercase().optional(),
   deviceId: uuid.optional(),
   vdiskId: uuid.optional(),
   versionId: uuid.optional(),
-  /** The device said it is `bootfarm-sim`. */
+  /** The device said that it is `bootfarm-sim`. */
   simulated: z.boolean(),
-  /** Made by the demo's history generator; never happened. */
+  /** Made by the demo's history generator; it never happened. */
   generated: z.boolean(),
   startedUnixMs: count,
   clientArch: count.max(65535).optional(),
   vendorClass: untrustedText.optional(),
   userClass: untrustedText.optional(),
   ip: z.ipv4().optional(),
-  /** IP packet size that the stream's largest fragment had, in bytes. */
+  /** The IP packet size of the stream's largest fragment, in bytes. */
   mtu: count.max(65535).optional(),
   /** How the stream was protected (STREAM.md). */
   cipher: z.enum(streamCiphers).optional(),
   reconnects: count,
   /**
-   * When a device that writes at this edge came back to it last, µs since the boot's begin; absent: never, or from
-   * older edges.
+   * When a device that writes at this edge last came back to it, in µs since the start of the boot; absent: never, or
+   * from older edges.
    */
   resumedUs: count.optional(),
-  /** Absent: it has begun at the edge that reports it. */
+  /** Absent: the boot began at the edge that reports it. */
   handOver: handOverReport.optional(),
-  /** Set and file name of the first boot program that the device was given. */
+  /** Set and file name of the first boot program that the device got. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
-  /** Title of the entry that was taken in the boot menu. */
+  /** Title of the entry that was chosen in the boot menu. */
   menuEntry: untrustedText.optional(),
-  /** What came of reading ahead until the boot was over; absent: it had no stream, or the edge is older than this. */
+  /**
+   * The result of reading ahead until the boot was over; absent: it had no stream, or the edge is older than this
+   * field.
+   */
   readAhead: readAheadReport.optional(),
   /** Absent where nothing was read, and from older edges. */
   readTimes: readTimesReport.optional(),
   /** The first eight, in order of time. */
   offers: z.array(dhcpOffer).max(8).optional(),
-  /** The last one each way; absent once the device got ready. */
+  /** The last packet in each direction; absent once the device is ready. */
   lastPackets: z.object({ fromDevice: namedPacket.optional(), fromEdge: namedPacket.optional() }).optional(),
   phases: z.array(bootPhaseReport).max(bootPhases.length),
-  /** Absent until the device has said anything; it may change after the boot is over. */
+  /** Absent until the device has reported; it may change after the boot is over. */
   guest: guestReport.optional(),
   /**
-   * Of a device that got ready and reported: nothing has been heard of it since, µs since the boot's begin. Absent
-   * while it is heard.
+   * Set for a device that became ready and reported: it has been silent since then, in µs since the start of the boot.
+   * Absent while it is heard.
    */
   silentSinceUs: count.optional(),
-  /** Absent while the boot goes on. */
+  /** Absent while the boot runs. */
   outcome: bootOutcomeReport.optional(),
 })
 export type BootReport = z.infer<typeof bootReport>

@@ -1,22 +1,22 @@
 import { z } from 'zod'
 import { base64, uuid } from './uplink-values.ts'
 
-/** How keys follow each other; UPLINK.md, "New keys". A statement holds for ever: no clock is in it. */
+/** How keys succeed each other; see UPLINK.md, "New keys". A statement holds forever: it contains no time. */
 
-/** Of one edge, the newest; it sends them all where its key is not accepted. */
+/** An edge's newest statements; it sends them all where its key is not accepted. */
 export const edgeKeyStatementsMax = 16
-/** Of one organization; an envelope carries all of them, for an edge that was away for years. */
+/** An organization's statements; an envelope carries all of them, for an edge that was away for years. */
 export const signingKeyStatementsMax = 256
 
 export const edgeKeyStatement = z.object({
   oldPublicKey: base64(32),
   newPublicKey: base64(32),
-  /** By the old key, over `edgeKeyText`. */
+  /** Signed with the old key, over `edgeKeyText`. */
   signature: base64(64),
 })
 export type EdgeKeyStatement = z.infer<typeof edgeKeyStatement>
 
-/** Oldest first, each begins where the one before ends. The request is signed by the newest key. */
+/** Oldest first; each begins where the previous one ends. The newest key signs the request. */
 export const rotateKeyRequest = z.object({
   version: z.literal(1),
   statements: z.array(edgeKeyStatement).min(1).max(edgeKeyStatementsMax),
@@ -28,7 +28,7 @@ export const signingKeyStatement = z.object({
   id: uuid,
   publicKey: base64(32),
   previousPublicKey: base64(32),
-  /** By the previous key, over `signingKeyText`. */
+  /** Signed with the previous key, over `signingKeyText`. */
   signature: base64(64),
 })
 export type SigningKeyStatement = z.infer<typeof signingKeyStatement>

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { count, untrustedText, uuid } from './uplink-values.ts'
 
-/** What an edge does by itself at instants that the control plane has worked out; UPLINK.md, "Schedules". */
+/** What an edge does by itself at instants that the control plane has computed; see UPLINK.md, "Schedules". */
 
 /** An edge refuses a state with more. */
 export const schedulesMax = 256
 export const scheduleInstantsMax = 1024
-/** Of all schedules of a state together. */
+/** Limits all schedules of a state together. */
 export const stateInstantsMax = 32_768
 export const stateTargetsMax = 131_072
 export const ratePerMinuteMax = 6000
@@ -16,14 +16,14 @@ export const powerMethods = ['wake_on_lan', 'hook', 'both'] as const
 
 export const scheduleOrder = z.object({
   id: uuid,
-  /** An edge reports a run of an action that it does not know as `missed`. */
+  /** An edge reports a run of an unknown action as `missed`. */
   action: z.string().regex(/^[a-z][a-z_]{0,31}$/),
   power: z.string().regex(/^[a-z][a-z_]{0,31}$/),
-  /** Devices of the site together, evenly spaced. */
+  /** Devices of the whole site, evenly spaced. */
   ratePerMinute: count.min(1).max(ratePerMinuteMax),
   /** Indexes into the state's `devices`, in the order in which they are started. */
   devices: z.array(count),
-  /** UTC, ascending, none twice. */
+  /** In UTC, ascending, without duplicates. */
   instants: z
     .array(count)
     .max(scheduleInstantsMax)
@@ -33,28 +33,28 @@ export const scheduleOrder = z.object({
 })
 export type ScheduleOrder = z.infer<typeof scheduleOrder>
 
-/** What became of a device in a run at this edge. */
+/** The result of a device in a run at this edge. */
 export const scheduleResults = ['sent', 'hook_failed', 'disabled', 'booting_already', 'late'] as const
 
 /** A report holds at most this many. */
 export const scheduleDevicesPerReportMax = 24
 
 /**
- * How far an edge has come with a run. A run has a `running` report for each handful of devices and one that ends it;
- * devices are named once, by the edge that started them.
+ * The progress of a run at an edge. A run has a `running` report for every few devices and one that ends it; only the
+ * edge that started a device names it, once.
  */
 export const scheduleRunReport = z.object({
   scheduleId: uuid,
   instantUnixMs: count,
   state: z.enum(['running', 'done', 'missed', 'stopped']),
-  /** Of a missed run: `late`, `action_unknown`, `too_many`. */
+  /** For a missed run: `late`, `action_unknown`, `too_many`. */
   reason: z
     .string()
     .regex(/^[a-z_]{1,32}$/)
     .optional(),
-  /** `missed` stands for all instants of the schedule from `instantUnixMs` to here. */
+  /** `missed` stands for all instants of the schedule from `instantUnixMs` to this one. */
   untilUnixMs: count.optional(),
-  /** The edge's own clock. */
+  /** By the edge's clock. */
   startedUnixMs: count.optional(),
   devices: z
     .array(
@@ -62,7 +62,7 @@ export const scheduleRunReport = z.object({
         deviceId: uuid,
         atUnixMs: count,
         result: z.enum(scheduleResults),
-        /** What the command said, or why it could not be run. */
+        /** The command's message, or why it could not run. */
         text: untrustedText.optional(),
       }),
     )

@@ -33,7 +33,7 @@ export function signText(text: string, seed: Uint8Array): string {
   return sign(null, Buffer.from(text), key).toString('base64')
 }
 
-/** False for a wrong signature and for anything that is not a key or a signature. */
+/** Returns false for a wrong signature and for anything that is not a key or a signature. */
 export function verifyText(text: string, signature: string, publicKey: string): boolean {
   const rawKey = Buffer.from(publicKey, 'base64')
   const rawSignature = Buffer.from(signature, 'base64')
@@ -46,7 +46,7 @@ export function verifyText(text: string, signature: string, publicKey: string): 
   }
 }
 
-/** The raw public key, in base64, of a raw 32-byte seed. */
+/** Returns the raw public key, in base64, of a raw 32-byte seed. */
 export function publicKeyOf(seed: Uint8Array): string {
   const key = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' })
   return createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64')

@@ -3,27 +3,27 @@ import { scheduleOrder, schedulesMax } from './uplink-schedule.ts'
 import { deviceTypes, storeJobOrder, storeJobsMax, versionManifest, writeCacheOrder } from './uplink-store.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
-/** The desired state of an edge; UPLINK.md. */
+/** The desired state of an edge; see UPLINK.md. */
 
 /** An edge refuses a state with more. */
 export const powerOnsMax = 1024
 export const powerOrdersMax = 1024
 export const bootMenusMax = 256
 export const ignoredMacsMax = 4096
-/** Of one site, and so the other edges that one talks to, itself included. */
+/** Edges of one site, and so the edges that one talks to, itself included. */
 export const siteEdgesMax = 16
-/** That keep what devices of one site write: its own edges, and those of other sites that devices have come from. */
+/** Edges that keep what devices of one site write: its own, and those of other sites that devices have come from. */
 export const homeEdgesMax = 64
 
-/** What a running device may be told to do. */
+/** Orders for a running device. */
 export const powerOrders = ['power_off', 'restart'] as const
 
 /** Programs that are published together at an edge and chosen by this name, e.g. `ipxe`, `shim-grub`. */
 export const bootProgramSetName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/)
-/** Of which boots the packets before the stream are kept and sent up. */
+/** Which boots have their packets before the stream kept and sent to the API. */
 export const captureChoices = ['never', 'failed', 'always'] as const
 
-/** Shown by the loader before anything is started. */
+/** Shown by the loader before anything starts. */
 export const bootMenu = z.object({
   id: uuid,
   /** How long the device waits for a choice before it takes the default. */
@@ -48,29 +48,35 @@ export const bootMenu = z.object({
 })
 export type BootMenu = z.infer<typeof bootMenu>
 
-/** The edges of a site, by which each decides alone, and equally, whose a device is (PEERS.md). */
+/**
+ * The edges of a site, from which each edge decides alone, and with the same result, which edge owns a device
+ * (PEERS.md).
+ */
 export const siteEdges = z.object({
-  /** Authenticates what edges of the site say to each other; made by the control plane, never leaves it and them. */
+  /**
+   * Authenticates the messages between edges of the site; the control plane makes it, and only it and they ever have
+   * it.
+   */
   key: base64(32),
   /**
-   * What devices show to go on at another edge (STREAM.md) is sealed by the first and opened by all; absent: no device
-   * does.
+   * Fail-over tickets of devices (STREAM.md) are sealed with the first key and opened with all; absent: no device fails
+   * over.
    */
   ticketKeys: z.array(base64(32)).min(1).max(2).optional(),
   edges: z
     .array(
       z.object({
         id: uuid,
-        /** Share of the devices among the edges that may serve one; 0: only where no other is left. */
+        /** The edge's share of devices among the edges that may serve one; 0: only where no other is left. */
         weight: count.max(100),
         /** `a.b.c.d/n`: devices of these networks are served here first; empty: no preference. */
         subnets: z.array(z.cidrv4()).max(32),
         /** Takes no new boots while another edge can. */
         draining: z.boolean(),
-        /** As its last heartbeat said. */
+        /** From its last heartbeat. */
         address: z.ipv4().nullable(),
         peerPort: count.max(65535).nullable(),
-        /** Of the stream, at the same address. */
+        /** The stream's port, at the same address. */
         streamPort: count.max(65535).nullable().optional(),
       }),
     )
@@ -88,8 +94,8 @@ const stateFields = z.object({
   counter: count,
   issuedUnixMs: count,
   /**
-   * Devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first vDisk's first
-   * version.
+   * How to treat devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first version
+   * of the first vDisk.
    */
   unknownDevices: z.enum(['ignore', 'boot']),
   vdisks: z.array(
@@ -98,7 +104,7 @@ const stateFields = z.object({
       name: z.string(),
       /** Absent: `device_ram` without a limit. */
       writeCache: writeCacheOrder.optional(),
-      /** What production devices boot while nothing is overridden. */
+      /** What production devices boot while there is no override. */
       defaultVersionId: uuid.optional(),
       overrideVersionId: uuid.optional(),
       /**
@@ -112,14 +118,14 @@ const stateFields = z.object({
           id: uuid,
           number: count,
           sizeBytes: count,
-          /** Paths below the edge's store directory, `/`-separated, without `..`. */
+          /** Paths are relative to the edge's store directory, `/`-separated, without `..`. */
           diskPath: z.string(),
           kernelPath: z.string().nullable(),
           initrdPath: z.string().nullable(),
           commandLine: z.string(),
-          /** In the edge's store, and not a file at `diskPath`; absent: a file. */
+          /** In the edge's store instead of a file at `diskPath`; absent: a file. */
           manifest: versionManifest.optional(),
-          /** Of a version that is written yet: what its layer lies above. */
+          /** For a version that is still being written: what its layer lies above. */
           layerAboveVersionId: uuid.optional(),
         }),
       ),
@@ -134,46 +140,49 @@ const stateFields = z.object({
       enabled: z.boolean(),
       /** Absent: `production`. */
       deviceType: z.enum(deviceTypes).optional(),
-      /** It is the one that writes `versionId`. */
+      /** The device is the one that writes `versionId`. */
       writes: z.boolean().optional(),
       /**
        * Index into `homeEdges`: the one edge that keeps what the device writes; absent: it writes nothing that is kept.
        */
       home: count.optional(),
-      /** Where it is not the site's. */
+      /** Set where it differs from the site's. */
       bootProgramSet: bootProgramSetName.optional(),
       menuId: uuid.optional(),
     }),
   ),
-  /** Which programs devices get that have no set of their own; absent: the edge's first. */
+  /** Which programs devices without their own set get; absent: the edge's first. */
   bootProgramSet: bootProgramSetName.optional(),
   menus: z.array(bootMenu).max(bootMenusMax).optional(),
   /** Devices that get no answer and are not reported as discovered. */
   ignoredMacs: z.array(macAddress).max(ignoredMacsMax).optional(),
-  /** The edge's public key where somebody ordered another in its place; it makes one and says so (`rotate-key`). */
+  /**
+   * The edge's public key, where somebody ordered a new one in its place; the edge makes it and reports it
+   * (`rotate-key`).
+   */
   rotateKey: base64(32).optional(),
   /** Absent: `failed`. */
   capture: z.enum(captureChoices).optional(),
   /** Absent where the site has one edge. */
   siteEdges: siteEdges.optional(),
-  /** Edges that keep what devices of this state write, this one or others; at most one for each device. */
+  /** Edges that keep what devices of this state write, this one or others; at most one per device. */
   homeEdges: z
     .array(z.object({ id: uuid, name: z.string() }))
     .max(homeEdgesMax)
     .optional(),
-  /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
+  /** Wake-on-LAN packets to send; each id at least once, repeats are harmless. Gone from the snapshot after 60 s. */
   powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
   /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
   powerOrders: z
     .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
     .max(powerOrdersMax)
     .optional(),
-  /** Of this edge; one that is gone from the state is to be stopped if it is under way. */
+  /** Jobs of this edge; one that disappears from the state must be stopped if it is running. */
   storeJobs: z.array(storeJobOrder).max(storeJobsMax).optional(),
   /** Absent: none. */
   schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })
-/** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
+/** The complete desired state of an edge; kept on its disk so that it boots devices with the API away. */
 export const desiredState = stateFields
   .refine(
     ({ devices, schedules = [] }) =>

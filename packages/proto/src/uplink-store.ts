@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { base64, count, unixMs, untrustedText, uuid } from './uplink-values.ts'
 
 /**
- * vDisk versions in edges' stores: what a desired state says of them, and what edges say back. UPLINK.md, "vDisk
+ * vDisk versions in edges' stores: what a desired state says about them, and what edges report. See UPLINK.md, "vDisk
  * versions".
  */
 
-/** Of one edge at a time; an edge refuses a state with more. */
+/** Jobs of one edge at a time; an edge refuses a state with more. */
 export const storeJobsMax = 64
-/** Of one message; an inventory is as many messages as it takes. */
+/** Entries of one message; an inventory takes as many messages as it needs. */
 export const inventoryPageMax = 256
 export const storeMessageSizeMax = 128 * 1024
 
@@ -21,58 +21,63 @@ export const writeCacheClasses = [
   'edge_persistent',
   'private',
 ] as const
-/** What has become of a write cache that cannot be written any more; `stopped` and `read_only` since it was full. */
+/** Why a write cache no longer accepts writes; `stopped` and `read_only` since it was full. */
 export const writeCacheStates = ['read_only', 'stopped', 'lost'] as const
 export const writeCacheFullChoices = ['stop', 'read_only'] as const
-/** Those that edges do that do not say which (`heartbeat`): of the release before they said. */
+/** Kinds that an edge does which does not list them (`heartbeat`): those of the release before the list existed. */
 export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import', 'drop_layer'] as const
 export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt'] as const
-/** That one edge says that it does. */
+/** Kinds that one edge may list. */
 export const saidJobKindsMax = 32
-/** Of one version: eight classes of hardware, and all boots. */
+/** Profiles of one version: eight classes of hardware, and all boots. */
 export const bootProfilesMax = 9
 export const givenBootFiles = ['parent', 'none'] as const
-/** What an edge keeps of a device's writes over its restarts. */
+/** Device writes that an edge keeps across restarts. */
 export const layerClasses = ['edge_persistent', 'private'] as const
 export const edgeVersionStates = ['present', 'importing', 'damaged', 'missing'] as const
 
-/** Root of a manifest's tree: which bytes a version holds, whoever stores them. */
+/** Root of a manifest's tree: identifies the bytes of a version, wherever it is stored. */
 export const versionManifest = z.object({ root: base64(32), counter: count })
 
 /** Where the writes of a vDisk's devices go. */
 export const writeCacheOrder = z.object({
-  /** One that an edge does not know is no boot, and never another class. */
+  /** A class that an edge does not know refuses the boot, and never falls back to another class. */
   class: z.string().regex(/^[a-z][a-z_]{0,31}$/),
-  /** Of each device; absent: as much as there is. */
+  /** Limits each device; absent: as much as there is. */
   limitBytes: count.min(1).optional(),
-  /** What a device does whose cache is full. */
+  /** What a device does when its write cache is full. */
   full: z.enum(writeCacheFullChoices),
 })
 
-/** Work for the edge's store, given until its end is known; the same order again changes nothing. */
+/** Work for the edge's store, repeated until its end is known; the same order again changes nothing. */
 export const storeJobOrder = z.object({
   id: uuid,
-  /** An edge reports one that it does not know as failed. */
+  /** An edge reports an unknown kind as failed. */
   kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
-  /** Absent: all of the store (`gc`). */
+  /** Absent: the whole store (`gc`). */
   vdiskId: uuid.optional(),
-  /** What is sealed, merged, verified, deleted, taken up or made by an import. */
+  /** The version that is sealed, merged, verified, deleted, adopted or made by an import. */
   versionId: uuid.optional(),
   /** What a merge makes. */
   intoVersionId: uuid.optional(),
-  /** Of the version that the job makes, for its manifest. */
+  /** The number of the version that the job makes, for its manifest. */
   number: count.min(1).optional(),
-  /** What the sealed version's layer lies above, or a merged one's manifest names as its parent; absent: a base. */
+  /**
+   * What the sealed version's layer lies above, or what a merged version's manifest names as its parent; absent: a
+   * base.
+   */
   parentVersionId: uuid.optional(),
-  /** Whose writes are dropped, and of which class; or whose writes this edge keeps no more (`release_home`). */
+  /**
+   * The device whose writes are dropped, and of which class; or whose writes this edge keeps no more (`release_home`).
+   */
   deviceId: uuid.optional(),
   layerClass: z.enum(layerClasses).optional(),
-  /** Of an import: below the store's directory, as `diskPath`. */
+  /** For an import: relative to the store's directory, like `diskPath`. */
   sourcePath: z.string().min(1).max(255).optional(),
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
-  /** What an import or a seal boots with in place of what is on the disk: as the version below, or nothing. */
+  /** What an import or a seal boots with in place of what is on the disk: the same as the version below, or nothing. */
   bootFiles: z.enum(givenBootFiles).optional(),
 })
 export type StoreJobOrder = z.infer<typeof storeJobOrder>
@@ -112,27 +117,27 @@ export const storeJobReport = z.object({
 })
 export type StoreJobReport = z.infer<typeof storeJobReport>
 
-/** What an edge has learned of a version's boots; docs/boot-profile.md. */
+/** What an edge has learned from a version's boots; see docs/boot-profile.md. */
 export const bootProfile = z.object({
-  /** The class of hardware whose boots it is of, or `any`. */
+  /** The class of hardware whose boots it comes from, or `any`. */
   hardware: untrustedText.min(1),
   boots: count.max(2 ** 32 - 1),
-  /** What a device is told to read ahead: of 8190 units of 32 KiB, blocks of 4 KiB. */
+  /** What a device is told to read ahead: 4 KiB blocks out of 8190 units of 32 KiB. */
   readAheadBytes: count.max(8190 * 32 * 1024),
   units: count.min(1).max(8190),
-  /** Absent: it was carried from another version, and has not learned yet. */
+  /** Absent: it was carried over from another version, and has not learned yet. */
   learnedUnixMs: unixMs.optional(),
 })
 export type BootProfileReport = z.infer<typeof bootProfile>
 
-/** What the manifest of a version says beside its root: one that was imported by hand is known by it. */
+/** What a version's manifest says beside its root: it identifies a version that was imported by hand. */
 export const imageFacts = z.object({
   name: untrustedText,
-  /** Of the disk. */
+  /** The disk's size. */
   sizeBytes: count.min(1),
   createdUnixMs: unixMs,
   hasKernel: z.boolean(),
-  /** For whom its store was made; absent: nobody said. */
+  /** Whom its store was made for; absent: nobody said. */
   organizationId: uuid.optional(),
   parentVersionId: uuid.optional(),
 })
@@ -140,18 +145,18 @@ export const imageFacts = z.object({
 export const storedVersion = z.object({
   versionId: uuid,
   state: z.enum(edgeVersionStates),
-  /** Absent for a layer and for what is not whole. */
+  /** Absent for a layer and for an incomplete version. */
   root: base64(32).optional(),
-  /** Absent where there is no whole manifest, and from edges of before this. */
+  /** Absent where there is no complete manifest, and from edges older than this field. */
   image: imageFacts.optional(),
   /** What its one device has written and is not sealed yet. */
   isLayer: z.boolean().optional(),
-  /** Of a layer: its device is there and may write; absent: the edge does not know. */
+  /** For a layer: its device is there and may write; absent: the edge does not know. */
   isWritten: z.boolean().optional(),
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
-  /** When all of it was last read and found right. */
+  /** When all of it was last read and found correct. */
   checkedUnixMs: unixMs.optional(),
   /** Absent: none. */
   bootProfiles: z.array(bootProfile).max(bootProfilesMax).optional(),
@@ -162,20 +167,20 @@ export const storeFacts = z.object({
   id: uuid,
   publicKey: base64(32),
   format: count.min(1),
-  /** Why it takes no writes, e.g. `read_only`, `full`, `locked`; absent: it does. */
+  /** Why it accepts no writes, e.g. `read_only`, `full`, `locked`; absent: it does. */
   problem: untrustedText.optional(),
 })
 export type StoreFacts = z.infer<typeof storeFacts>
 
 const storeMessageFields = z.object({
-  /** Absent: the edge has none, and has done what needs none. */
+  /** Absent: the edge has no store, and has done no job that needs none. */
   store: storeFacts.optional(),
-  /** One page of all that the store holds. */
+  /** One page of everything that the store holds. */
   inventory: z
     .object({
-      /** Grows with each inventory of the edge, over its restarts, e.g. its clock or a number that it keeps. */
+      /** Grows with each inventory of the edge, also across restarts, e.g. its clock or a stored counter. */
       scan: count,
-      /** Whether all of this scan has been named now: what no page named is not in the store. */
+      /** Whether all pages of this scan have been sent: what no page named is not in the store. */
       isLast: z.boolean(),
       versions: z.array(storedVersion).max(inventoryPageMax),
     })
@@ -188,6 +193,6 @@ export const storeMessage = storeMessageFields.refine(
 )
 export type StoreMessage = z.infer<typeof storeMessage>
 
-/** Jobs whose end is kept, or that nobody knows: the edge need not speak of them any more. */
+/** Jobs whose end is stored, or that nobody knows: the edge need not report them any more. */
 export const storeAnswer = z.object({ settledJobs: z.array(uuid).max(storeJobsMax) })
 export type StoreAnswer = z.infer<typeof storeAnswer>

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** What fields of messages between edge and API are made of. */
+/** Field types of the messages between edge and API. */
 
 export const uuid = z.uuid()
 export const base64 = (bytes: number) =>
   z.base64().refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
-/** JSON numbers stay exact up to 2^53 - 1. */
+/** JSON numbers are exact up to 2^53 - 1. */
 export const count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
-/** ms since 1970, up to the last instant that JavaScript knows. */
+/** Milliseconds since 1970, up to the last instant that JavaScript knows. */
 export const unixMs = count.max(8_640_000_000_000_000)
 /** Text that a device or an agent chose: printable ASCII, never trusted. */
 export const untrustedText = z

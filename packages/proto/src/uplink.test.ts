@@ -30,7 +30,7 @@ interface Key {
 
 interface RequestVector extends Omit<UplinkRequestFacts, 'body'> {
   name: string
-  /** One of the two; bytes that are no text stand in `bodyHex`. */
+  /** One of the two is present; bytes that are not text stand in `bodyHex`. */
   body?: string
   bodyHex?: string
   signedText: string
@@ -68,7 +68,7 @@ describe('the golden requests of the uplink', () => {
     }
   })
 
-  test.each(vectors.requests)('$name is signed as written', (vector) => {
+  test.each(vectors.requests)('$name is signed as recorded', (vector) => {
     const text = uplinkSignedText({ ...vector, body: bodyOf(vector) })
     expect(text).toBe(vector.signedText)
     expect(signText(text, seedOf(vectors.edgeKey))).toBe(vector.signature)
@@ -76,7 +76,7 @@ describe('the golden requests of the uplink', () => {
     expect(verifyText(`${text} `, vector.signature, vectors.edgeKey.publicKey)).toBe(false)
   })
 
-  test('their bodies are what the API accepts', () => {
+  test("their bodies are accepted by the API's schemas", () => {
     const messageOf = (name: string) =>
       JSON.parse(vectors.requests.find((vector) => vector.name === name)?.body ?? 'null')
     expect(enrolRequest.safeParse(messageOf('enrolment')).error).toBeUndefined()
@@ -89,7 +89,10 @@ describe('the golden requests of the uplink', () => {
   })
 })
 
-/** The newest key that statements lead to from the pinned one; none where a statement is not the key's before. */
+/**
+ * Returns the newest key that statements lead to from the pinned one; none where a statement is not signed by the
+ * previous key.
+ */
 function reachedKey(statements: SigningKeyStatement[]): string {
   let key = vectors.organizationKey.publicKey
   for (const statement of statements) {
@@ -102,7 +105,7 @@ function reachedKey(statements: SigningKeyStatement[]): string {
 }
 
 describe('the golden statements of new keys', () => {
-  test('an edge’s is made as written', () => {
+  test('an edge’s statement is made as recorded', () => {
     const { text, signature, ...keys } = vectors.edgeKeyStatement
     expect(edgeKeyText(vectors.edgeId, keys)).toBe(text)
     expect(signText(text, seedOf(vectors.edgeKey))).toBe(signature)
@@ -110,7 +113,7 @@ describe('the golden statements of new keys', () => {
     expect(rotateKeyRequest.safeParse({ version: 1, statements: [{ ...keys, signature }] }).success).toBe(true)
   })
 
-  test('an organization’s is signed as written', () => {
+  test('an organization’s statement is signed as recorded', () => {
     const [first] = vectors.states.flatMap(({ envelope }) => envelope.keys ?? [])
     expect(first && signingKeyText(vectors.organizationId, first)).toBe(vectors.signingKeyText)
   })

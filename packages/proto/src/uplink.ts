@@ -14,23 +14,29 @@ export * from './uplink-state.ts'
 export * from './uplink-store.ts'
 export { macAddress }
 
-/** Messages between edge and API; UPLINK.md says when each is sent. Sizes in bytes, times as the unit in the name. */
+/**
+ * Messages between edge and API; UPLINK.md says when each is sent. Sizes are in bytes, times in the unit of the name.
+ */
 
 export const reportsPerBatchMax = 100
 export const reportBatchSizeMax = 512 * 1024
-/** A batch sent as gzip grows by no more than this when it is unzipped; edges send one that would as it is. */
+/**
+ * A batch sent as gzip grows to at most this size when it is unzipped; edges send one that would exceed it
+ * uncompressed.
+ */
 export const reportBatchRatioMax = 100
 export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
-/** A boot's kept packets as one pcap file, in bytes. */
+/** The size limit of a boot's kept packets as one pcap file, in bytes. */
 export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 /**
- * What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which.
+ * The protocol version of edge and API, as the header `bootfarm-uplink` gives it; absent: 1. VERSIONS.md says what came
+ * with which.
  */
 export const uplinkVersion = 4
-/** An API of version N takes edges of N-3..N, and of the next one, which asks for nothing that it does not know. */
+/** An API of version N accepts edges of N-3..N, and of the next one, which requests nothing that it does not know. */
 export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
 
 export const enrolRequest = z.object({
@@ -58,7 +64,7 @@ export const stateEnvelope = z.object({
   payload: z.string(),
   signature: base64(64),
   keyId: uuid,
-  /** All of the organization, oldest first; absent where its first key still signs. */
+  /** All of the organization's, oldest first; absent where its first key still signs. */
   keys: z.array(signingKeyStatement).max(signingKeyStatementsMax).optional(),
 })
 export type StateEnvelope = z.infer<typeof stateEnvelope>
@@ -79,7 +85,7 @@ export const discoveredDevice = z.object({
   hostName: untrustedText.optional(),
   clientArch: count.max(65535).optional(),
   ip: z.ipv4().optional(),
-  /** The relay agent's address (giaddr), where one is between. */
+  /** The relay agent's address (giaddr), where there is one in between. */
   relay: z.ipv4().optional(),
   asked: z.enum(['dhcp', 'tftp', 'http']),
   firstSeenUnixMs: count,
@@ -91,11 +97,11 @@ export type DiscoveredDevice = z.infer<typeof discoveredDevice>
 export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('boot'), boot: bootReport }),
   z.object({ seq: count.min(1), type: z.literal('discovered'), device: discoveredDevice }),
-  /** The boot went on at another edge of the site: what this edge reported of it is no boot. */
+  /** The boot failed over to another edge of the site: what this edge reported about it is not a boot. */
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
   /**
-   * A device asked this edge to go on with its boot, and was sent back to `edgeId`, which has what it wrote. `atUs` is
-   * since the boot's begin.
+   * A device asked this edge to continue its boot, and was sent back to `edgeId`, which has its writes. `atUs` is since
+   * the start of the boot.
    */
   z.object({
     seq: count.min(1),
@@ -106,7 +112,7 @@ export const report = z.discriminatedUnion('type', [
     startedUnixMs: count,
     atUs: count,
   }),
-  /** How far a run of a schedule has come here. */
+  /** The progress of a schedule's run at this edge. */
   z.object({ seq: count.min(1), type: z.literal('schedule_run'), run: scheduleRunReport }),
   z.object({
     seq: count.min(1),
@@ -120,10 +126,7 @@ export const report = z.discriminatedUnion('type', [
 ])
 export type Report = z.infer<typeof report>
 
-/**
- * A report that this version cannot read counts as lost: refusing its batch would hold up all that come after it for
- * ever.
- */
+/** A report that this version cannot read counts as lost: refusing its batch would block all later reports forever. */
 export interface UnreadableReport {
   seq: number
   type: 'unreadable'
@@ -151,14 +154,14 @@ export const reportAnswer = z.object({ bootEpoch: count, ackedSeq: count })
 export const bootProgram = z.object({
   set: bootProgramSetName,
   file: untrustedText.min(1),
-  /** Which firmware can start it; `any`: not a program, or none that is known. */
+  /** Which firmware can start it; `any`: not a program, or an unknown one. */
   arch: z.enum(['bios', 'x64_uefi', 'arm64_uefi', 'any']),
   /** What it is, e.g. `iPXE`, `shim`, `GRUB`. */
   kind: untrustedText,
   version: untrustedText.optional(),
   sizeBytes: count,
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** Subjects of its Authenticode signatures; empty: not signed. */
+  /** Subjects of its Authenticode signatures; empty: unsigned. */
   signedBy: z.array(untrustedText).max(4),
 })
 export type BootProgram = z.infer<typeof bootProgram>
@@ -170,22 +173,22 @@ export const edgeInterface = z.object({
   mtu: count.max(65535),
 })
 
-/** The machine that the edge runs on; the store is where its vDisks lie. */
+/** The machine that the edge runs on; vDisks lie in its store. */
 export const edgeMachine = z.object({
-  /** Processes that run or wait to, over the last minute (getloadavg(3)). */
+  /** Processes that run or wait to run, over the last minute (getloadavg(3)). */
   loadAverage: z.number().nonnegative().max(1_000_000),
   processors: count.min(1).max(65_535),
   memoryTotalBytes: count,
   memoryAvailableBytes: count,
-  /** Of the memory, what files fill that were read or written: reads of vDisks are answered from it. */
+  /** The part of memory that caches files: reads of vDisks are answered from it. */
   fileCacheBytes: count,
   storeTotalBytes: count,
   storeFreeBytes: count,
 })
 export type EdgeMachine = z.infer<typeof edgeMachine>
 
-/** What a newer edge says besides is ignored. */
-/** What `stateRefused` of a heartbeat may be, as far as is known here: an edge may have more reasons. */
+/** Further fields of a newer edge are ignored. */
+/** The known values of `stateRefused` in a heartbeat; an edge may have further reasons. */
 export const stateRefusals = [
   'too_large',
   'malformed',
@@ -204,7 +207,7 @@ export const heartbeat = z.object({
   devicesBooting: count,
   reportBacklog: count,
   state: statePair,
-  /** Why the edge has not taken the state that the API has for it; it goes on with `state`. */
+  /** Why the edge has not taken the state that the API has for it; it keeps using `state`. */
   stateRefused: z
     .string()
     .regex(/^[a-z_]{1,32}$/)
@@ -221,7 +224,7 @@ export const heartbeat = z.object({
     .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))
     .max(saidJobKindsMax)
     .optional(),
-  /** Other edges of the site, as heard from directly. */
+  /** Other edges of the site that it hears directly. */
   peers: z
     .array(z.object({ edgeId: uuid, heardMsAgo: count, booting: count }))
     .max(siteEdgesMax)

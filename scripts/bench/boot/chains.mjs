@@ -10,7 +10,7 @@ const startLimitMs = 20_000
 const nbdPort = 10809
 
 /**
- * Whoever serves a boot: `start` gets what is to be booted and returns the processes that serve it.
+ * Serves a boot: `start` gets what to boot and returns the processes that serve it.
  * @typedef {object} Served
  * @property {string} disk
  * @property {string} vmlinuz
@@ -18,7 +18,7 @@ const nbdPort = 10809
  */
 
 /**
- * bootfarm-edge beside the site's own DHCP server (proxyDHCP).
+ * Starts bootfarm-edge beside the site's own DHCP server (proxyDHCP).
  * @param {import('../../lib/lab/segment.mjs').Segment} segment
  */
 export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
@@ -51,7 +51,9 @@ export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
   return [edge, dhcp]
 }
 
-/** dnsmasq gives addresses and the boot program, busybox's httpd kernel and initramfs, nbdkit the disk over TCP. */
+/**
+ * dnsmasq gives addresses and the boot program, busybox's httpd serves kernel and initramfs, nbdkit the disk over TCP.
+ */
 export async function startReference(segment, directory, { disk, vmlinuz, initrd }) {
   const files = path.join(directory, 'http')
   mkdirSync(files, { recursive: true })
@@ -66,7 +68,7 @@ export async function startReference(segment, directory, { disk, vmlinuz, initrd
     segment.dhcpServer([
       '--enable-tftp',
       `--tftp-root=${copyBootPrograms(directory)}`,
-      // Otherwise iPXE waits for a proxyDHCP server that may come yet.
+      // Otherwise iPXE waits for a proxyDHCP server that may still come.
       '--dhcp-option=encap:175,176,1b',
       '--dhcp-match=set:ipxe,175',
       `--dhcp-boot=tag:ipxe,${from}/boot.ipxe`,

@@ -9,7 +9,7 @@ export const readyLine = 'MACHINE READY'
 const busybox = '/bin/busybox'
 const applets = ['sh', 'echo', 'ip', 'ls', 'mkdir', 'modprobe', 'mount', 'poweroff', 'sleep', 'switch_root', 'udhcpc']
 
-/** A machine that has our client reports before it prints; without one the second line does nothing. */
+/** A machine with our client reports before it prints; without one the second line does nothing. */
 const busyboxInit = `#!/bin/sh
 export PATH=/bin
 [ -x /run/bootfarm/bootfarm-target ] && /run/bootfarm/bootfarm-target ready busybox
@@ -23,7 +23,7 @@ Type=oneshot
 ExecStart=/bin/sh -c 'echo; echo "${readyLine}" >/dev/console'
 `
 
-/** A root with busybox alone, as a raw disk image. */
+/** Makes a root with busybox alone, as a raw disk image. */
 export function makeBusyboxDisk(directory) {
   const root = path.join(directory, 'busybox-root')
   makeTree(root, ['bin', 'sbin', 'proc', 'sys', 'dev', 'run'])
@@ -37,8 +37,8 @@ export function makeBusyboxDisk(directory) {
 }
 
 /**
- * The Debian, with a unit that prints the line when all is up, and without what names another machine's disk and cards:
- * whoever boots it has nothing to adapt.
+ * Makes the Debian disk with a unit that prints the line when everything is up, and without what names another
+ * machine's disk and cards, so that no contender has to adapt anything.
  * @param {import('../../lib/machines/system-root.mjs').SystemRoot} root
  */
 export function makeSystemDisk(directory, root) {
@@ -58,7 +58,7 @@ export function makeSystemDisk(directory, root) {
   return image
 }
 
-/** Our initramfs, as a user makes it. */
+/** Makes our initramfs, as a user does. */
 export function makeInitramfs(directory, kernel) {
   const out = path.join(directory, 'initrd.img')
   const args = ['initramfs', 'build', '--kernel-release', kernel.release, '--modules', kernel.modules, '--out', out]
@@ -66,7 +66,7 @@ export function makeInitramfs(directory, kernel) {
   return out
 }
 
-/** The drivers that this virtual machine needs, and no others: nothing is looked for. */
+/** Exactly the drivers that this virtual machine needs: nothing is probed. */
 const referenceModules = ['virtio_pci', 'virtio_net', 'nbd', 'overlay', 'af_packet']
 const referenceInit = (serverIp) => `#!/bin/sh
 export PATH=/bin:/sbin
@@ -88,7 +88,9 @@ exec switch_root /newroot /sbin/init
 `
 const referenceUdhcpc = '#!/bin/sh\n[ "$1" = bound ] && ip addr replace "$ip/$mask" dev "$interface"\nexit 0\n'
 
-/** The smallest initramfs that gets the same root with nbd-client, as one would write it by hand for this machine. */
+/**
+ * Makes the smallest initramfs that gets the same root with nbd-client, as one would write it by hand for this machine.
+ */
 export function makeReferenceInitramfs(directory, kernel, serverIp) {
   const root = path.join(directory, 'reference')
   makeTree(root, ['bin', 'sbin', 'proc', 'sys', 'dev', 'lib/modules'])

@@ -7,7 +7,7 @@
  */
 
 /**
- * Medians with minimum and maximum, each beside nbdkit's of the same run, and where our time went.
+ * Prints medians with minimum and maximum, each beside nbdkit's of the same run, and where our time went.
  * @param {{ date: string, rounds: number, processors: number, loadBefore: number, boots: Boot[] }} result
  */
 export function asMarkdown({ date, rounds, processors, loadBefore, boots }) {
@@ -54,7 +54,7 @@ function phaseRows(boots) {
     })
 }
 
-/** Boots of the same machine by the same contender, in the order in which they were first measured. */
+/** Groups boots of the same machine by the same contender, in the order in which they were first measured. */
 function groups(boots) {
   const byKey = new Map()
   for (const { case: name, by, readyMs, phases } of boots) {

@@ -9,8 +9,8 @@ const relayQueue = 10_000
 const ethernetBytes = 38
 
 /**
- * How packets pass the cable. `S`: the kernel cuts super-packets before they leave, as for a network card that cannot.
- * `U`: they pass whole, as for a card that cuts them itself.
+ * How packets pass the cable. `S`: the kernel segments super-packets before they leave, as for a network card that
+ * cannot. `U`: they pass whole, as for a card that segments them itself.
  * @typedef {'S' | 'U'} Mode
  */
 

@@ -19,15 +19,15 @@ const ends = 10
 export const fleetCases = [{ name: `${devices} devices boot` }]
 
 /**
- * Devices that all start at once, from DHCP to ready, with the think times of a recorded boot; one edge on one
- * processor, the devices on another. Every byte is compared.
+ * Starts all devices at once, from DHCP to ready, with the think times of a recorded boot; one edge on one processor,
+ * the devices on another. Every byte is compared.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number }} options
  */
 export async function measureFleet(site, { rounds }) {
   const files = path.join(site.scratch, 'boot-files')
   mkdirSync(files, { recursive: true })
-  // What the edge names to a device whose firmware is a BIOS.
+  // The boot file that the edge names to a device with a BIOS.
   writeFileSync(path.join(files, 'undionly.kpxe'), Buffer.alloc(70_000, 7))
   site.cable.set('S', 1500)
   const measured = []

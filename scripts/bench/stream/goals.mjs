@@ -1,25 +1,25 @@
 /**
- * What is to be reached, in the same run. A goal whose case or peer was not measured is not judged.
+ * The goals to reach in one run. A goal whose case or peer was not measured is not judged.
  * @typedef {{ goal: string, found: string, reached: boolean }} Judgement
  */
 
 const megabytes = (one) => one.mbPerSecond
 const processor = (one) => one.serverSecondsPerGb
 
-/** Of 16 devices that read 32 KiB each, beside nbdkit's and qemu-nbd's. */
+/** The rate of 16 devices that read 32 KiB each, beside nbdkit's and qemu-nbd's. */
 const ofSixteen = [
   { mode: 'S', by: 'encrypted', nbdkit: 0.95, qemuNbd: 1.9, processorTimes: 0.7 },
   { mode: 'S', by: 'clear', nbdkit: 1.1, processorTimes: 0.6 },
   { mode: 'U', by: 'encrypted', nbdkit: 1.4, processorMost: 0.35 },
   { mode: 'U', by: 'clear', nbdkit: 1.75, processorMost: 0.26 },
 ]
-/** How much of its rate with 8 devices is left with 256. */
+/** How much of the rate with 8 devices is left with 256. */
 const ofMany = [
   { mode: 'U', least: 0.9 },
   { mode: 'S', least: 0.8 },
 ]
 
-/** With 1 % of packets lost in each direction, 0.5 ms there and back, one read under way. */
+/** With 1 % of packets lost in each direction, a round trip of 0.5 ms, and one read in flight. */
 const ofLosses = { name: '0.5 ms, 1 % loss', nbdkit: 4, p99Us: 5000 }
 const ofReplays = { how: 'learned profile', timesBytes: 1.3 }
 /** The last ten boots beside the first ten. */

@@ -5,9 +5,9 @@ import { streamBenchProgram } from '../../lib/paths.mjs'
 import { lastJson } from '../vdisk/run.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
 
-/** IP and UDP. */
+/** The headers of IP and UDP. */
 const overheadSize = 28
-/** Opening the sessions, beside what is measured. */
+/** For opening the sessions, in addition to what is measured. */
 const openLimitMs = 60_000
 
 /**
@@ -16,12 +16,12 @@ const openLimitMs = 60_000
  * @property {import('./servers.mjs').Peer[]} peers
  * @property {string} image of known bytes
  * @property {number} imageMib
- * @property {string} scratch a directory for what servers keep
- * @property {boolean} isStopped somebody wants the benchmark to end
+ * @property {string} scratch a directory for the servers' data
+ * @property {boolean} isStopped somebody has interrupted the benchmark
  */
 
 /**
- * Starts the server for one load, and gives what `stream-bench load` measured.
+ * Starts the server for one load, and returns what `stream-bench load` measured.
  * @param {Site} site
  * @param {import('./servers.mjs').Peer} peer
  * @param {{ devices: number, depth: number, mtu: number, measureMs: number }} load
@@ -56,13 +56,13 @@ export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
   })
 }
 
-/** Its names as JavaScript writes them: `mb_per_second` is `mbPerSecond`. */
+/** Converts names to JavaScript's: `mb_per_second` becomes `mbPerSecond`. */
 export const named = (found) =>
   Object.fromEntries(
     Object.entries(found).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   )
 
-/** What was measured under a cipher's name was measured with it. */
+/** Checks that what was measured under a cipher's name used that cipher. */
 export function checked(peer, found) {
   const isClear = found.cipher === 'clear'
   if (peer.way === 'stream' && isClear !== (peer.by === 'clear'))

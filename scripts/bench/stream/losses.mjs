@@ -2,7 +2,7 @@ import { say } from '../../lib/progress.mjs'
 import { loadOnce } from './load.mjs'
 
 const mtu = 1500
-/** Of each direction: 0.5 ms there and back. */
+/** In each direction: a round trip of 0.5 ms. */
 export const delayUs = 250
 
 /** @type {{ name: string, lossPercent: number }[]} */
@@ -13,7 +13,7 @@ export const lossCases = [
 ]
 
 /**
- * One device with one read under way, over a link with a delay that loses packets in both directions.
+ * Measures one device with one read in flight, over a link with a delay that loses packets in both directions.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number, measureMs: number, cases: typeof lossCases }} options
  */
@@ -25,7 +25,7 @@ export async function measureLosses(site, { rounds, measureMs, cases }) {
       for (let round = 0; round < rounds; round++) {
         const turns = round % 2 === 0 ? site.peers : site.peers.toReversed()
         for (const peer of turns) {
-          // Twice as long: with losses there are few reads to find the 99th percentile in.
+          // Twice as long: with losses there are few reads for the 99th percentile.
           const load = { devices: 1, depth: 1, mtu, measureMs: 2 * measureMs }
           measured.push({ case: name, by: peer.by, ...(await loadOnce(site, peer, load)) })
         }

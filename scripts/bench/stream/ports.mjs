@@ -3,7 +3,7 @@ import { say } from '../../lib/progress.mjs'
 import { loadOnce } from './load.mjs'
 
 const mtu = 1500
-/** What TCP carries in a packet of that size, with its time stamps. */
+/** What TCP carries in a packet of that size, with its timestamps. */
 const segmentBytes = 1448
 export const port = { mbitPerSecond: 1000, queueKb: 128 }
 
@@ -15,7 +15,7 @@ export const portCases = [
 ]
 
 /**
- * Devices behind one port of a switch that is slower than their server and keeps little.
+ * Measures devices behind one port of a switch that is slower than their server and has a small buffer.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number, measureMs: number, cases: typeof portCases }} options
  */
@@ -41,7 +41,8 @@ export async function measurePorts(site, { rounds, measureMs, cases }) {
 }
 
 /**
- * With the segments that the servers' end has sent again, which TCP counts for all of it (RFC 4022), the warm-up, too.
+ * Adds the segments that the servers' end retransmitted, which TCP counts for all connections (RFC 4022), the warm-up
+ * included.
  */
 async function counted(site, peer, load) {
   const before = sentAgain(site)
@@ -57,7 +58,7 @@ function sentAgain(site) {
   return Number(values.split(' ')[names.split(' ').indexOf('RetransSegs')])
 }
 
-/** What went again, in per cent of what was read. */
+/** Retransmitted bytes, in per cent of the bytes read. */
 function withAgain(peer, found) {
   const bytes = peer.way === 'nbd' ? found.segmentsAgain * segmentBytes : found.missingFragments * found.fragmentSize
   return { ...found, againPercent: (100 * bytes) / found.bytes }

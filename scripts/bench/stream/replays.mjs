@@ -8,7 +8,7 @@ import { delayUs } from './losses.mjs'
 const limitMs = 90_000
 const mbitPerSecond = 1000
 const readAheadMib = 64
-/** The edge merges what a boot read a moment after its end. */
+/** The edge merges what a boot read shortly after its end. */
 const learnTriesMax = 20
 
 export const replayCases = ['bios', 'uefi'].map((name) => ({
@@ -16,12 +16,12 @@ export const replayCases = ['bios', 'uefi'].map((name) => ({
   trace: `e2e/traces/boot-trace-${name}.csv`,
 }))
 
-/** As a device with four reads under way, and as PVS asks: 32 KB, and the next when it has come. */
+/** Once like a device with four reads in flight, and once like PVS: 32 KB, and the next when it has arrived. */
 const asSystem = ['--depth', '4']
 const asPvs = ['--depth', '1', '--piece', String(32 << 10)]
 
 /**
- * The reads of recorded boots without think times, over a link of 1 Gb/s with 0.5 ms there and back.
+ * Replays the reads of recorded boots without think times, over a 1 Gb/s link with a round trip of 0.5 ms.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number, cases: typeof replayCases }} options
  */

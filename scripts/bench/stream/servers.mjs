@@ -13,13 +13,13 @@ const nbdPort = 10_809
  * @property {string} by
  * @property {'stream' | 'nbd'} way
  * @property {(cable: import('./cable.mjs').Cable, image: string, data: string) => Promise<WatchedProcess>} start
- * @property {number} port where devices begin
+ * @property {number} port where devices connect
  * @property {string[]} [args] of our edge, for its cipher
  */
 
 /**
- * What serves, in the order of the tables. All read the same file, which lies in the page cache; each is as it comes
- * but for that.
+ * The servers, in the order of the tables. All read the same file, which is in the page cache; otherwise each runs with
+ * its defaults.
  */
 export function peersHere() {
   return [
@@ -35,7 +35,7 @@ export function peersHere() {
   ]
 }
 
-/** Of the edge that was built: one that can encrypt does, unless it is told to be `--clear`. */
+/** For the edge that was built: one that can encrypt does, unless it is started with `--clear`. */
 function edgeCiphers() {
   const help = execFileSync(edgeProgram, ['serve', '--help'], { encoding: 'utf8' })
   const clear = { by: 'clear', args: [] }
@@ -68,7 +68,7 @@ function startEdge(more) {
   }
 }
 
-/** Its plugin `file`, with as many threads for a connection as it has by itself (16). */
+/** Its plugin `file`, with its default number of threads per connection (16). */
 function startNbdkit(cable, image) {
   return listening(
     cable.onServer('/usr/bin/nbdkit', [
@@ -84,7 +84,7 @@ function startNbdkit(cable, image) {
   )
 }
 
-/** With the page cache (`--cache=writeback`, as is its default), for any number of clients. */
+/** With the page cache (`--cache=writeback`, its default), for any number of clients. */
 function startQemuNbd(cable, image) {
   return listening(
     cable.onServer('/usr/bin/qemu-nbd', [
@@ -102,7 +102,7 @@ function startQemuNbd(cable, image) {
   )
 }
 
-/** Neither says when it takes connections. */
+/** Neither reports when it accepts connections. */
 async function listening(program) {
   const server = new WatchedProcess(program)
   const limit = performance.now() + startLimitMs
@@ -114,7 +114,7 @@ async function listening(program) {
   return server
 }
 
-/** By the table of the process's own network namespace (proc_net(5); state 0A is LISTEN). */
+/** Reads the table of the process's own network namespace (proc_net(5); state 0A is LISTEN). */
 function isListening(server) {
   const port = nbdPort.toString(16).toUpperCase().padStart(4, '0')
   const file = `/proc/${server.pid}/net/tcp`

@@ -1,7 +1,7 @@
 import { median } from './goals.mjs'
 import { port } from './ports.mjs'
 
-/** Medians with minimum and maximum, each beside nbdkit's of the same run, and what was to be reached. */
+/** Prints medians with minimum and maximum, each beside nbdkit's of the same run, and the goals. */
 export function asMarkdown(result) {
   const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } = result
   return `# The stream
@@ -163,7 +163,7 @@ ${rows.join('\n')}
 `
 }
 
-/** Measurements with the same values of these keys, in the order in which they were first made, ours first. */
+/** Groups measurements with the same values of these keys, in the order in which they were first made, ours first. */
 function groups(measured, keys) {
   const order = ['encrypted', 'clear', 'nbdkit', 'qemu-nbd']
   const byKey = new Map()

@@ -2,7 +2,7 @@ import { say } from '../../lib/progress.mjs'
 import { loadOnce } from './load.mjs'
 
 /**
- * What the devices do; each has one read of 32 KiB under way unless `depth` says otherwise.
+ * What the devices do; each has one read of 32 KiB in flight unless `depth` says otherwise.
  * @typedef {{ name: string, mtu: number, devices: number, depth: number }} ThroughputCase
  */
 
@@ -18,7 +18,7 @@ export const throughputCases = [
 ]
 
 /**
- * All peers in turns, each started for its turn alone.
+ * Measures all peers in turns, each started for its turn alone.
  * @param {import('./load.mjs').Site} site
  * @param {{ rounds: number, measureMs: number, cases: ThroughputCase[] }} options
  */
@@ -29,7 +29,7 @@ export async function measureThroughput(site, { rounds, measureMs, cases }) {
       site.cable.set(mode, what.mtu)
       const load = { devices: what.devices, depth: what.depth, mtu: what.mtu, measureMs }
       for (let round = 0; round < rounds; round++) {
-        // Whoever comes first has the colder machine.
+        // The first one has the colder machine.
         const turns = round % 2 === 0 ? site.peers : site.peers.toReversed()
         for (const peer of turns) {
           measured.push({ mode, case: what.name, by: peer.by, ...(await loadOnce(site, peer, load)) })

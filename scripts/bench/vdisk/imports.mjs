@@ -7,7 +7,9 @@ import { runToEnd } from './run.mjs'
 const imageMib = 4096
 const pieceSize = 16 << 20
 
-/** The same image into our store and into qcow2, in turns, each with an empty page cache and until it is durable. */
+/**
+ * Imports the same image into our store and into qcow2, in turns, each with a cold page cache and until it is durable.
+ */
 export async function measureImports(directory, rounds) {
   const image = path.join(directory, 'image.raw')
   makeImage(image)
@@ -49,7 +51,7 @@ async function timed(work) {
   return (performance.now() - begin) / 1000
 }
 
-/** Every block differs; one part in eight is zeros, as images have them. */
+/** Every block differs; one part in eight is zeros, as in real images. */
 function makeImage(image) {
   const file = openSync(image, 'w')
   const piece = Buffer.alloc(pieceSize)
@@ -61,7 +63,7 @@ function makeImage(image) {
   closeSync(file)
 }
 
-/** Of what is on the disk already; what is not is written first. */
+/** Drops pages that are on the disk already; the others are written first. */
 function dropPageCache() {
   writeFileSync('/proc/sys/vm/drop_caches', '3')
 }

@@ -11,10 +11,7 @@ async function bench(args) {
   return lastJson(await runToEnd(storeBenchProgram, args))
 }
 
-/**
- * Merging a difference of 2.7 GB, and one of 25 million scattered blocks; opening what came of it with an empty page
- * cache.
- */
+/** Merges a difference of 2.7 GB, and one of 25 million scattered blocks; opens the result with a cold page cache. */
 export async function measureLarge(directory, rounds) {
   const measured = { difference: [], scattered: [] }
   for (let round = 0; round < rounds; round++) {
@@ -31,7 +28,7 @@ export async function measureLarge(directory, rounds) {
   return { extents, differenceMib, ...measured }
 }
 
-/** Random reads of 32 KiB; the program makes rounds of its own over one store. */
+/** Random reads of 32 KiB; the program runs its own rounds over one store. */
 export async function measureReads(directory, rounds) {
   const numbers = Object.entries(chain).flatMap(([name, value]) => [`--${name}`, String(value)])
   return bench(['reads', directory, ...numbers, '--rounds', String(rounds)])

@@ -1,4 +1,4 @@
-/** What was measured of each part, as medians of the rounds. */
+/** Prints the measurements of each part, as medians of the rounds. */
 export function asMarkdown({ date, rounds, processors, loadBefore, merge, reads, imports, writes }) {
   const parts = [
     merge && mergeText(merge),

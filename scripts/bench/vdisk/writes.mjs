@@ -8,14 +8,14 @@ import { WatchedProcess } from '../watched-process.mjs'
 import { lastJson, runToEnd } from './run.mjs'
 
 const diskMib = 2048
-/** Of the largest case. */
+/** For the largest case. */
 const writtenMib = 64
 const startLimitMs = 20_000
 const address = '127.0.0.1'
 
 /**
- * The same writes through the same client by four ways, in turns: our write caches behind an edge's stream, and qcow2
- * above the same disk behind qemu-nbd.
+ * Sends the same writes with the same client to four targets, in turns: our write caches behind an edge's stream, and
+ * qcow2 above the same disk behind qemu-nbd.
  */
 export async function measureWrites(directory, rounds) {
   const disk = path.join(directory, 'disk.raw')
@@ -97,7 +97,7 @@ async function measureQcow2(scratch, disk, cache) {
   }
 }
 
-/** Until it takes connections: its socket is there a moment before. */
+/** Waits until it accepts connections: its socket exists a moment earlier. */
 async function untilListening(socket, server) {
   const limit = performance.now() + startLimitMs
   while (!(await takesConnections(socket))) {

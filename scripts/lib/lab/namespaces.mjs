@@ -74,6 +74,13 @@ export class Namespace {
     run('ip', '-n', this.name, ...args)
   }
 
+  /** Whether a program listens at a TCP port on 127.0.0.1 or every address here (proc_net(5); state 0A is LISTEN). */
+  listens(port) {
+    const { command, args } = this.command('cat', ['/proc/net/tcp'])
+    const sockets = execFileSync(command, args, { encoding: 'utf8', timeout: commandLimitMs })
+    return sockets.includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`)
+  }
+
   /** @param {string} device @param {string} address with its prefix length */
   address(device, address) {
     this.ip('addr', 'add', address, 'broadcast', '+', 'dev', device)

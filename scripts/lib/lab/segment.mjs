@@ -53,6 +53,11 @@ export class Segment {
     return this.#edge(index).command(program, args)
   }
 
+  /** Whether a program listens at a TCP port of the first edge's machine. */
+  edgeListens(port) {
+    return this.#edge(0).listens(port)
+  }
+
   /** @param {string} program @param {string[]} args */
   onDhcp(program, args) {
     return this.#dhcpMachine().command(program, args)

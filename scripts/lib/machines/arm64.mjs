@@ -5,16 +5,16 @@ import { say } from '../progress.mjs'
 import { capture } from '../run.mjs'
 import { zigJobs } from '../toolchain.mjs'
 
-/** Debian's packages for arm64, unpacked and never installed: this machine is another. */
+/** Debian's packages for arm64, unpacked but never installed, since this machine has another architecture. */
 const unpacked = path.join(toolchain, 'arm64')
 const kernelMetapackage = 'linux-image-cloud-arm64'
 const otherPackages = ['grub-efi-arm64-signed', 'busybox-static']
 const target = path.join(edgeSource, 'zig-out/arm64/bin/bootfarm-target')
 
 /**
- * What an emulated arm64 machine boots, made ready: a kernel, GRUB, busybox and our own program for it.
+ * Prepares what an emulated arm64 machine boots: a kernel, GRUB, busybox and our own program for it.
  * @param {string} zig the compiler
- * @returns {Promise<string | undefined>} why it is not there
+ * @returns {Promise<string | undefined>} why it is missing
  */
 export async function ensureArm64(zig) {
   if (process.arch !== 'x64') return 'machines are emulated on x86-64 only'
@@ -42,7 +42,7 @@ export function findArm64() {
   }
 }
 
-/** With lists of its own, so that the system's apt knows nothing of another architecture. */
+/** Uses separate package lists, so that the system's apt learns nothing of another architecture. */
 async function fetchPackages() {
   const part = `${unpacked}.part`
   rmSync(part, { recursive: true, force: true })

@@ -5,28 +5,28 @@ import { say } from '../progress.mjs'
 import { capture } from '../run.mjs'
 
 /**
- * Debian's packages of boot programs, and what signs them: unpacked, since installing shim and GRUB changes how a
- * machine starts.
+ * Debian's packages of boot programs and of the tool that signs them: unpacked only, since installing shim and GRUB
+ * changes how a machine starts.
  */
 const packages = ['shim-signed', 'grub-efi-amd64-signed', 'pxelinux', 'syslinux-common', 'sbsigntool']
 const unpacked = path.join(toolchain, 'boot-programs')
 
 /**
  * Fetches boot programs into .toolchain/boot-programs, without installing them.
- * @returns {Promise<string | undefined>} why there are none
+ * @returns {Promise<string | undefined>} why they are missing
  */
 export async function ensureBootPrograms() {
   if (process.arch !== 'x64') return 'boot programs are tested on x86-64 only'
   if (findBootPrograms()) return undefined
   say(`Fetching boot programs: ${packages.join(', ')}`)
   if (!(await fetchPackages())) return undefined
-  // The lists may be older than the packages, or not be there.
+  // The lists may be older than the packages, or missing.
   await capture('apt-get', ['update', '-q']).catch(() => undefined)
   return fetchPackages()
 }
 
 /**
- * The root in which they lie, as `dpkg-deb -x` unpacks them.
+ * Returns the root in which they lie, as `dpkg-deb -x` unpacks them.
  * @returns {string | undefined}
  */
 export function findBootPrograms() {

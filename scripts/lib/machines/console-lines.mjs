@@ -1,16 +1,16 @@
 import { StringDecoder } from 'node:string_decoder'
 
-/** A longer line is broken; firmware fills whole screens without a line feed. */
+/** Longer lines are broken; firmware fills whole screens without a line feed. */
 const lineLengthMax = 1000
 
 /**
- * A serial console's bytes as lines of plain text: colours and cursor movements are taken out, a line that is written
- * again after a carriage return (a progress display) counts as written last, and a jump of the cursor ends a line.
+ * Turns a serial console's bytes into lines of plain text: colours and cursor movements are removed, a line that is
+ * rewritten after a carriage return (a progress display) counts in its last form, and a jump of the cursor ends a line.
  */
 export class ConsoleLines {
   #decoder = new StringDecoder('utf8')
   #line = ''
-  /** What was read of an escape sequence: its begin, or '' outside of one. */
+  /** The part of an escape sequence that has been read, or '' outside of one. */
   #escape = ''
   #returned = false
   #began = 0
@@ -33,7 +33,7 @@ export class ConsoleLines {
     }
   }
 
-  /** Ends a line that stays without its line feed, such as a prompt. */
+  /** Ends a line that has no line feed yet, such as a prompt. */
   flush() {
     if (this.#line.trim() !== '') this.#emit(this.#line.trimEnd(), this.#began)
     this.#line = ''
@@ -45,7 +45,7 @@ export class ConsoleLines {
     else if (character === '\r') this.#returned = true
     else if (character === '\b') this.#line = this.#line.slice(0, -1)
     else if (character === '\t') this.#add(' ', nowMs)
-    // No C0, DEL or C1 (ECMA-48, 5.2 and 5.3).
+    // Excludes C0, DEL and C1 (ECMA-48, 5.2 and 5.3).
     else if (/\P{Cc}/u.test(character)) this.#add(character, nowMs)
   }
 
@@ -71,7 +71,7 @@ export class ConsoleLines {
     } else if (begin.startsWith('\u001b[')) {
       if (/[@-~]/.test(character)) this.#endSequence(character)
     } else if (!/[ -~]/.test(character)) {
-      // systemd shortens lines in the middle of a sequence.
+      // systemd truncates lines in the middle of a sequence.
       this.#escape = ''
       this.#plain(character, nowMs)
     } else if (!/[[\] -/]/.test(character)) {
@@ -82,7 +82,7 @@ export class ConsoleLines {
 
   #endSequence(final) {
     this.#escape = ''
-    // H and f put the cursor elsewhere, J clears the screen.
+    // H and f move the cursor, J clears the screen.
     if ('HfJ'.includes(final)) this.#lineFeed()
   }
 }

@@ -1,17 +1,17 @@
 import { copyFileSync } from 'node:fs'
 
 /**
- * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF
- * with its own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone; `uefi-arm64` AAVMF
- * with its PXE client, on another processor. `uefi-secure-site` and `uefi-secure-microsoft` are `uefi` with Secure
- * Boot: the one knows the key of Debian's package ovmf alone (whose private half lies beside it), as machines with a
- * site's own key, the other Microsoft's keys.
+ * Which firmware loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM;
+ * `uefi` OVMF with its own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone;
+ * `uefi-arm64` AAVMF with its PXE client, on another processor. `uefi-secure-site` and `uefi-secure-microsoft` are
+ * `uefi` with Secure Boot: the first knows only the key of Debian's package ovmf (whose private half lies beside it),
+ * as machines with a site's own key do, the second Microsoft's keys.
  * @typedef {'bios' | 'uefi' | 'uefi-http' | 'uefi-arm64' | 'uefi-secure-site' | 'uefi-secure-microsoft'} Firmware
  */
 
 /**
- * What it starts from instead of the network, an image in its drive or on its USB port; or a disk of its own, which
- * comes after the network.
+ * What it starts from instead of the network: an image in its drive or on its USB port; or its own disk, which comes
+ * after the network.
  * @typedef {{ kind: 'cd' | 'usb' | 'disk', file: string }} Medium
  */
 
@@ -43,7 +43,7 @@ const secureVariables = {
  * @returns {{ command: string, args: string[] }}
  */
 export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, ownDisks = [], mtu, mayRestart }) {
-  // A card with a ROM is what a BIOS starts from the network by.
+  // A BIOS boots from the network by the card's ROM.
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
   const size = mtu ? `,host_mtu=${mtu}` : ''
@@ -109,7 +109,7 @@ function firmwareArguments(firmware, uefiVariables) {
   const keys = secureVariables[firmware]
   if (keys) {
     copyFileSync(keys, uefiVariables)
-    // Variables are only safe where the firmware alone, in system management mode, can write them.
+    // Variables are safe only where the firmware alone, in system management mode, can write them.
     const guarded = ['-global', 'driver=cfi.pflash01,property=secure,value=on']
     const withoutIpv6 = ['-fw_cfg', 'name=opt/org.tianocore/IPv6PXESupport,string=n']
     const machine = ['-machine', 'q35,smm=on', ...withoutIpv6, ...guarded]

@@ -4,7 +4,7 @@ import { toolchain } from '../paths.mjs'
 import { say } from '../progress.mjs'
 import { capture } from '../run.mjs'
 
-/** Debian's kernels; both have nbd and overlay as modules and ext4 built in or as one. */
+/** Debian's kernels; both have nbd and overlay as modules and ext4 built in or as a module. */
 const metapackages = {
   /** For virtual machines: virtio_net and little else. */
   virtual: 'linux-image-cloud-amd64',
@@ -24,13 +24,13 @@ export async function ensureKernel(kind) {
   say(`Fetching the kernel of ${metapackages[kind]} for machines`)
   const problem = await fetchKernel(metapackages[kind])
   if (!problem) return undefined
-  // The lists may be older than the package, or not be there.
+  // The lists may be older than the package, or missing.
   await capture('apt-get', ['update', '-q']).catch(() => undefined)
   return fetchKernel(metapackages[kind])
 }
 
 /**
- * A kernel that is there whole; `modules` is the root in which its modules lie.
+ * Finds a complete kernel; `modules` is the root directory of its modules.
  * @param {keyof typeof metapackages} kind
  * @returns {{ release: string, vmlinuz: string, modules: string } | undefined}
  */

@@ -2,8 +2,8 @@ const addressSize = 6
 const repetitions = 16
 
 /**
- * Whether a datagram wakes the machine with this address: six bytes ff and its address 16 times, anywhere (AMD, Magic
- * Packet Technology, publication 20213).
+ * Returns whether a datagram wakes the machine with this address: six bytes ff and its address 16 times, anywhere (AMD,
+ * Magic Packet Technology, publication 20213).
  * @param {Buffer} datagram
  * @param {string} mac colon-separated
  */

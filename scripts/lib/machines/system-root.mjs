@@ -21,7 +21,7 @@ import { ensureKernel, findKernel } from './kernel.mjs'
 
 const suite = 'bookworm'
 const mirror = 'http://deb.debian.org/debian'
-/** Besides Debian's essential packages: what makes a server of it, and what `bootfarm-target prepare` asks for. */
+/** In addition to Debian's essential packages: what makes it a server, and what `bootfarm-target prepare` requires. */
 const packages = [
   'systemd-sysv',
   'dbus',
@@ -34,22 +34,22 @@ const packages = [
   'busybox-static',
   'zstd',
   'linux-base',
-  // What the installation of an edge asks for.
+  // What installing an edge requires.
   'curl',
   'openssl',
 ]
 const unneeded = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
-/** By its kernel: the one with all drivers has four times as many modules. */
+/** By kernel: the one with all drivers has four times as many modules. */
 const diskSizes = { virtual: '768M', full: '1536M' }
-/** Systems with other programs or packages stay for a while: another working copy may share the directory. */
+/** Systems with other programs or packages are kept for a while: another working copy may share the directory. */
 const kept = 6
 
 const roots = path.join(toolchain, 'roots')
 const targetProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-target')
 
 /**
- * What a Debian that was installed on a disk has in /etc, and a machine without one must get along with: partitions
- * that are not there, two network managers that want the card, timers.
+ * What a Debian that was installed on a disk has in /etc, and what a machine without one must cope with: missing
+ * partitions, two network managers that want the card, timers.
  */
 const configuration = {
   'etc/hostname': 'debian\n',
@@ -72,9 +72,9 @@ const configuration = {
  */
 
 /**
- * A small Debian with systemd that starts from an edge, built once into .toolchain/roots and kept as long as what it is
- * made of stays the same. Anybody may sign in as root at its console, without a password. The edge has to be built
- * before.
+ * Builds a small Debian with systemd that boots from an edge, once, into .toolchain/roots; it is kept as long as its
+ * ingredients stay the same. Anybody may sign in as root at its console, without a password. The edge must be built
+ * first.
  * @param {'virtual' | 'full'} kind its kernel: for virtual machines, or with the drivers of real network cards
  * @returns {Promise<SystemRoot | { missing: string }>} `missing`: why it cannot be built here
  */
@@ -102,7 +102,7 @@ export async function ensureSystemRoot(kind = 'virtual') {
 }
 
 /**
- * The same Debian before it is prepared, for which nothing of ours has to be built.
+ * Builds the same Debian unprepared, which needs no program of ours.
  * @param {'virtual' | 'full'} kind
  * @returns {Promise<{ tree: string, release: string } | { missing: string }>}
  */
@@ -128,14 +128,14 @@ function whatIsMissing() {
   return absent.length > 0 ? `not installed: ${absent.join(', ')}` : undefined
 }
 
-/** Builds beside its place and moves it there whole. */
+/** Builds next to the final place and moves it there complete. */
 async function inPart(place, build) {
   const part = `${place}.part-${process.pid}`
   rmSync(part, { recursive: true, force: true })
   mkdirSync(part, { recursive: true })
   try {
     await build(part)
-    // Another run may have been quicker.
+    // Another run may have been faster.
     if (!existsSync(place)) renameSync(part, place)
   } finally {
     rmSync(part, { recursive: true, force: true })
@@ -143,7 +143,7 @@ async function inPart(place, build) {
 }
 
 async function buildTree(root, { release, modules }) {
-  // Without waiting for the disk after every package: what is not finished is thrown away.
+  // Does not sync the disk after every package: an unfinished tree is thrown away.
   const env = {
     DPKG_FORCE: 'unsafe-io',
     DEBIAN_FRONTEND: 'noninteractive',
@@ -161,7 +161,7 @@ async function buildTree(root, { release, modules }) {
   writeFileSync(shadow, readFileSync(shadow, 'utf8').replace(/^root:[^:]*:/m, 'root::'))
   const wants = path.join(root, 'etc/systemd/system/multi-user.target.wants')
   symlinkSync('/lib/systemd/system/systemd-networkd.service', path.join(wants, 'systemd-networkd.service'))
-  // As the kernel's package puts them, without its scripts that make an initramfs and look for a boot loader.
+  // As the kernel's package installs them, without its scripts that make an initramfs and look for a boot loader.
   for (const name of [`vmlinuz-${release}`, `config-${release}`])
     copyFileSync(path.join(modules, 'boot', name), path.join(root, 'boot', name))
   execFileSync('cp', [
@@ -194,7 +194,7 @@ function keyOf(...parts) {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** The systems used last stay, and the trees they are made of. */
+/** Keeps the most recently used systems, and the trees that they are made from. */
 function removeOld() {
   const usedAt = (name) => statSync(path.join(roots, name)).mtimeMs
   for (const kind of ['system', 'tree']) {

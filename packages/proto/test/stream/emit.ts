@@ -18,7 +18,7 @@ import { emitUsed } from './profile.ts'
 import { emitFailover } from './ticket.ts'
 import { emitReadTimes } from './times.ts'
 
-/** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
+/** Returns the packet's bytes. `parseStreamPacket` accepts the same values. */
 export function emitStreamPacket(packet: StreamPacket): Buffer {
   const index = packet.type === 'read' ? packet.fragment_size : 'index' in packet ? packet.index : 0
   const request = 'request_id' in packet ? packet.request_id : 0

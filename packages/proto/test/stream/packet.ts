@@ -1,7 +1,7 @@
 import type { streamCiphers } from '../../src/stream-ciphers.ts'
 import { type guestStepGroups, powerOrders } from '../../src/uplink.ts'
 
-/** What a packet of the stream holds (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
+/** The fields of a packet of the stream (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
 
 export const streamVersion = 2
 export const streamPortDefault = 6910
@@ -22,7 +22,7 @@ export const streamWriteFragmentsMax = 269
 export const streamDiscardSizeMax = 64 << 20
 export const streamProfileSizeMax = 64 << 10
 
-/** By their number. */
+/** Indexed by their number. */
 export const packetTypes = [
   'used',
   'hello',
@@ -43,7 +43,7 @@ export const packetTypes = [
   'probe',
   'probe_ack',
 ] as const
-/** What a READ is about: the disk, the disk ahead of demand, the document of the boot profile. */
+/** What a READ reads: the disk, the disk ahead of demand, or the boot profile's document. */
 export const readKinds = ['demand', 'ahead', 'profile'] as const
 export const helloKinds = ['token', 'resumption', 'ticket'] as const
 export const refuseCodes = [
@@ -64,7 +64,7 @@ export const readErrorCodes = [
   'cache_lost',
   'stopped',
 ] as const
-/** Where what a device writes is kept; of the first the edge knows nothing but its fill. */
+/** Where a device's writes are kept; of the first class the edge knows only the fill. */
 export const streamWriteCaches = ['device_ram', 'edge', 'edge_persistent', 'device_ram_overflow'] as const
 export const streamOperations = ['flush', 'discard'] as const
 export const streamWriteCodes = [
@@ -98,10 +98,10 @@ export type StreamHello = {
   boot_id: string
   client_public: string
   proof: string
-  /** With kind `ticket` alone. */
+  /** Only with kind `ticket`. */
   shown?: { age_us: string; ticket: string }
 }
-/** Where a device may go on, first choice first, and by what. */
+/** Where a device may fail over, first choice first, and with what. */
 export interface StreamFailover {
   lifetime_s: number
   edges: string[]
@@ -126,7 +126,7 @@ export type StreamWelcome = {
   write_cache_id: string
   /** Absent: there is no other edge. */
   failover?: StreamFailover
-  /** Zeros behind it. */
+  /** Followed by zeros. */
   padding: number
 }
 export type StreamWrite = InSession & {
@@ -150,7 +150,7 @@ export type StreamControl = InSession & {
 export type StreamWriteAck = InSession & {
   type: 'write_ack'
   code: (typeof streamWriteCodes)[number]
-  /** Bit i % 8 of byte i / 8: fragment i has not come. */
+  /** Bit i % 8 of byte i / 8: fragment i has not arrived. */
   missing: string
 }
 export type StreamRead = InSession & {
@@ -166,7 +166,7 @@ export type StreamRead = InSession & {
 }
 export type StreamUsed = InSession & {
   type: 'used'
-  /** 32 KiB each: which of the disk, and a bit for each of its blocks of 4 KiB. */
+  /** Units of 32 KiB: which one of the disk, and a bit for each of its 4 KiB blocks. */
   units: [number, number][]
 }
 export type StreamReady = InSession & {
@@ -177,9 +177,9 @@ export type StreamReady = InSession & {
   sentence: string
 }
 export const streamReadTimeKinds = ['fetch', 'wait', 'turnaround'] as const
-/** `whole` is all of the boot so far; a report has that or the phases. */
+/** `whole` is the whole boot so far; a report has that or the phases. */
 export const streamReadPhases = ['whole', 'initramfs', 'system'] as const
-/** A histogram from its first bucket with something in it to the last one. */
+/** A histogram from its first non-empty bucket to its last. */
 export interface StreamReadTimes {
   /** Absent: `whole`. */
   phase?: (typeof streamReadPhases)[number]

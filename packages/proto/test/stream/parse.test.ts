@@ -17,7 +17,7 @@ const vectors: Vector[] = JSON.parse(readFileSync(new URL('../../vectors/stream-
 describe('the golden packets of the stream', () => {
   test('there are enough of them', () => expect(vectors.length).toBeGreaterThanOrEqual(140))
 
-  test.each(vectors.filter((vector) => vector.packet))('$name is read and written back', (vector) => {
+  test.each(vectors.filter((vector) => vector.packet))('$name is parsed and emitted again', (vector) => {
     const packet = parseStreamPacket(Buffer.from(vector.hex, 'hex'))
     expect(packet).toEqual(vector.packet)
     expect(emitStreamPacket(packet).toString('hex')).toBe(vector.hex)

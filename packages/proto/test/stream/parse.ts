@@ -38,13 +38,13 @@ import { parseControl, parseWrite, parseWriteAck } from './writes.ts'
 
 /**
  * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits
- * (they do not fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts) writes
- * back byte for byte.
+ * (they do not fit a JavaScript number); `emitStreamPacket` (emit.ts) writes back byte for byte what
+ * `parseStreamPacket` accepts. Only tests use it: the API never speaks the stream.
  */
 
 const welcomeSize = 168
 
-/** The packet in `bytes`; throws StreamPacketError. */
+/** Parses the packet in `bytes`; throws StreamPacketError. */
 export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
   check(bytes.length >= headerSize, 'wrong_size')
   const reader = new Reader(bytes)

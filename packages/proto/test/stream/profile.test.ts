@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
 
-/** `units`: index and blocks of each. */
+/** `units`: the index and blocks of each. */
 interface Vector {
   name: string
   hex: string
@@ -14,7 +14,7 @@ const vectors: Vector[] = JSON.parse(
   readFileSync(new URL('../../vectors/stream-profiles-v2.json', import.meta.url), 'utf8'),
 )
 
-/** The units of a document (STREAM.md, "Boot profile"); undefined where it is none. */
+/** Parses the units of a document (STREAM.md, "Boot profile"); undefined where it is invalid. */
 function unitsOf(document: Buffer): [number, number][] | undefined {
   const count = document.readUInt32BE(4)
   const size = Math.ceil((16 + count * 8) / 512) * 512

@@ -1,7 +1,7 @@
 import type { InSession, StreamUsed } from './packet.ts'
 import { check, headerSize, type Reader } from './reader.ts'
 
-/** USED (STREAM.md, "Boot profile"). */
+/** Parses and emits USED (STREAM.md, "Boot profile"). */
 
 const entrySize = 8
 const packetSizeMax = 16 + 1440

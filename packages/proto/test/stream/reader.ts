@@ -2,7 +2,7 @@ import type { StreamRefusal } from './packet.ts'
 
 export const headerSize = 16
 
-/** A packet that must be ignored, and the reason it is counted under. */
+/** A packet that must be ignored, with the reason under which it is counted. */
 export class StreamPacketError extends Error {
   readonly reason: StreamRefusal
   constructor(reason: StreamRefusal) {
@@ -22,7 +22,7 @@ export function check(holds: boolean, reason: StreamRefusal): void {
 export const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
 export const isZero = (bytes: Uint8Array) => bytes.every((byte) => byte === 0)
 
-/** Reads fields in order; the caller checked the size before. */
+/** Reads fields in order; the caller has checked the size. */
 export class Reader {
   position = headerSize
   readonly bytes: Buffer

@@ -18,10 +18,10 @@ interface Vector {
   client_nonce: string
   boot_id: string
   ciphers: StreamHello['ciphers']
-  /** With kind `ticket` alone. */
+  /** Only with kind `ticket`. */
   age_us?: string
   ticket?: string
-  /** As it goes out with the cookie. */
+  /** As it is sent, with the cookie. */
   hello: string
   proof: string
   shared: string
@@ -60,13 +60,13 @@ test.each(vectors)('hello and keys of the session: $name', (vector) => {
   expect(keys.deviceCounterFirst).toBe(BigInt(`0x${vector.device_counter_first}`))
 })
 
-/** RFC 8410: what stands before the 32 bytes of an X25519 key. */
+/** RFC 8410: precedes the 32 bytes of an X25519 key. */
 const keyOf = (secret: string) =>
   createPrivateKey({ key: hex(`302e020100300506032b656e04220420${secret}`), format: 'der', type: 'pkcs8' })
 const publicKeyOf = (bytes: string) =>
   createPublicKey({ key: hex(`302a300506032b656e032100${bytes}`), format: 'der', type: 'spki' })
 
-test.each(vectors)('the steps to the keys, from what the vector says: $name', (vector) => {
+test.each(vectors)("the steps to the keys, from the vector's secrets: $name", (vector) => {
   const shared = diffieHellman({
     privateKey: keyOf(vector.edge_secret),
     publicKey: publicKeyOf(vector.device_public),
@@ -85,7 +85,7 @@ const sealed = vectors
   .filter(({ cipher }) => cipher === 'chacha20_poly1305')
   .flatMap((vector) => vector.sealed.map((one) => ({ ...one, key: hex(vector[one.direction]) })))
 
-test.each(sealed)('a packet of $known_size bytes known and $counter is sealed and opened', (vector) => {
+test.each(sealed)('a packet with $known_size readable bytes and $counter is sealed and opened', (vector) => {
   const { key, known_size } = vector
   const packet = hex(vector.packet)
   const bytes = sealPacket(key, BigInt(`0x${vector.counter}`), packet, known_size)

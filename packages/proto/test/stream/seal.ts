@@ -14,15 +14,15 @@ import type { StreamHello } from './packet.ts'
 import { headerSize } from './reader.ts'
 
 /**
- * What protects a session (STREAM.md, "Protection"), with the one of its ciphers that Node.js has. Keys and secrets are
- * bytes, what packets hold is hex.
+ * The protection of a session (STREAM.md, "Protection"), with the one of its ciphers that Node.js has. Keys and secrets
+ * are bytes, fields of packets are hex.
  */
 
 const tagSize = 16
-/** What of WELCOME is not hidden. */
+/** The part of WELCOME that is not encrypted. */
 export const welcomeKnownSize = 72
 
-/** Of a HELLO whose `cookie` and `proof` do not matter. */
+/** Proves a HELLO; its `cookie` and `proof` do not matter. */
 export function helloProof(secret: Buffer, hello: StreamHello): Buffer {
   return createHmac('sha256', secret).update(helloText(hello)).digest()
 }
@@ -31,14 +31,14 @@ function helloText(hello: StreamHello): Buffer {
   return emitStreamPacket({ ...hello, cookie: '00'.repeat(32), proof: '00'.repeat(32) })
 }
 
-/** RFC 8410: what stands before the 32 bytes of an X25519 key. */
+/** RFC 8410: precedes the 32 bytes of an X25519 key. */
 const secretPrefix = Buffer.from('302e020100300506032b656e04220420', 'hex')
 const publicPrefix = Buffer.from('302a300506032b656e032100', 'hex')
 
 const secretKey = (bytes: Buffer) =>
   createPrivateKey({ key: Buffer.concat([secretPrefix, bytes]), format: 'der', type: 'pkcs8' })
 
-/** The public half of an X25519 key. */
+/** Returns the public half of an X25519 key. */
 export function publicOf(secret: Buffer): Buffer {
   return createPublicKey(secretKey(secret)).export({ format: 'der', type: 'spki' }).subarray(publicPrefix.length)
 }
@@ -46,11 +46,11 @@ export function publicOf(secret: Buffer): Buffer {
 export interface StreamKeys {
   fromDevice: Buffer
   fromEdge: Buffer
-  /** What the device counts its packets from. */
+  /** Where the device's packet counter starts. */
   deviceCounterFirst: bigint
 }
 
-/** `secret` is the boot token or the resume secret, `ownSecret` and `otherPublic` are of X25519. */
+/** `secret` is the boot token or the resume secret, `ownSecret` and `otherPublic` are X25519 keys. */
 export function agreeOnKeys(
   hello: StreamHello,
   edgePublic: Buffer,
@@ -85,7 +85,7 @@ function nonceOf(counter: bigint): Buffer {
   return nonce
 }
 
-/** A packet sealed by ChaCha20-Poly1305; its first `knownSize` bytes stay to be read. */
+/** Seals a packet with ChaCha20-Poly1305; its first `knownSize` bytes remain readable. */
 export function sealPacket(key: Buffer, counter: bigint, packet: Buffer, knownSize = headerSize): Buffer {
   const known = Buffer.from(packet.subarray(0, knownSize))
   known.writeBigUInt64BE(counter, 8)
@@ -95,7 +95,7 @@ export function sealPacket(key: Buffer, counter: bigint, packet: Buffer, knownSi
   return Buffer.concat([known, sealed, cipher.getAuthTag()])
 }
 
-/** What was sealed, with this id of a session in place of its counter; throws where it is not genuine. */
+/** Opens a sealed packet, with this session id in place of its counter; throws where it is not genuine. */
 export function openPacket(key: Buffer, sealed: Buffer, sessionId: string, knownSize = headerSize): Buffer {
   const known = Buffer.from(sealed.subarray(0, knownSize))
   const end = sealed.length - tagSize

@@ -3,7 +3,7 @@ import type { StreamFailover } from './packet.ts'
 import { streamWriteCaches } from './packet.ts'
 import { check, Reader } from './reader.ts'
 
-/** Where a device may go on, and what it shows there (STREAM.md, "Fail-over"). */
+/** Where a device may fail over, and what it shows there (STREAM.md, "Fail-over"). */
 
 const saltSize = 24
 const bodySize = 256
@@ -13,7 +13,7 @@ const edgesMax = 8
 const endpointSize = 6
 export const failoverSize = 8 + edgesMax * endpointSize + sealedTicketSize
 
-/** What of WELCOME follows its other fields; undefined where all of it is zeros. */
+/** Parses what follows the other fields of WELCOME; undefined where all of it is zeros. */
 export function parseFailover(bytes: Buffer): StreamFailover | undefined {
   const reader = new Reader(bytes)
   reader.position = 0
@@ -55,9 +55,7 @@ export function emitFailover({ lifetime_s, edges, ticket }: StreamFailover): Buf
   return bytes
 }
 
-/**
- * What is sealed in a ticket. Bytes are hex, 64-bit numbers 16 hex digits, times of phases µs since the boot's begin.
- */
+/** The content of a ticket. Bytes are hex, 64-bit numbers 16 hex digits, phase times µs since the start of the boot. */
 export interface StreamTicket {
   boot_id: string
   version_id: string
@@ -73,7 +71,7 @@ export interface StreamTicket {
   elapsed_us: string
   expires_unix_ms: string
   disk_size: string
-  /** Of each phase its begin and its end, 12 hex digits each, all f where there is none. */
+  /** The start and end of each phase, 12 hex digits each, all f where there is none. */
   phases: string[]
 }
 
@@ -100,7 +98,7 @@ export function sealTicket(key: Buffer, salt: Buffer, ticket: StreamTicket): Buf
   return Buffer.concat([salt, cipher.update(body), cipher.final(), cipher.getAuthTag()])
 }
 
-/** The sealed bytes in clear text; throws where no edge of the site has made them. */
+/** Opens a ticket; throws where no edge of the site has sealed it. */
 export function openTicket(key: Buffer, sealed: Buffer): Buffer {
   const decipher = createDecipheriv('chacha20-poly1305', keyOf(key, sealed.subarray(0, saltSize)), Buffer.alloc(12), {
     authTagLength: tagSize,

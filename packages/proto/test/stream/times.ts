@@ -1,7 +1,7 @@
 import { type StreamReadTimes, streamReadPhases, streamReadTimeKinds } from './packet.ts'
 import { check, type Reader, refuse } from './reader.ts'
 
-/** The read times of a REPORT (STREAM.md, "Where time went"). */
+/** Parses and emits the read times of a REPORT (STREAM.md, "Where time went"). */
 
 const fixedSize = 16
 const buckets = 24

@@ -13,7 +13,7 @@ import {
 } from './packet.ts'
 import { check, type Reader } from './reader.ts'
 
-/** WRITE, CONTROL and WRITE_ACK (STREAM.md, "Writes"). */
+/** Parses and emits WRITE, CONTROL and WRITE_ACK (STREAM.md, "Writes"). */
 
 const writeSizeFixed = 40
 const writeFragmentSizeMax = 1440
