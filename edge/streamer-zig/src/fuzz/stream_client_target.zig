@@ -42,7 +42,7 @@ const World = struct {
             sent += 1;
             try expect(sent <= 200, "what there is to send comes to an end");
             // Whoever else it asks says nothing here.
-            if (world.client.failover.asked.eql(home)) try world.serve(packet);
+            if (world.client.failover.current.eql(home)) try world.serve(packet);
         }
         while (world.client.nextEvent()) |event| switch (event) {
             .read_done => |done| {
@@ -151,7 +151,7 @@ const World = struct {
             2 => world.client.submitDiscard(world.tags, offset, 4096) catch {},
             3 => world.client.reportReady(world.now_us, .ready, world.now_us, .{ .code = "fuzz" }),
             4 => world.client.report(world.now_us, .{ .uptime_us = world.now_us }),
-            5 => world.client.noteUnreachable(world.now_us),
+            5 => world.client.onUnreachable(world.now_us),
             else => {
                 // Each has a buffer of its own as long as it is under way.
                 const index = std.mem.findScalar(u64, &world.readers, 0) orelse return;
@@ -175,7 +175,7 @@ pub fn client(case: *Case) Violation!bool {
         .server = StreamServer.init(case.gpa, .{
             .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
             .sessions_max = 2,
-            .write_places = 2,
+            .write_slots = 2,
             .ciphers = clear_text,
             .packet_size_max = stream.packet_size_max,
         }) catch return fuzz_case.violated("a server of this size can be made"),

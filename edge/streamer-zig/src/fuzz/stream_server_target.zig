@@ -83,7 +83,7 @@ pub fn server(case: *Case) Violation!bool {
         .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
         .sessions_max = sessions_max,
         .session_idle_us = 20 * second,
-        .write_places = 2,
+        .write_slots = 2,
         // Answers in clear text can be looked into; those that are sealed are counted as taken.
         .ciphers = .{ .clear = true, .chacha20_poly1305 = true },
         .packet_size_max = stream.packet_size_max,

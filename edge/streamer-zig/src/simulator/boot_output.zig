@@ -32,7 +32,7 @@ pub fn writeRow(writer: *std.Io.Writer, device: *const Device, outcome: Device.O
     try writer.print("       {d:>7} {d:>10} {d:>7} {d:>7}", .{
         statistics.reads,
         statistics.read_bytes,
-        statistics.repeats,
+        statistics.retransmits,
         statistics.resumptions,
     });
     switch (outcome) {
@@ -73,12 +73,12 @@ pub fn writeJson(writer: *std.Io.Writer, device: *const Device, outcome: Device.
         .loaderBytes = device.timings.loader_bytes,
         .reads = statistics.reads,
         .readBytes = statistics.read_bytes,
-        .repeats = statistics.repeats,
+        .repeats = statistics.retransmits,
         .missingFragments = statistics.missing_fragments,
         .unexpectedFragments = statistics.unexpected_fragments,
         .storeErrors = statistics.store_errors,
         .resumptions = statistics.resumptions,
-        .handOvers = statistics.hand_overs,
+        .handOvers = statistics.failovers,
         .longestReadUs = device.longest_read_us,
     });
     if (device.ahead) |*ahead| try writeCounts(&json, .{

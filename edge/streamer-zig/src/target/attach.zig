@@ -257,9 +257,9 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         sys.random(&identity.nonce_seed);
         if (handover.memory.session.get()) |session| identity.session = session;
         handover.client.start(sys.monotonicUs(), identity);
-        handover.edge.edge = handover.client.failover.asked;
+        handover.edge.edge = handover.client.failover.current;
         const write_id = handover.memory.write_id.load(.seq_cst);
-        if (write_id != 0) handover.client.writes.goOnBehind(write_id);
+        if (write_id != 0) handover.client.writes.continueAfter(write_id);
         handover.edge.fd = -1;
         handover.edge.open();
     }

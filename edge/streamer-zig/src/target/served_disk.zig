@@ -99,7 +99,7 @@ pub const ServedDisk = struct {
         if (disk.memory.steps.get()) |steps| disk.report.steps = steps;
         if (disk.memory.cache_path.get()) |path| _ = disk.watchPath(path.slice());
         if (disk.memory.order.get()) |order| disk.order = order;
-        if (disk.memory.has_handed_over.load(.seq_cst)) disk.client.times.handOver();
+        if (disk.memory.has_handed_over.load(.seq_cst)) disk.client.times.beginSystem();
         const kept = disk.memory.outcome.get() orelse return;
         disk.report.has_outcome = true;
         disk.client.reportReady(sys.monotonicUs(), kept.outcome, kept.uptime_us, .{
@@ -114,7 +114,7 @@ pub const ServedDisk = struct {
             var packets = disk.edge.receive() orelse return;
             while (packets.next()) |packet| : (taken += 1) disk.client.receive(now_us, packet);
             // Another edge that only refuses serves nothing.
-            if (disk.client.state == .established or disk.client.failover.atHome()) disk.silence.heard(now_us);
+            if (disk.client.state == .established or disk.client.failover.isAtOwn()) disk.silence.heard(now_us);
         }
     }
 
@@ -133,7 +133,7 @@ pub const ServedDisk = struct {
                 if (session.resumed) say("the edge {f} serves the disk {s}", .{ disk.edge.edge, if (session.moved) "now" else "again" });
             },
             .refused_elsewhere => |refusal| if (refusal.code == .cache_elsewhere)
-                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.home})
+                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.own})
             else if (disk.refusals.isNew(refusal.edge, refusal.code))
                 say("the edge {f} does not go on with this boot: {s}", .{ refusal.edge, refusals.reasonOf(refusal.code) }),
             .refused => |code| {
@@ -175,7 +175,7 @@ pub const ServedDisk = struct {
 
     /// Where the client goes on when its edge is gone.
     fn followEdge(disk: *ServedDisk) void {
-        const asked = disk.client.failover.asked;
+        const asked = disk.client.failover.current;
         if (disk.edge.edge.eql(asked)) return;
         // Once, however often the edges are asked in turn.
         if (!disk.was_left_told) say("the edge {f} does not answer; {f} is asked to go on", .{ disk.edge.edge, asked });
@@ -185,7 +185,7 @@ pub const ServedDisk = struct {
     }
 
     fn transmit(disk: *ServedDisk, now_us: u64) void {
-        disk.client.tend(now_us);
+        disk.client.onTimer(now_us);
         disk.followEdge();
         const burst = &disk.edge.burst;
         while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
@@ -228,7 +228,7 @@ pub const ServedDisk = struct {
         const slot = request.slot;
         if (request.kind == .read) {
             disk.demanded_at_us[slot] = disk.now_us;
-            disk.client.times.noteDemand(disk.now_us);
+            disk.client.times.onDemand(disk.now_us);
         }
         if (request.kind == .write or request.kind == .discard) {
             if (disk.ahead) |*ahead| ahead.noteWrite(request.offset, request.length);
@@ -268,7 +268,7 @@ pub const ServedDisk = struct {
                 // It lasts as long as memory, and a write was answered when it was there.
                 if (disk.local != null) return true;
                 // What is in memory alone is as safe as it will ever be.
-                if (disk.ram != null and !disk.client.writes.has_begun) return true;
+                if (disk.ram != null and !disk.client.writes.is_started) return true;
                 try disk.client.submitFlush(slot);
             },
         }
@@ -391,7 +391,7 @@ pub const ServedDisk = struct {
         if (disk.isStopped()) return;
         if (request.kind == .read) {
             const demanded_at_us = disk.demanded_at_us[@intCast(tag)];
-            disk.client.times.noteAnswer(disk.now_us, demanded_at_us);
+            disk.client.times.onAnswer(disk.now_us, demanded_at_us);
             disk.longest_wait_us = @max(disk.longest_wait_us, disk.now_us - demanded_at_us);
         }
         try disk_link.send(
@@ -402,7 +402,7 @@ pub const ServedDisk = struct {
 
     fn wait(disk: *ServedDisk) void {
         // Of a send or a receive of this turn, which has taken it from the socket.
-        if (disk.edge.takeRefusal(false)) disk.client.noteUnreachable(sys.monotonicUs());
+        if (disk.edge.takeRefusal(false)) disk.client.onUnreachable(sys.monotonicUs());
         var polled: [4 + control.clients_max]linux.pollfd = undefined;
         for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
         polled[0].fd = disk.edge.fd;
@@ -414,7 +414,7 @@ pub const ServedDisk = struct {
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
-        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.takeRefusal(true)) disk.client.noteUnreachable(sys.monotonicUs());
+        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.takeRefusal(true)) disk.client.onUnreachable(sys.monotonicUs());
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
         for (polled[4..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
@@ -437,7 +437,7 @@ pub const ServedDisk = struct {
         if (std.mem.eql(u8, verb, "failed")) return disk.reportOutcome(index, .failed, rest);
         if (std.mem.eql(u8, verb, "steps")) return server.answer(index, disk.takeSteps(rest));
         if (std.mem.eql(u8, verb, "cache")) return server.answer(index, disk.watchCache(rest));
-        if (std.mem.eql(u8, verb, "hand-over")) return server.answer(index, disk.handOver());
+        if (std.mem.eql(u8, verb, "hand-over")) return server.answer(index, disk.beginSystem());
         if (!std.mem.eql(u8, verb, "status")) return server.answer(index, "unknown request");
         var text: [control.message_size_max]u8 = undefined;
         server.answer(index, disk.status(&text));
@@ -485,8 +485,8 @@ pub const ServedDisk = struct {
     }
 
     /// The edge is told at once: it cuts what it measures itself when it hears of it.
-    fn handOver(disk: *ServedDisk) []const u8 {
-        disk.client.times.handOver();
+    fn beginSystem(disk: *ServedDisk) []const u8 {
+        disk.client.times.beginSystem();
         disk.memory.has_handed_over.store(true, .seq_cst);
         disk.report.report_at_us = 0;
         return control.done;
@@ -526,10 +526,10 @@ pub const ServedDisk = struct {
             },
             .packetsIn = s.packets_in,
             .packetsOut = s.packets_out,
-            .repeats = s.repeats,
+            .repeats = s.retransmits,
             .missingFragments = s.missing_fragments,
             .resumptions = s.resumptions,
-            .handOvers = s.hand_overs,
+            .handOvers = s.failovers,
             .readAhead = .{
                 .bytes = disk.ahead_statistics.bytes,
                 .hits = disk.ahead_statistics.hits + disk.ahead_statistics.waits,

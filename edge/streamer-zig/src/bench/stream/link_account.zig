@@ -45,7 +45,7 @@ pub const LinkAccount = struct {
         const window = &client.window;
         if (window.in_flight_bytes * 1000 >= account.rate * window.roundTrip() and window.in_flight_bytes > 0) return .full;
         for (client.reads) |*read| {
-            if (read.state == .asked and read.repeat != null) return .repeat;
+            if (read.state == .in_flight and read.retransmit != null) return .repeat;
         }
         for (client.reads) |*read| {
             if (read.state != .queued) continue;

@@ -48,7 +48,7 @@ pub const Result = struct {
     client_seconds_per_gb: f64,
     machine_seconds_per_gb: f64,
     /// READs that the stream's clients sent again, and fragments that they asked for again.
-    repeats: u64 = 0,
+    retransmits: u64 = 0,
     missing_fragments: u64 = 0,
     /// Fragments that came and had come before: sent for nothing.
     unexpected_fragments: u64 = 0,
@@ -162,7 +162,7 @@ const Load = struct {
     fn statistics(load: *const Load) Repeats {
         var sum: Repeats = .{};
         for (load.streams) |*device| {
-            sum.reads += device.client.statistics.repeats;
+            sum.reads += device.client.statistics.retransmits;
             sum.fragments += device.client.statistics.missing_fragments;
             sum.unexpected += device.client.statistics.unexpected_fragments;
         }
@@ -173,7 +173,7 @@ const Load = struct {
         if (load.reads == 0) return error.NothingCame;
         const bytes = load.reads * load.options.read_size;
         const seconds = @as(f64, @floatFromInt(ns)) / std.time.ns_per_s;
-        const repeats = load.statistics();
+        const retransmits = load.statistics();
         const least, const most = std.mem.minMax(u64, load.reads_each);
         return .{
             .seconds = seconds,
@@ -187,9 +187,9 @@ const Load = struct {
             .server_seconds_per_gb = perByte(times.server_ns, bytes),
             .client_seconds_per_gb = perByte(times.client_ns, bytes),
             .machine_seconds_per_gb = perByte(times.machine_ns, bytes),
-            .repeats = repeats.reads - before.reads,
-            .missing_fragments = repeats.fragments - before.fragments,
-            .unexpected_fragments = repeats.unexpected - before.unexpected,
+            .retransmits = retransmits.reads - before.reads,
+            .missing_fragments = retransmits.fragments - before.fragments,
+            .unexpected_fragments = retransmits.unexpected - before.unexpected,
             .least_mb_per_second = load.perSecond(least, seconds),
             .most_mb_per_second = load.perSecond(most, seconds),
             .fragment_size = if (load.streams.len > 0) load.streams[0].client.fragmentSize() else 0,

@@ -46,7 +46,7 @@ pub const Result = struct {
     ahead_reads: u64 = 0,
     ahead_bytes: u64 = 0,
     used_bytes: u64 = 0,
-    repeats: u64 = 0,
+    retransmits: u64 = 0,
     /// Of the stream; empty for NBD.
     cipher: []const u8 = "",
     missing_fragments: u64 = 0,
@@ -174,7 +174,7 @@ const Replay = struct {
         found.ahead_reads = stream.ahead.statistics.hits + stream.ahead.statistics.waits;
         found.ahead_bytes = stream.ahead.statistics.bytes;
         found.used_bytes = stream.ahead.statistics.used_bytes;
-        found.repeats = device.client.statistics.repeats;
+        found.retransmits = device.client.statistics.retransmits;
         found.cipher = @tagName(device.client.session.?.cipher);
         found.missing_fragments = device.client.statistics.missing_fragments;
         found.unexpected_fragments = device.client.statistics.unexpected_fragments;

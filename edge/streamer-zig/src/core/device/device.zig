@@ -293,7 +293,7 @@ fn takePending(device: *Device, buffer: *Buffer) ?Action {
     }
     if (pending.stream_open) {
         pending.stream_open = false;
-        device.stream_to = device.client.failover.asked;
+        device.stream_to = device.client.failover.current;
         return .{ .stream_open = device.stream_to };
     }
     if (pending.finished) {
@@ -478,9 +478,9 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.phase == .failed) return device.takePending(buffer);
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
     GuestWords.say(device, now_us);
-    device.client.tend(now_us);
+    device.client.onTimer(now_us);
     // A refusal that came may have sent it back already.
-    device.pending.stream_open = !device.stream_to.eql(device.client.failover.asked);
+    device.pending.stream_open = !device.stream_to.eql(device.client.failover.current);
     if (device.pending.stream_open) return device.takePending(buffer);
     const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
     return .{ .stream = packet };
@@ -507,7 +507,7 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.read_done_at_us = now_us;
             const asked_at_us = device.asked_at_us[@intCast(read.tag)];
             device.longest_read_us = @max(device.longest_read_us, now_us - asked_at_us);
-            device.client.times.noteAnswer(now_us, asked_at_us);
+            device.client.times.onAnswer(now_us, asked_at_us);
             device.shown_buffer = @intCast(read.tag);
             if (device.profile.misbehaviour == .stop_reading)
                 return device.endStream(now_us, buffer, "stops reading, as it was told");
@@ -556,7 +556,7 @@ fn submitDue(device: *Device, now_us: u64) void {
         const bytes = device.buffers[slot][0..read.length];
         const asked = if (device.ahead) |*ahead| ahead.read(&device.client, slot, read.offset, bytes) else device.client.submit(slot, read.offset, bytes);
         asked catch return;
-        device.client.times.noteDemand(now_us);
+        device.client.times.onDemand(now_us);
         device.free_buffers.unset(slot);
         device.read_index += 1;
         if (device.read_index == reads.len) return;

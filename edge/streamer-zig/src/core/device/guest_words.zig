@@ -52,7 +52,7 @@ pub fn beginsOf(device: *const Device) Begins {
 /// Says what is due.
 pub fn say(device: *Device, now_us: u64) void {
     if (device.phase == .stage2 and isBeforeSystem(device) and device.reads_done == device.read_index) {
-        device.client.times.handOver();
+        device.client.times.beginSystem();
         device.client.report(now_us, .{ .uptime_us = now_us - device.power_on_at_us - device.timings.begins.get(.breather).? });
     }
     if (device.phase != .ready) return;

@@ -183,7 +183,7 @@ fn hasten(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) 
     var blocks: profile.UnitIterator = .init(offset, @intCast(length));
     while (blocks.next()) |wanted| {
         const unit = ahead.find(wanted.index).?;
-        if (unit.state == .asked) client.noteWaitedFor(tag_unit + @as(u64, ahead.orderOf(unit)));
+        if (unit.state == .asked) client.onWaitedFor(tag_unit + @as(u64, ahead.orderOf(unit)));
     }
 }
 

@@ -6,7 +6,7 @@ const wire = @import("wire").stream;
 const StreamServer = @import("server/server.zig");
 const testing = std.testing;
 
-pub const Flight = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
+pub const QueuedPacket = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
 
 pub const Link = struct {
     prng: base.Prng,
@@ -17,7 +17,7 @@ pub const Link = struct {
     delay_us: u64 = 100,
     /// UDP payload that comes through.
     packet_size_max: u16 = wire.packet_size_max,
-    flights: std.ArrayList(Flight) = .empty,
+    flights: std.ArrayList(QueuedPacket) = .empty,
     serial: u64 = 0,
     /// The packet of this number, counted from 0 in each direction, is lost.
     lose_to_device: []const u64 = &.{},
@@ -37,7 +37,7 @@ pub const Link = struct {
         const copies: u8 = if (link.prng.chance(link.duplicate_percent, 100)) 2 else 1;
         for (0..copies) |_| {
             link.serial += 1;
-            var flight: Flight = .{
+            var flight: QueuedPacket = .{
                 .at_us = now_us + link.delay_us + link.prng.below(link.jitter_us + 1),
                 .serial = link.serial,
                 .to_device = to_device,
@@ -49,7 +49,7 @@ pub const Link = struct {
         }
     }
 
-    pub fn takeFirst(link: *Link) ?Flight {
+    pub fn takeFirst(link: *Link) ?QueuedPacket {
         if (link.flights.items.len == 0) return null;
         var first: usize = 0;
         for (link.flights.items, 0..) |*flight, index| {

@@ -26,7 +26,7 @@ pub const SessionBoots = struct {
     }
 
     pub fn find(known: *SessionBoots, table: *const BootTable, read: *const StreamServer.ReadRequest) ?BootTable.Ref {
-        const place = &known.places[StreamServer.placeOf(read.session_id)];
+        const place = &known.places[StreamServer.slotOf(read.session_id)];
         if (table.findAt(place.*, read.boot_id)) |ref| return ref;
         const ref = table.findById(read.boot_id) orelse return null;
         place.* = ref.index;

@@ -228,7 +228,7 @@ pub const StreamPort = struct {
                 else
                     port.boots.noteLocalDisk(report.boot_id, at_us);
                 const answer = if (port.wantsHello(report))
-                    port.server.askForHello(report, bytes, &port.reply)
+                    port.server.requestHello(report, bytes, &port.reply)
                 else
                     port.server.acknowledgeReport(report, ack, &port.reply);
                 if (answer) |packet| socket.send(from, packet);
@@ -423,7 +423,7 @@ pub const StreamPort = struct {
         const ref = port.bootOf(read) orelse return port.server.forget(read.boot_id);
         switch (note.what) {
             .came => {
-                port.server.noteHeard(read, note.arrival.at_us);
+                port.server.onRead(read, note.arrival.at_us);
                 stream_failover.confirm(port.boots, &port.server, ref, note.arrival.at_us);
                 port.noteCame(ref, read, note.arrival);
             },

@@ -272,7 +272,7 @@ pub const StreamReads = struct {
 
 /// Sessions have places; a place's waiting READs are one device's.
 fn flowOf(read: *const ReadRequest) u16 {
-    return core.stream.Server.placeOf(read.session_id);
+    return core.stream.Server.slotOf(read.session_id);
 }
 
 /// Reads what a READ asks for, into its place in `buffer`, if that waits for nothing. False: it takes a thread.

@@ -251,7 +251,7 @@ pub const StreamShard = struct {
                     shard.closeUnused();
                 },
                 .adopt => |*adopted| if (shard.keep(adopted.session.version_id, &adopted.disk)) {
-                    shard.server.adopt(&adopted.session);
+                    shard.server.copySession(&adopted.session);
                     shard.closeUnused();
                 },
             }

@@ -201,7 +201,7 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
             fabric.ledger.noteDeviceReady(
                 node.device.plan.?.boot_id,
                 // Who reads ahead asks for other reads than his system does.
-                if (node.device.ahead == null) node.device.client.statistics.asked else null,
+                if (node.device.ahead == null) node.device.client.statistics.requests else null,
             );
             // Every device boots once more on the quiet network.
             const again = !fabric.ledger.healed or !node.powered_on_healed;

@@ -267,7 +267,7 @@ pub fn noteRefused(device: *StreamDevice, edge: base.Endpoint) void {
     if (device.state == .off or !device.side.asked().eql(edge)) return;
     if (device.told == null and device.oldestReadUs() != null and device.side.isEstablished())
         device.told = .{ .at_us = device.network.now_us, .edge = StreamNetwork.edgeOf(edge) };
-    device.side.noteUnreachable(device.network.now_us);
+    device.side.onUnreachable(device.network.now_us);
 }
 
 /// Since when its system has waited for the read that it has waited for longest.

@@ -57,25 +57,25 @@ pub const DeviceSide = struct {
             .edge = identity.edge,
             .session = side.client.session,
         });
-        side.client.writes.goOnBehind(last);
+        side.client.writes.continueAfter(last);
         return true;
     }
 
     /// Whom it is connected to: nothing from anywhere else comes to it.
     pub fn asked(side: *const DeviceSide) Endpoint {
-        return side.client.failover.asked;
+        return side.client.failover.current;
     }
 
     /// Of its session, or of the one that it wants first.
     pub fn home(side: *const DeviceSide) Endpoint {
-        return side.client.failover.home;
+        return side.client.failover.own;
     }
 
     pub fn receive(side: *DeviceSide, now_us: u64, bytes: []const u8) void {
         const client = &side.client;
         client.receive(now_us, bytes);
         switch (side.plant) {
-            .size_never_lowered => client.path.noteFull(),
+            .size_never_lowered => client.path.onFullSize(),
             .shown_size_unseen => if (client.path.size > wire.packet_size_ethernet) {
                 client.path.size = wire.packet_size_ethernet;
             },
@@ -85,8 +85,8 @@ pub const DeviceSide = struct {
     }
 
     /// The network says that nobody listens where packets go to.
-    pub fn noteUnreachable(side: *DeviceSide, now_us: u64) void {
-        if (side.plant != .refusal_unheard) side.client.noteUnreachable(now_us);
+    pub fn onUnreachable(side: *DeviceSide, now_us: u64) void {
+        if (side.plant != .refusal_unheard) side.client.onUnreachable(now_us);
     }
 
     pub fn transmit(side: *DeviceSide, now_us: u64) ?[]const u8 {
@@ -96,12 +96,12 @@ pub const DeviceSide = struct {
                 for (client.reads) |*read| read.timeout_us = @min(client.rtt.rto_us, short_timeout_us);
                 for (client.writes.pending) |*write| write.timeout_us = @min(client.writes.rtt.rto_us, short_timeout_us);
             },
-            .narrow_way_unfound => client.writes.question.drop(),
+            .narrow_way_unfound => client.writes.mtu_probe.cancel(),
             .never_leaves => client.failover.is_bound = true,
             .silent_edge_never_passed_over => if (side.isAskedSilent()) {
                 client.failover.turn_ends_us = std.math.maxInt(u64);
             },
-            .silent_edge_keeps_its_turn => if (side.isAskedSilent()) client.failover.noteThere(),
+            .silent_edge_keeps_its_turn => if (side.isAskedSilent()) client.failover.onAlive(),
             .keys_go_along => if (client.state == .established) {
                 side.protection_before = client.protection;
             },
@@ -120,7 +120,7 @@ pub const DeviceSide = struct {
     /// Another edge is asked, and has neither said that it is there nor that it does not take the boot.
     fn isAskedSilent(side: *const DeviceSide) bool {
         const failover = &side.client.failover;
-        return !failover.atHome() and failover.turn_ends_us == failover.turn_began_us + failover.turn_us / 2;
+        return !failover.isAtOwn() and failover.turn_ends_us == failover.turn_began_us + failover.turn_us / 2;
     }
 
     /// The last packet that was its own, while it has a session or wants it again, and knows another edge to which it may go; null: it has
@@ -158,7 +158,7 @@ pub const DeviceSide = struct {
             .established => |session| {
                 if (session.moved) switch (side.plant) {
                     .ready_not_said_again => if (side.client.ready) |*ready| {
-                        ready.acknowledged = ready.told;
+                        ready.acknowledged = ready.is_known;
                     },
                     .report_not_said_again => {
                         side.client.report_state.acknowledged = true;
@@ -173,7 +173,7 @@ pub const DeviceSide = struct {
                     side.client.window.options.bytes_max = std.math.maxInt(u32);
                 }
                 if (side.plant == .resumption_forgets_writes and session.resumed)
-                    for (side.client.writes.pending) |*write| if (write.state == .asked) {
+                    for (side.client.writes.pending) |*write| if (write.state == .in_flight) {
                         side.client.writes.outstanding_bytes -= write.length;
                         write.state = .ended;
                         write.code = .done;
@@ -209,7 +209,7 @@ pub const DeviceSide = struct {
     /// Bytes of reads that were asked for and have not come, and how many reads that is.
     pub fn outstanding(side: *const DeviceSide) struct { bytes: u64, reads: u32 } {
         var reads: u32 = 0;
-        for (side.client.reads) |*read| reads += @intFromBool(read.state == .asked);
+        for (side.client.reads) |*read| reads += @intFromBool(read.state == .in_flight);
         return .{ .bytes = side.client.inFlightBytes(), .reads = reads };
     }
 
@@ -233,7 +233,7 @@ pub const DeviceSide = struct {
         if (side.client.session == null) return;
         for (side.client.writes.pending) |*write| {
             if (write.state != .queued or write.tag != tag) continue;
-            write.state = .asked;
+            write.state = .in_flight;
             write.fragment_size = @min(side.client.fragmentSize(), wire.fragment_size_ethernet);
             write.timeout_us = side.client.writes.rtt.rto_us;
             write.to_send.setRangeValue(.{ .start = 0, .end = wire.writes.fragmentCount(write.length, write.fragment_size) }, true);

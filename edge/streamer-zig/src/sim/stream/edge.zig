@@ -80,7 +80,7 @@ pub const Settings = struct {
     packet_size_max: u16 = link.packet_size_ethernet,
     outstanding_bytes_max: u32 = 1 << 20,
     session_idle_us: u64 = 300 * std.time.us_per_s,
-    write_places: u16 = 8,
+    write_slots: u16 = 8,
 };
 
 /// How badly the disk does.
@@ -122,7 +122,7 @@ pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
         .packet_size_max = edge.settings.packet_size_max,
         .outstanding_bytes_max = edge.settings.outstanding_bytes_max,
         .session_idle_us = edge.settings.session_idle_us,
-        .write_places = edge.settings.write_places,
+        .write_slots = edge.settings.write_slots,
     };
     edge.prng.fill(&options.cookie_key);
     edge.prng.fill(&options.session_key);

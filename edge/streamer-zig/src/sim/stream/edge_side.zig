@@ -35,7 +35,7 @@ pub const EdgeSide = struct {
         packet_size_max: u16,
         outstanding_bytes_max: u32,
         session_idle_us: u64,
-        write_places: u16,
+        write_slots: u16,
     };
 
     pub fn init(gpa: std.mem.Allocator, options: Options, plant: Plant) error{OutOfMemory}!EdgeSide {
@@ -46,7 +46,7 @@ pub const EdgeSide = struct {
             .ciphers = link.ciphersFor(plant),
             .outstanding_bytes_max = options.outstanding_bytes_max,
             .session_idle_us = options.session_idle_us,
-            .write_places = options.write_places,
+            .write_slots = options.write_slots,
         }) };
     }
 
@@ -318,10 +318,10 @@ pub const EdgeSide = struct {
         for (server.sessions) |*session| {
             if (session.id == 0) continue;
             var places: u16 = 0;
-            for (server.collector.places) |*place| places += @intFromBool(place.session_id == session.id);
+            for (server.collector.slots) |*place| places += @intFromBool(place.session_id == session.id);
             if (places > core_places_max) return "a session has more places for writes than it may have";
         }
-        for (server.collector.places) |*place| {
+        for (server.collector.slots) |*place| {
             if (place.session_id == 0) continue;
             for (server.sessions) |*session| {
                 if (session.id == place.session_id) break;
@@ -385,7 +385,7 @@ pub const EdgeSide = struct {
 
     fn plantWhole(side: *EdgeSide) void {
         if (side.plant != .whole_without_a_fragment) return;
-        for (side.server.collector.places) |*place| {
+        for (side.server.collector.slots) |*place| {
             if (place.session_id == 0 or place.count + 2 != place.fragment_count) continue;
             for (0..place.fragment_count) |index| if (!place.came.isSet(index)) {
                 place.came.set(index);

@@ -153,7 +153,7 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
             .packet_size_max = if (prng.chance(1, 2)) link.packet_size_max else @max(link.packet_size_ethernet, packetSize(prng)),
             .outstanding_bytes_max = @intCast(prng.between(128, 1024) << 10),
             .session_idle_us = prng.between(30, 300) * std.time.us_per_s,
-            .write_places = @intCast(prng.between(2, 16)),
+            .write_slots = @intCast(prng.between(2, 16)),
         },
         .disk = .{ .latency_us = prng.below(500) },
         .ticket_lifetime_s = @intCast(if (prng.chance(1, 4)) prng.between(4, 60) else prng.between(400, 4000)),

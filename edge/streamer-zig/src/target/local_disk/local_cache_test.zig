@@ -185,7 +185,7 @@ test "what is full takes new bytes of blocks that it has, nothing else, and has 
     for (read[block_size + sector_size ..]) |byte| try testing.expectEqual(0, byte);
 }
 
-test "the next process goes on with what the one before has written, and repeats no counter" {
+test "the next process goes on with what the one before has written, and retransmits no counter" {
     var machine: Machine = undefined;
     try machine.init(.{ .disk = 1 << 20, .local_slots = 100 });
     defer machine.deinit();

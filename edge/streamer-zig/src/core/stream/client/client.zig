@@ -38,10 +38,10 @@ pub const read_parts_max = reads_under_way.parts_max;
 options: Options,
 identity: Identity,
 state: State = .idle,
-/// More than `reads_max`: a read that is asked for in parts takes a place for each.
+/// More than `reads_max`: a read that is asked for in parts takes a slot for each.
 reads: []PendingRead,
-/// All others behind them are free: what goes over all reads of a device with one under way looks at one place.
-places_used: u16 = 0,
+/// All others behind them are free: what goes over all reads of a device with one under way looks at one slot.
+slots_used: u16 = 0,
 /// What was submitted and has not ended.
 reads_count: u16 = 0,
 /// Not for reads: those who write say what and when by `submitWrite`.
@@ -74,7 +74,7 @@ last_packet_at_us: u64 = 0,
 last_fragment_at_us: u64 = 0,
 /// Since when something has been outstanding without a break.
 waiting_since_us: u64 = 0,
-unseen: step.Unseen = .{},
+pending_events: step.PendingEvents = .{},
 
 pub const State = step.State;
 pub const Options = step.Options;
@@ -117,7 +117,7 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
         client.failover = .init(session.edge);
         client.failover.settle(session.welcomed_at_us, session.failover);
     }
-    hello_steps.greetHome(client, now_us, if (identity.session == null) .token else .resumption);
+    hello_steps.greetOwn(client, now_us, if (identity.session == null) .token else .resumption);
 }
 
 /// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
@@ -135,7 +135,7 @@ pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u6
     if (client.reads_count == client.options.reads_max) return error.Full;
     client.reads_count += 1;
     const request_id = client.takeRequestId();
-    reads_under_way.freePlace(client).?.* = .{
+    reads_under_way.freeSlot(client).?.* = .{
         .state = .queued,
         .tag = tag,
         .kind = kind,
@@ -149,7 +149,7 @@ pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u6
 }
 
 /// Somebody has begun to wait for what was submitted as read ahead with this tag.
-pub fn noteWaitedFor(client: *StreamClient, tag: u64) void {
+pub fn onWaitedFor(client: *StreamClient, tag: u64) void {
     for (client.readsKept()) |*read| {
         if (read.state != .free and read.kind == .ahead and read.tag == tag) read.is_waited_for = true;
     }
@@ -185,7 +185,7 @@ pub fn reportReady(
     uptime_us: u64,
     words: step.ReadyWords,
 ) void {
-    client.noteWaiting(now_us);
+    client.onWaiting(now_us);
     client.times.is_over = true;
     client.ready = .{
         .outcome = outcome,
@@ -202,12 +202,12 @@ pub fn reportReady(
 /// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
 /// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
-    client.report_state.say(now_us, said, &client.times);
+    client.report_state.set(now_us, said, &client.times);
     client.sendReport(now_us);
 }
 
 fn sendReport(client: *StreamClient, now_us: u64) void {
-    client.noteWaiting(now_us);
+    client.onWaiting(now_us);
     client.report_state.send(now_us, client.takeRequestId(), client.rtt.rto_us);
 }
 
@@ -220,16 +220,16 @@ pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
         return;
     }
     client.last_packet_at_us = now_us;
-    client.failover.noteHeard();
+    client.failover.onReceive();
 }
 
 /// The network says that nobody listens where packets go to. Somebody else may say so in its name: it hastens what silence would do.
-pub fn noteUnreachable(client: *StreamClient, now_us: u64) void {
+pub fn onUnreachable(client: *StreamClient, now_us: u64) void {
     if (!client.failover.hasOthers()) return;
     switch (client.state) {
         .idle, .ended => {},
         .greeting => client.failover.refuse(now_us, null),
-        .established => if (client.hasOutstanding()) hello_steps.goOnElsewhere(client, now_us),
+        .established => if (client.hasInFlight()) hello_steps.failOver(client, now_us),
     }
 }
 
@@ -242,15 +242,15 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
         .no_session => return client.receiveNoSession(now_us, packet),
         .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
             if (client.state != .established) return false;
-            if (reads_under_way.placeFor(client, packet)) |place| {
-                if (!client.protection.openFragment(packet, place.room)) return false;
-                const taken = reads_under_way.receiveFragment(client, now_us, place.request_id, .{ .index = place.index, .payload = place.room });
-                client.noteSize(now_us, packet);
+            if (reads_under_way.slotFor(client, packet)) |slot| {
+                if (!client.protection.openFragment(packet, slot.buffer)) return false;
+                const taken = reads_under_way.receiveFragment(client, now_us, slot.request_id, .{ .index = slot.index, .payload = slot.buffer });
+                client.onPacketSize(now_us, packet);
                 return taken;
             }
             const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse return false;
             const taken = client.receiveParsed(now_us, wire.parse(clear) catch return false);
-            client.noteSize(now_us, packet);
+            client.onPacketSize(now_us, packet);
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
@@ -264,8 +264,8 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
 }
 
 /// One that is smaller than what reads ask for has come through.
-fn noteSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
-    if (packet.len < client.path.size and client.path.noteSmall(now_us)) client.askAnew();
+fn onPacketSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    if (packet.len < client.path.size and client.path.onSmall(now_us)) client.restart();
 }
 
 /// The edge has no session any more; it says which packet told it so, which nobody else can know.
@@ -273,13 +273,13 @@ fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool
     if (client.state != .established) return false;
     const parsed = wire.parse(packet) catch return false;
     if (!client.protection.hasSent(parsed.session_id)) return false;
-    hello_steps.greetHome(client, now_us, .resumption);
+    hello_steps.greetOwn(client, now_us, .resumption);
     return true;
 }
 
 /// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
 pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_size_max]u8) ?[]const u8 {
-    client.tend(now_us);
+    client.onTimer(now_us);
     const packet = switch (client.state) {
         .idle, .ended => return null,
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
@@ -311,28 +311,28 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     if (reads_under_way.deadline(client)) |at| earliest = @min(earliest orelse at, at);
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
-    if (client.questionAt()) |at| earliest = @min(earliest orelse at, at);
+    if (client.livenessProbeAt()) |at| earliest = @min(earliest orelse at, at);
     return earliest;
 }
 
 /// What happened since the last call, one at a time.
 pub fn nextEvent(client: *StreamClient) ?Event {
-    if (client.unseen.ofSession()) |event| return event;
+    if (client.pending_events.ofSession()) |event| return event;
     if (client.writes.nextEnded()) |ended| return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
     for (client.readsKept()) |*read| switch (read.state) {
         .done => {
-            reads_under_way.leavePlace(client, read);
+            reads_under_way.releaseSlot(client, read);
             client.reads_count -= 1;
             return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
         },
         .failed => {
-            reads_under_way.leavePlace(client, read);
+            reads_under_way.releaseSlot(client, read);
             client.reads_count -= 1;
             return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
         },
-        .free, .queued, .asked => {},
+        .free, .queued, .in_flight => {},
     };
-    return client.unseen.ofBoot();
+    return client.pending_events.ofBoot();
 }
 
 /// A packet of the session, opened.
@@ -344,22 +344,22 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
         .probe_ack => |size| {
-            client.path.noteShown(size + client.protection.overhead());
-            client.writes.noteAnswer(now_us, packet.request_id);
+            client.path.onProven(size + client.protection.overhead());
+            client.writes.onProbeAnswer(now_us, packet.request_id);
         },
         .ready_ack => {
             const ready = &(client.ready orelse return false);
             if (ready.request_id != packet.request_id) return false;
-            if (!ready.told) client.unseen.ready_acknowledged = true;
-            ready.told = true;
+            if (!ready.is_known) client.pending_events.ready_acknowledged = true;
+            ready.is_known = true;
             ready.acknowledged = true;
         },
         .report_ack => |ack| switch (client.report_state.acknowledge(packet.request_id, ack)) {
             .late => return false,
-            .known => client.unseen.report_acknowledged = true,
+            .known => client.pending_events.report_acknowledged = true,
             .order => |order| {
-                client.unseen.order = order;
-                client.unseen.report_acknowledged = false;
+                client.pending_events.order = order;
+                client.pending_events.report_acknowledged = false;
                 client.sendReport(now_us);
             },
         },
@@ -370,20 +370,20 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
 
 /// All that has not come is asked for again, in fragments of the size that is used now, and as carefully as at the start: the way may
 /// be another one.
-pub fn askAnew(client: *StreamClient) void {
+pub fn restart(client: *StreamClient) void {
     const fragment_size = client.fragmentSize();
     client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
     for (client.readsKept()) |*read| {
-        if (read.state != .asked) continue;
-        read.askAnew(fragment_size, client.takeRequestId(), client.rtt.rto_us);
-        if (read.state == .asked) read.send_record = client.window.onSentBefore(read.missingBytes());
+        if (read.state != .in_flight) continue;
+        read.restart(fragment_size, client.takeRequestId(), client.rtt.rto_us);
+        if (read.state == .in_flight) read.send_record = client.window.onSentBefore(read.missingBytes());
     }
-    client.writes.askAnew(fragment_size);
+    client.writes.restart(fragment_size);
 }
 
-/// The places that may hold a read.
+/// The slots that may hold a read.
 pub fn readsKept(client: *const StreamClient) []PendingRead {
-    return client.reads[0..client.places_used];
+    return client.reads[0..client.slots_used];
 }
 
 /// Payload of a DATA packet, as large as comes through.
@@ -391,14 +391,14 @@ pub fn fragmentSize(client: *const StreamClient) u16 {
     return client.path.size - wire.header_size - wire.tag_size;
 }
 
-/// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.asked` is where that is to go.
-pub fn tend(client: *StreamClient, now_us: u64) void {
+/// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.current` is where that is to go.
+pub fn onTimer(client: *StreamClient, now_us: u64) void {
     if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
     if (client.state != .established) return;
-    if (client.hasOutstanding()) {
-        if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
-        if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
-    } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
+    if (client.hasInFlight()) {
+        if (client.failover.isGone(now_us)) return hello_steps.failOver(client, now_us);
+        if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetOwn(client, now_us, .resumption);
+    } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetOwn(client, now_us, .resumption);
     client.writes.checkTimers(now_us);
     reads_under_way.checkTimers(client, now_us);
 }
@@ -424,14 +424,14 @@ pub fn inFlightBytes(client: *const StreamClient) u64 {
     return client.window.in_flight_bytes;
 }
 
-pub fn hasOutstanding(client: *const StreamClient) bool {
+pub fn hasInFlight(client: *const StreamClient) bool {
     if (client.inFlightBytes() > 0 or client.report_state.dueAt() != null) return true;
-    if (client.writes.hasOutstanding()) return true;
+    if (client.writes.hasInFlight()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }
 
-fn questionAt(client: *const StreamClient) ?u64 {
-    if (!client.hasOutstanding()) return null;
+fn livenessProbeAt(client: *const StreamClient) ?u64 {
+    if (!client.hasInFlight()) return null;
     return client.failover.dueAt(client.heardAt(), client.rtt.rto_us);
 }
 
@@ -440,8 +440,8 @@ pub fn heardAt(client: *const StreamClient) u64 {
 }
 
 /// Before something is asked: the wait begins with it, unless it has begun already.
-pub fn noteWaiting(client: *StreamClient, now_us: u64) void {
-    if (!client.hasOutstanding()) client.waiting_since_us = now_us;
+pub fn onWaiting(client: *StreamClient, now_us: u64) void {
+    if (!client.hasInFlight()) client.waiting_since_us = now_us;
 }
 
 test {

@@ -21,7 +21,7 @@ pub const disk = struct {
     }
 };
 
-pub const World = struct {
+pub const StreamFixture = struct {
     server: StreamServer,
     client: StreamClient,
     link: Link,
@@ -41,35 +41,35 @@ pub const World = struct {
     /// Of the newest report.
     step_count: u32 = 0,
     /// Longer packets vanish on their way to the edge.
-    way_size: usize = wire.packet_size_ethernet,
+    path_size: usize = wire.packet_size_ethernet,
     /// Reads whose times the newest report has.
     reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
     uptime_us: u64 = 0,
 
-    pub fn init(link: Link) !World {
+    pub fn init(link: Link) !StreamFixture {
         return initWith(link, .{});
     }
 
-    pub fn initWith(link: Link, sides: Sides) !World {
-        var world: World = .{
+    pub fn initWith(link: Link, sides: Sides) !StreamFixture {
+        var fixture: StreamFixture = .{
             .server = try newServer(1, sides),
             .client = try .init(testing.allocator, .{ .ciphers = sides.ciphers, .packet_size_max = sides.packet_size_max }),
             .link = link,
             .sides = sides,
         };
-        world.client.start(world.now_us, .{
+        fixture.client.start(fixture.now_us, .{
             .boot_id = boot_id,
             .token = @splat(0x70),
             .nonce_seed = @splat(0x11),
         });
-        return world;
+        return fixture;
     }
 
-    pub fn deinit(world: *World) void {
-        world.server.deinit(testing.allocator);
-        world.client.deinit(testing.allocator);
-        world.link.deinit();
+    pub fn deinit(fixture: *StreamFixture) void {
+        fixture.server.deinit(testing.allocator);
+        fixture.client.deinit(testing.allocator);
+        fixture.link.deinit();
     }
 
     /// What device and edge have in common.
@@ -85,91 +85,91 @@ pub const World = struct {
     }
 
     /// The edge loses its memory and keeps its resumption key.
-    pub fn restartEdge(world: *World) !void {
-        world.server.deinit(testing.allocator);
-        world.key_serial += 1;
-        world.server = try newServer(world.key_serial, world.sides);
+    pub fn restartEdge(fixture: *StreamFixture) !void {
+        fixture.server.deinit(testing.allocator);
+        fixture.key_serial += 1;
+        fixture.server = try newServer(fixture.key_serial, fixture.sides);
     }
 
     /// Runs until the client has an event or `limit_us` has passed.
-    pub fn nextEvent(world: *World, limit_us: u64) !?StreamClient.Event {
-        const end_us = world.now_us + limit_us;
+    pub fn nextEvent(fixture: *StreamFixture, limit_us: u64) !?StreamClient.Event {
+        const end_us = fixture.now_us + limit_us;
         while (true) {
             var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (world.client.transmit(world.now_us, &out)) |packet| {
-                if (packet.len <= world.way_size) try world.link.send(world.now_us, false, packet);
+            while (fixture.client.transmit(fixture.now_us, &out)) |packet| {
+                if (packet.len <= fixture.path_size) try fixture.link.send(fixture.now_us, false, packet);
             }
-            if (world.client.nextEvent()) |event| return event;
-            const timer_us = world.client.deadline() orelse end_us;
-            const flight = world.link.takeFirst();
+            if (fixture.client.nextEvent()) |event| return event;
+            const timer_us = fixture.client.deadline() orelse end_us;
+            const flight = fixture.link.takeFirst();
             const at_us = @min(timer_us, if (flight) |packet| packet.at_us else end_us);
             if (at_us >= end_us) return null;
-            world.now_us = @max(world.now_us, at_us);
+            fixture.now_us = @max(fixture.now_us, at_us);
             const packet = flight orelse continue;
             if (packet.at_us > at_us) {
-                try world.link.flights.append(testing.allocator, packet);
+                try fixture.link.flights.append(testing.allocator, packet);
                 continue;
             }
             const bytes = packet.bytes[0..packet.size];
-            if (packet.to_device) world.client.receive(world.now_us, bytes) else try world.serve(bytes);
+            if (packet.to_device) fixture.client.receive(fixture.now_us, bytes) else try fixture.serve(bytes);
         }
     }
 
-    pub fn serve(world: *World, packet: []const u8) !void {
+    pub fn serve(fixture: *StreamFixture, packet: []const u8) !void {
         var reply: StreamServer.ReplyBuffer = undefined;
-        switch (world.server.receive(world.now_us, address, packet, &reply)) {
+        switch (fixture.server.receive(fixture.now_us, address, packet, &reply)) {
             .ignored => {},
-            .reply => |answer| try world.link.send(world.now_us, true, answer),
+            .reply => |answer| try fixture.link.send(fixture.now_us, true, answer),
             .admit => |claim| {
-                const admission = world.server.admit(world.now_us, claim, .{ .boot = .{
+                const admission = fixture.server.admit(fixture.now_us, claim, .{ .boot = .{
                     .token = @splat(0x70),
-                    .token_nonce = world.token_nonce,
-                    .version_id = world.version_id,
+                    .token_nonce = fixture.token_nonce,
+                    .version_id = fixture.version_id,
                     .disk_size = disk_size,
                 } }, &reply);
                 if (admission.outcome == .opened) {
-                    world.token_nonce = claim.hello.client_nonce;
-                    world.opened_count += 1;
+                    fixture.token_nonce = claim.hello.client_nonce;
+                    fixture.opened_count += 1;
                 }
-                if (admission.outcome == .resumed) world.resumed_count += 1;
-                try world.link.answerHello(world.now_us, &world.server, &admission);
+                if (admission.outcome == .resumed) fixture.resumed_count += 1;
+                try fixture.link.answerHello(fixture.now_us, &fixture.server, &admission);
             },
             .read => |read| {
-                if (world.store_errors_left > 0) {
-                    world.store_errors_left -= 1;
-                    return world.link.send(world.now_us, true, world.server.readError(&read, .store_error, &reply).?);
+                if (fixture.store_errors_left > 0) {
+                    fixture.store_errors_left -= 1;
+                    return fixture.link.send(fixture.now_us, true, fixture.server.readError(&read, .store_error, &reply).?);
                 }
-                try world.link.answerRead(world.now_us, &world.server, &read, disk);
+                try fixture.link.answerRead(fixture.now_us, &fixture.server, &read, disk);
             },
-            .probe => |probe| try world.link.answerProbe(world.now_us, &world.server, probe),
+            .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
             .write, .control, .taken, .used => return error.UnexpectedWrite,
             .ready => |ready| {
-                if (!ready.repeated) world.ready_count += 1;
-                try world.link.send(world.now_us, true, ready.reply);
+                if (!ready.repeated) fixture.ready_count += 1;
+                try fixture.link.send(fixture.now_us, true, ready.reply);
             },
             .report => |said| {
-                world.reports += 1;
-                if (said.report.steps.count > 0) world.reports_with_steps += 1;
-                world.step_count = said.report.steps.count;
+                fixture.reports += 1;
+                if (said.report.steps.count > 0) fixture.reports_with_steps += 1;
+                fixture.step_count = said.report.steps.count;
                 var times = said.report.read_times.iterate();
                 while (times.next()) |entry| if (entry.kind == .fetch) {
-                    world.reads_timed = entry.histogram.count();
+                    fixture.reads_timed = entry.histogram.count();
                 };
-                world.write_cache_used = said.report.write_cache_used;
-                world.uptime_us = said.report.uptime_us;
-                if (std.mem.eql(u8, &said.report.order_id, &world.order.order_id)) world.order = .{};
-                try world.link.send(world.now_us, true, world.server.acknowledgeReport(&said, world.order, &reply).?);
+                fixture.write_cache_used = said.report.write_cache_used;
+                fixture.uptime_us = said.report.uptime_us;
+                if (std.mem.eql(u8, &said.report.order_id, &fixture.order.order_id)) fixture.order = .{};
+                try fixture.link.send(fixture.now_us, true, fixture.server.acknowledgeReport(&said, fixture.order, &reply).?);
             },
         }
     }
 
-    pub fn expectEstablished(world: *World) !void {
-        const event = try world.nextEvent(30 * std.time.us_per_s);
+    pub fn expectEstablished(fixture: *StreamFixture) !void {
+        const event = try fixture.nextEvent(30 * std.time.us_per_s);
         try testing.expect(event.? == .established);
     }
 
     /// Reads `count` pieces from all over the disk, `depth` at a time, and checks every byte.
-    pub fn readMany(world: *World, count: u32, depth: u32) !void {
+    pub fn readMany(fixture: *StreamFixture, count: u32, depth: u32) !void {
         const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, depth);
         defer testing.allocator.free(buffers);
         var offsets: [64]u64 = undefined;
@@ -179,13 +179,13 @@ pub const World = struct {
         while (done < count) {
             while (free != 0 and submitted < count) {
                 const slot = @ctz(free);
-                const sectors = world.link.prng.between(1, StreamClient.read_size_max / 512);
-                offsets[slot] = 512 * world.link.prng.below(disk_size / 512 - sectors + 1);
-                try world.client.submit(slot, offsets[slot], buffers[slot][0 .. sectors * 512]);
+                const sectors = fixture.link.prng.between(1, StreamClient.read_size_max / 512);
+                offsets[slot] = 512 * fixture.link.prng.below(disk_size / 512 - sectors + 1);
+                try fixture.client.submit(slot, offsets[slot], buffers[slot][0 .. sectors * 512]);
                 free &= free - 1;
                 submitted += 1;
             }
-            const event = (try world.nextEvent(120 * std.time.us_per_s)) orelse return error.Stuck;
+            const event = (try fixture.nextEvent(120 * std.time.us_per_s)) orelse return error.Stuck;
             switch (event) {
                 .read_done => |read| {
                     var expected: [StreamClient.read_size_max]u8 = undefined;
@@ -198,202 +198,202 @@ pub const World = struct {
                 else => return error.UnexpectedEvent,
             }
         }
-        try testing.expectEqual(0, world.client.inFlightBytes());
+        try testing.expectEqual(0, fixture.client.inFlightBytes());
     }
 };
 
 test "a boot's stream opens once, reads right and asks nothing twice on a good link" {
-    var world: World = try .init(.{ .prng = .init(1) });
-    defer world.deinit();
-    try world.expectEstablished();
-    try world.readMany(200, 8);
-    try testing.expectEqual(1, world.opened_count);
-    try testing.expectEqual(0, world.client.statistics.repeats);
-    try testing.expectEqual(0, world.client.statistics.unexpected_fragments);
-    try testing.expectEqual(0, world.server.sessionOf(boot_id).?.statistics.retries);
+    var fixture: StreamFixture = try .init(.{ .prng = .init(1) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    try fixture.readMany(200, 8);
+    try testing.expectEqual(1, fixture.opened_count);
+    try testing.expectEqual(0, fixture.client.statistics.retransmits);
+    try testing.expectEqual(0, fixture.client.statistics.unexpected_fragments);
+    try testing.expectEqual(0, fixture.server.sessionOf(boot_id).?.statistics.retries);
 }
 
 test "every byte is right on a link that loses a third, doubles and reorders" {
     for (0..6) |seed| {
-        var world: World = try .init(.{
+        var fixture: StreamFixture = try .init(.{
             .prng = .init(seed),
             .loss_percent = 33,
             .duplicate_percent = 10,
             .jitter_us = 2000,
         });
-        defer world.deinit();
-        try world.expectEstablished();
-        try world.readMany(60, 1 + @as(u32, @intCast(seed)) * 3);
-        try testing.expectEqual(1, world.opened_count);
+        defer fixture.deinit();
+        try fixture.expectEstablished();
+        try fixture.readMany(60, 1 + @as(u32, @intCast(seed)) * 3);
+        try testing.expectEqual(1, fixture.opened_count);
     }
 }
 
 test "a lost last fragment is asked for again, and nothing else" {
     // Packets to the device: 0 COOKIE, 1 WELCOME, 2 and on the three fragments of 4096 bytes.
-    var world: World = try .init(.{ .prng = .init(1), .lose_to_device = &.{4} });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{4} });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffer: [4096]u8 = undefined;
-    try world.client.submit(1, 0, &buffer);
-    const begin_us = world.now_us;
-    try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-    try testing.expectEqual(1, world.client.statistics.missing_fragments);
-    try testing.expect(world.now_us - begin_us < 10_000);
+    try fixture.client.submit(1, 0, &buffer);
+    const begin_us = fixture.now_us;
+    try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
+    try testing.expectEqual(1, fixture.client.statistics.missing_fragments);
+    try testing.expect(fixture.now_us - begin_us < 10_000);
 }
 
 test "a hole is asked for at once when three fragments beyond it have come" {
-    var world: World = try .init(.{ .prng = .init(1), .lose_to_device = &.{ 3, 4, 20 } });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{ 3, 4, 20 } });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffer: [131072]u8 = undefined;
-    try world.client.submit(1, 0, &buffer);
-    const begin_us = world.now_us;
-    try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-    try testing.expectEqual(3, world.client.statistics.missing_fragments);
+    try fixture.client.submit(1, 0, &buffer);
+    const begin_us = fixture.now_us;
+    try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
+    try testing.expectEqual(3, fixture.client.statistics.missing_fragments);
     // Two round trips of 200 us, and no time-out of at least 2 ms.
-    try testing.expect(world.now_us - begin_us <= 500);
+    try testing.expect(fixture.now_us - begin_us <= 500);
 }
 
 test "a lost request is asked for at once when three fragments of later ones have come" {
-    var world: World = try .init(.{ .prng = .init(1), .lose_to_device = &.{2} });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{2} });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffers: [4][512]u8 = undefined;
-    for (&buffers, 0..) |*buffer, index| try world.client.submit(index, 512 * index, buffer);
-    const begin_us = world.now_us;
-    for (0..4) |_| try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-    try testing.expectEqual(1, world.client.statistics.repeats);
-    try testing.expect(world.now_us - begin_us <= 500);
+    for (&buffers, 0..) |*buffer, index| try fixture.client.submit(index, 512 * index, buffer);
+    const begin_us = fixture.now_us;
+    for (0..4) |_| try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
+    try testing.expectEqual(1, fixture.client.statistics.retransmits);
+    try testing.expect(fixture.now_us - begin_us <= 500);
 }
 
 test "a device goes on after its edge was restarted, without a new boot" {
-    var world: World = try .init(.{ .prng = .init(2), .loss_percent = 5 });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(2), .loss_percent = 5 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     for (0..5) |_| {
-        try world.readMany(10, 4);
-        try world.restartEdge();
+        try fixture.readMany(10, 4);
+        try fixture.restartEdge();
     }
-    try world.readMany(10, 4);
-    try testing.expectEqual(1, world.opened_count);
-    try testing.expect(world.resumed_count >= 5);
+    try fixture.readMany(10, 4);
+    try testing.expectEqual(1, fixture.opened_count);
+    try testing.expect(fixture.resumed_count >= 5);
 }
 
 test "another process of the device goes on with the session that the one before had opened" {
-    var world: World = try .init(.{ .prng = .init(9), .loss_percent = 5 });
-    defer world.deinit();
-    try world.expectEstablished();
-    try world.readMany(5, 4);
-    const session = world.client.session.?;
+    var fixture: StreamFixture = try .init(.{ .prng = .init(9), .loss_percent = 5 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    try fixture.readMany(5, 4);
+    const session = fixture.client.session.?;
     for (0..3) |serial| {
-        var identity = world.client.identity;
+        var identity = fixture.client.identity;
         identity.nonce_seed = @splat(@intCast(0x40 + serial));
         identity.session = session;
-        world.client.start(world.now_us, identity);
-        try world.readMany(5, 4);
+        fixture.client.start(fixture.now_us, identity);
+        try fixture.readMany(5, 4);
     }
-    try testing.expectEqual(1, world.opened_count);
-    try testing.expect(world.resumed_count >= 3);
+    try testing.expectEqual(1, fixture.opened_count);
+    try testing.expect(fixture.resumed_count >= 3);
 }
 
 test "a WELCOME lost together with the edge's memory still leads to one session" {
-    var world: World = try .init(.{ .prng = .init(2), .lose_to_device = &.{1} });
-    defer world.deinit();
-    try testing.expectEqual(null, try world.nextEvent(1_000));
-    try world.restartEdge();
-    try world.expectEstablished();
-    try world.readMany(3, 1);
+    var fixture: StreamFixture = try .init(.{ .prng = .init(2), .lose_to_device = &.{1} });
+    defer fixture.deinit();
+    try testing.expectEqual(null, try fixture.nextEvent(1_000));
+    try fixture.restartEdge();
+    try fixture.expectEstablished();
+    try fixture.readMany(3, 1);
 }
 
 test "a silent edge is asked ever more slowly, greeted after ten seconds, and never given up" {
-    var world: World = try .init(.{ .prng = .init(3) });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(3) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffer: [4096]u8 = undefined;
-    try world.client.submit(1, 0, &buffer);
-    world.link.loss_percent = 100;
-    try testing.expectEqual(null, try world.nextEvent(60 * std.time.us_per_s));
-    try testing.expectEqual(.greeting, world.client.state);
-    try testing.expect(world.client.statistics.packets_out < 100);
-    world.link.loss_percent = 0;
-    try world.expectEstablished();
-    try testing.expect((try world.nextEvent(2_000_000)).? == .read_done);
+    try fixture.client.submit(1, 0, &buffer);
+    fixture.link.loss_percent = 100;
+    try testing.expectEqual(null, try fixture.nextEvent(60 * std.time.us_per_s));
+    try testing.expectEqual(.greeting, fixture.client.state);
+    try testing.expect(fixture.client.statistics.packets_out < 100);
+    fixture.link.loss_percent = 0;
+    try fixture.expectEstablished();
+    try testing.expect((try fixture.nextEvent(2_000_000)).? == .read_done);
 }
 
 test "a store error is asked again until the store answers" {
-    var world: World = try .init(.{ .prng = .init(4) });
-    defer world.deinit();
-    try world.expectEstablished();
-    world.store_errors_left = 5;
-    try world.readMany(4, 2);
-    try testing.expectEqual(5, world.client.statistics.store_errors);
+    var fixture: StreamFixture = try .init(.{ .prng = .init(4) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    fixture.store_errors_left = 5;
+    try fixture.readMany(4, 2);
+    try testing.expectEqual(5, fixture.client.statistics.store_errors);
 }
 
 test "a read beyond the disk fails and leaves the others alone" {
-    var world: World = try .init(.{ .prng = .init(5) });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(5) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffer: [512]u8 = undefined;
-    try world.client.submit(7, disk_size, &buffer);
-    const event = (try world.nextEvent(1_000_000)).?;
+    try fixture.client.submit(7, disk_size, &buffer);
+    const event = (try fixture.nextEvent(1_000_000)).?;
     try testing.expectEqual(wire.ReadErrorCode.beyond_the_end, event.read_failed.code);
-    try world.readMany(2, 1);
+    try fixture.readMany(2, 1);
 }
 
 test "a resumption into another version ends the boot" {
-    var world: World = try .init(.{ .prng = .init(6) });
-    defer world.deinit();
-    try world.expectEstablished();
-    try world.restartEdge();
-    world.version_id = .{ .bytes = @splat(0xee) };
+    var fixture: StreamFixture = try .init(.{ .prng = .init(6) });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    try fixture.restartEdge();
+    fixture.version_id = .{ .bytes = @splat(0xee) };
     var buffer: [512]u8 = undefined;
-    try world.client.submit(7, 0, &buffer);
-    try testing.expect((try world.nextEvent(5_000_000)).? == .version_changed);
-    try testing.expectEqual(null, try world.nextEvent(5_000_000));
+    try fixture.client.submit(7, 0, &buffer);
+    try testing.expect((try fixture.nextEvent(5_000_000)).? == .version_changed);
+    try testing.expectEqual(null, try fixture.nextEvent(5_000_000));
 }
 
 test "READY is repeated until it is acknowledged, over a restart of the edge too" {
-    var world: World = try .init(.{ .prng = .init(7), .loss_percent = 50 });
-    defer world.deinit();
-    try world.expectEstablished();
-    try world.restartEdge();
-    world.client.reportReady(world.now_us, .ready, 123, .{ .code = "sshd" });
-    try testing.expect((try world.nextEvent(60_000_000)).? == .established);
-    try testing.expect((try world.nextEvent(60_000_000)).? == .ready_acknowledged);
-    try testing.expectEqual(null, try world.nextEvent(60_000_000));
-    try testing.expectEqual(1, world.ready_count);
+    var fixture: StreamFixture = try .init(.{ .prng = .init(7), .loss_percent = 50 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    try fixture.restartEdge();
+    fixture.client.reportReady(fixture.now_us, .ready, 123, .{ .code = "sshd" });
+    try testing.expect((try fixture.nextEvent(60_000_000)).? == .established);
+    try testing.expect((try fixture.nextEvent(60_000_000)).? == .ready_acknowledged);
+    try testing.expectEqual(null, try fixture.nextEvent(60_000_000));
+    try testing.expectEqual(1, fixture.ready_count);
 }
 
 test "no more than the edge allows is outstanding" {
-    var world: World = try .init(.{ .prng = .init(8), .delay_us = 5000 });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(8), .delay_us = 5000 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     const buffers = try testing.allocator.alloc([131072]u8, 16);
     defer testing.allocator.free(buffers);
-    for (buffers, 0..) |*buffer, index| try world.client.submit(index, 0, buffer);
+    for (buffers, 0..) |*buffer, index| try fixture.client.submit(index, 0, buffer);
     for (0..16) |_| {
-        try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-        try testing.expect(world.client.inFlightBytes() <= 1 << 20);
+        try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
+        try testing.expect(fixture.client.inFlightBytes() <= 1 << 20);
     }
 }
 
 test "a read that is larger than the window is asked for in parts, and ends once, with every byte" {
     for ([_]u8{ 0, 5 }) |loss_percent| {
-        var world: World = try .init(.{ .prng = .init(21), .delay_us = 1000, .loss_percent = loss_percent });
-        defer world.deinit();
-        try world.expectEstablished();
+        var fixture: StreamFixture = try .init(.{ .prng = .init(21), .delay_us = 1000, .loss_percent = loss_percent });
+        defer fixture.deinit();
+        try fixture.expectEstablished();
         const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, 3);
         defer testing.allocator.free(buffers);
-        for (buffers, 0..) |*buffer, index| try world.client.submit(index, index * 4096, buffer);
+        for (buffers, 0..) |*buffer, index| try fixture.client.submit(index, index * 4096, buffer);
         var out: [wire.sealed_request_size_max]u8 = undefined;
-        while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
-        try testing.expect(world.client.inFlightBytes() > 0);
-        try testing.expect(world.client.inFlightBytes() <= world.client.window.cwnd_bytes);
+        while (fixture.client.transmit(fixture.now_us, &out)) |packet| try fixture.link.send(fixture.now_us, false, packet);
+        try testing.expect(fixture.client.inFlightBytes() > 0);
+        try testing.expect(fixture.client.inFlightBytes() <= fixture.client.window.cwnd_bytes);
         var ended: std.bit_set.Static(3) = .empty;
         const expected = try testing.allocator.create([StreamClient.read_size_max]u8);
         defer testing.allocator.destroy(expected);
         while (ended.count() < buffers.len) {
-            const done = (try world.nextEvent(10_000_000)).?.read_done;
+            const done = (try fixture.nextEvent(10_000_000)).?.read_done;
             const tag: usize = @intCast(done.tag);
             try testing.expectEqual(@as([]u8, &buffers[tag]), done.buffer);
             try testing.expect(!ended.isSet(tag));
@@ -401,44 +401,44 @@ test "a read that is larger than the window is asked for in parts, and ends once
             disk.fill(tag * 4096, expected);
             try testing.expectEqualSlices(u8, expected, &buffers[tag]);
         }
-        try testing.expectEqual(null, try world.nextEvent(1_000_000));
-        try testing.expectEqual(0, world.client.inFlightBytes());
-        try testing.expectEqual(3, world.client.statistics.reads);
-        if (loss_percent == 0) try testing.expectEqual(0, world.client.statistics.repeats);
+        try testing.expectEqual(null, try fixture.nextEvent(1_000_000));
+        try testing.expectEqual(0, fixture.client.inFlightBytes());
+        try testing.expectEqual(3, fixture.client.statistics.reads);
+        if (loss_percent == 0) try testing.expectEqual(0, fixture.client.statistics.retransmits);
     }
 }
 
 test "a read of which one part cannot be had fails once, and then nothing is written to its buffer" {
-    var world: World = try .init(.{ .prng = .init(22), .delay_us = 1000, .jitter_us = 3000 });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(22), .delay_us = 1000, .jitter_us = 3000 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
     defer testing.allocator.destroy(buffer);
     // The last half of it lies beyond the disk's end.
-    try world.client.submit(7, disk_size - buffer.len / 2, buffer);
-    const failed = (try world.nextEvent(1_000_000)).?.read_failed;
+    try fixture.client.submit(7, disk_size - buffer.len / 2, buffer);
+    const failed = (try fixture.nextEvent(1_000_000)).?.read_failed;
     try testing.expectEqual(7, failed.tag);
     try testing.expectEqual(.beyond_the_end, failed.code);
-    try testing.expectEqual(0, world.client.inFlightBytes());
+    try testing.expectEqual(0, fixture.client.inFlightBytes());
     @memset(buffer, 0xaa);
-    try testing.expectEqual(null, try world.nextEvent(1_000_000));
+    try testing.expectEqual(null, try fixture.nextEvent(1_000_000));
     try testing.expect(std.mem.allEqual(u8, buffer, 0xaa));
 }
 
 test "as many reads as were agreed on are taken, however many parts the others are asked for in" {
-    var world: World = try .init(.{ .prng = .init(23), .delay_us = 2000 });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .init(.{ .prng = .init(23), .delay_us = 2000 });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
     defer testing.allocator.destroy(buffer);
-    const reads_max = world.client.options.reads_max;
+    const reads_max = fixture.client.options.reads_max;
     var under_way: u16 = 0;
     var ended: u32 = 0;
     // All read the same into the same place.
     while (ended < 3 * reads_max) {
-        while (under_way < reads_max) : (under_way += 1) try world.client.submit(under_way, 0, buffer);
-        try testing.expectError(error.Full, world.client.submit(0, 0, buffer));
-        try testing.expect((try world.nextEvent(10_000_000)).? == .read_done);
+        while (under_way < reads_max) : (under_way += 1) try fixture.client.submit(under_way, 0, buffer);
+        try testing.expectError(error.Full, fixture.client.submit(0, 0, buffer));
+        try testing.expect((try fixture.nextEvent(10_000_000)).? == .read_done);
         under_way -= 1;
         ended += 1;
     }
@@ -446,13 +446,13 @@ test "as many reads as were agreed on are taken, however many parts the others a
 
 test "packets of another session, with wrong lengths or for no read change nothing" {
     // In clear text nobody but this stands between them and the disk.
-    var world: World = try .initWith(.{ .prng = .init(9) }, .{ .ciphers = .{ .clear = true } });
-    defer world.deinit();
-    try world.expectEstablished();
+    var fixture: StreamFixture = try .initWith(.{ .prng = .init(9) }, .{ .ciphers = .{ .clear = true } });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
     var buffer: [4096]u8 = @splat(0xaa);
-    try world.client.submit(1, 0, &buffer);
+    try fixture.client.submit(1, 0, &buffer);
     var out: [wire.sealed_request_size_max]u8 = undefined;
-    const request = try wire.parse(world.client.transmit(world.now_us, &out).?);
+    const request = try wire.parse(fixture.client.transmit(fixture.now_us, &out).?);
     var payload: [1440]u8 = @splat(0xbb);
     const hostile = [_]wire.Packet{
         .{ .session_id = request.session_id + 1, .request_id = request.request_id, .body = .{ .data = .{ .index = 0, .payload = &payload } } },
@@ -464,9 +464,9 @@ test "packets of another session, with wrong lengths or for no read change nothi
     };
     for (hostile) |packet| {
         var bytes: [wire.packet_size_max]u8 = undefined;
-        world.client.receive(world.now_us, wire.emit(packet, &bytes));
+        fixture.client.receive(fixture.now_us, wire.emit(packet, &bytes));
     }
     try testing.expect(std.mem.allEqual(u8, &buffer, 0xaa));
-    try testing.expectEqual(.established, world.client.state);
-    try testing.expectEqual(4096, world.client.inFlightBytes());
+    try testing.expectEqual(.established, fixture.client.state);
+    try testing.expectEqual(4096, fixture.client.inFlightBytes());
 }

@@ -10,23 +10,23 @@ const Endpoint = base.Endpoint;
 pub const Failover = @This();
 
 /// Of the session, or of the one that is wanted first.
-home: Endpoint = nowhere,
+own: Endpoint = nowhere,
 /// Whom packets go to now.
-asked: Endpoint = nowhere,
+current: Endpoint = nowhere,
 /// As the newest WELCOME said; null: there is nobody else.
 known: ?wire.ticket.Failover = null,
 known_at_us: u64 = 0,
 /// Index into the others; their count: the own edge.
-place: u8 = 0,
+index: u8 = 0,
 /// Of the hello that goes on.
 turn_began_us: u64 = 0,
 turn_us: u64 = turn_us_first,
 turn_ends_us: u64 = 0,
 /// The own edge is asked before any other has been: no round is over after it.
-is_own_first: bool = false,
+is_own_edge_first: bool = false,
 /// Questions that were not answered, and when the next one is due.
-questions: u8 = 0,
-question_at_us: u64 = 0,
+probes: u8 = 0,
+probe_at_us: u64 = 0,
 /// Another edge has said that it cannot go on with this boot: what was written is at the own one.
 is_bound: bool = false,
 /// Why another edge did not take it, last.
@@ -37,7 +37,7 @@ const nowhere: Endpoint = .{ .ip = .zero, .port = 0 };
 /// is not that slow. An edge whose disk is slow answers; a device that stood still itself asks first.
 const doubt_us_min = 500 * std.time.us_per_ms;
 const doubt_us_max = 900 * std.time.us_per_ms;
-const questions_max = 4;
+const probes_max = 4;
 /// For the hello at one edge; doubled with each round. Two hellos go out in the first.
 const turn_us_first = 500 * std.time.us_per_ms;
 const turn_us_max = 4 * std.time.us_per_s;
@@ -48,8 +48,8 @@ const silent_part = 2;
 /// that is down would keep another one busy with tickets that it does not take.
 const refused_part = 5;
 
-pub fn init(home: Endpoint) Failover {
-    return .{ .home = home, .asked = home };
+pub fn init(own: Endpoint) Failover {
+    return .{ .own = own, .current = own };
 }
 
 /// Where the boot can go on beside its own edge, the first to be asked first.
@@ -61,42 +61,42 @@ pub fn hasOthers(failover: *const Failover) bool {
     return failover.known != null and !failover.is_bound;
 }
 
-pub fn atHome(failover: *const Failover) bool {
-    return failover.asked.eql(failover.home);
+pub fn isAtOwn(failover: *const Failover) bool {
+    return failover.current.eql(failover.own);
 }
 
 /// A session is open at the edge that was asked.
 pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) void {
-    failover.* = .{ .home = failover.asked, .asked = failover.asked, .known = known, .known_at_us = now_us };
+    failover.* = .{ .own = failover.current, .current = failover.current, .known = known, .known_at_us = now_us };
 }
 
 /// Something of the session has come.
-pub fn noteHeard(failover: *Failover) void {
-    failover.questions = 0;
+pub fn onReceive(failover: *Failover) void {
+    failover.probes = 0;
 }
 
 /// When there is something to do, with something outstanding and nothing heard since then.
 pub fn dueAt(failover: *const Failover, heard_at_us: u64, timeout_us: u64) ?u64 {
     if (!failover.hasOthers()) return null;
-    return if (failover.questions == 0) heard_at_us + doubtOf(timeout_us) else failover.question_at_us;
+    return if (failover.probes == 0) heard_at_us + silenceLimit(timeout_us) else failover.probe_at_us;
 }
 
-fn doubtOf(timeout_us: u64) u64 {
+fn silenceLimit(timeout_us: u64) u64 {
     return std.math.clamp(4 * timeout_us, doubt_us_min, doubt_us_max);
 }
 
 /// Whether the edge is asked now if it is there.
-pub fn takeQuestion(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us: u64) bool {
+pub fn takeProbe(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us: u64) bool {
     const due_at_us = failover.dueAt(heard_at_us, timeout_us) orelse return false;
-    if (now_us < due_at_us or failover.questions == questions_max) return false;
-    failover.questions += 1;
-    failover.question_at_us = now_us + doubtOf(timeout_us) / questions_max;
+    if (now_us < due_at_us or failover.probes == probes_max) return false;
+    failover.probes += 1;
+    failover.probe_at_us = now_us + silenceLimit(timeout_us) / probes_max;
     return true;
 }
 
 /// All that was asked had its time.
 pub fn isGone(failover: *const Failover, now_us: u64) bool {
-    return failover.hasOthers() and failover.questions == questions_max and now_us >= failover.question_at_us;
+    return failover.hasOthers() and failover.probes == probes_max and now_us >= failover.probe_at_us;
 }
 
 /// A new ticket is wanted before this one is over.
@@ -106,27 +106,27 @@ pub fn wantsTicket(failover: *const Failover, now_us: u64) bool {
 }
 
 /// The hello at the own edge begins, for whatever reason.
-pub fn beginAtHome(failover: *Failover, now_us: u64) void {
-    failover.asked = failover.home;
-    failover.place = @intCast(failover.others().len);
+pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
+    failover.current = failover.own;
+    failover.index = @intCast(failover.others().len);
     failover.turn_began_us = now_us;
     failover.turn_us = turn_us_first;
     failover.turn_ends_us = now_us + turn_us_first;
-    failover.is_own_first = true;
-    failover.questions = 0;
+    failover.is_own_edge_first = true;
+    failover.probes = 0;
 }
 
 /// The own edge is gone: the first of the others is asked.
 pub fn leave(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
-    failover.beginAtHome(now_us);
-    failover.place = 0;
-    failover.is_own_first = false;
-    failover.asked = failover.others()[0];
+    failover.beginAtOwn(now_us);
+    failover.index = 0;
+    failover.is_own_edge_first = false;
+    failover.current = failover.others()[0];
     failover.turn_ends_us = now_us + failover.turn_us / silent_part;
 }
 
-/// When another edge is asked in place of the one that does not answer; null: never.
+/// When another edge is asked in index of the one that does not answer; null: never.
 pub fn turnEndsAt(failover: *const Failover) ?u64 {
     if (!failover.hasOthers()) return null;
     return failover.turn_ends_us;
@@ -136,19 +136,19 @@ pub fn turnEndsAt(failover: *const Failover) ?u64 {
 pub fn turn(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     const list = failover.others();
-    failover.place = if (failover.place == list.len) 0 else failover.place + 1;
-    if (failover.place == 0) {
-        if (!failover.is_own_first) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
-        failover.is_own_first = false;
+    failover.index = if (failover.index == list.len) 0 else failover.index + 1;
+    if (failover.index == 0) {
+        if (!failover.is_own_edge_first) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
+        failover.is_own_edge_first = false;
     }
-    failover.asked = if (failover.place < list.len) list[failover.place] else failover.home;
+    failover.current = if (failover.index < list.len) list[failover.index] else failover.own;
     failover.turn_began_us = now_us;
     // The own one may have just begun anew.
-    failover.turn_ends_us = now_us + if (failover.atHome()) failover.turn_us else failover.turn_us / silent_part;
+    failover.turn_ends_us = now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
 }
 
 /// The edge that was asked is there, and has said COOKIE: it has all of its turn.
-pub fn noteThere(failover: *Failover) void {
+pub fn onAlive(failover: *Failover) void {
     failover.turn_ends_us = @max(failover.turn_ends_us, failover.turn_began_us + failover.turn_us);
 }
 
@@ -156,7 +156,7 @@ pub fn noteThere(failover: *Failover) void {
 pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
     if (code) |known| failover.refused = known;
     if (code == .cache_elsewhere) {
-        failover.beginAtHome(now_us);
+        failover.beginAtOwn(now_us);
         failover.is_bound = true;
         return;
     }
@@ -171,22 +171,22 @@ fn testKnown(count: u8) wire.ticket.Failover {
     return known;
 }
 
-test "an edge that says nothing is left after four questions, and within a second" {
+test "an edge that says nothing is left after four probes, and within a second" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(2));
     var now_us: u64 = 0;
-    var questions: u32 = 0;
+    var probes: u32 = 0;
     while (!failover.isGone(now_us)) : (now_us += std.time.us_per_ms) {
-        if (failover.takeQuestion(now_us, 0, 4000)) questions += 1;
+        if (failover.takeProbe(now_us, 0, 4000)) probes += 1;
     }
-    try testing.expectEqual(4, questions);
+    try testing.expectEqual(4, probes);
     try testing.expect(now_us <= 1_100 * std.time.us_per_ms);
     failover.leave(now_us);
-    try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[0]));
+    try testing.expect(failover.current.eql(testKnown(2).edges.buffer[0]));
     failover.turn(now_us);
-    try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[1]));
+    try testing.expect(failover.current.eql(testKnown(2).edges.buffer[1]));
     failover.turn(now_us);
-    try testing.expect(failover.atHome());
+    try testing.expect(failover.isAtOwn());
     try testing.expectEqual(turn_us_first, failover.turn_us);
     failover.turn(now_us);
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
@@ -195,16 +195,16 @@ test "an edge that says nothing is left after four questions, and within a secon
 test "where the own edge is asked first and says nothing, the others have their first turns after it" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(2));
-    failover.beginAtHome(0);
+    failover.beginAtOwn(0);
     var now_us: u64 = turn_us_first;
     for (0..2) |index| {
         try testing.expectEqual(now_us, failover.turnEndsAt().?);
         failover.turn(now_us);
-        try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[index]));
+        try testing.expect(failover.current.eql(testKnown(2).edges.buffer[index]));
         now_us += turn_us_first / silent_part;
     }
     failover.turn(now_us);
-    try testing.expect(failover.atHome());
+    try testing.expect(failover.isAtOwn());
     failover.turn(now_us);
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
 }
@@ -214,9 +214,9 @@ test "a device that stood still itself asks before it leaves, and one that is an
     failover.settle(0, testKnown(1));
     const late_us = 60 * std.time.us_per_s;
     try testing.expect(!failover.isGone(late_us));
-    try testing.expect(failover.takeQuestion(late_us, 0, 4000));
-    try testing.expect(!failover.takeQuestion(late_us, 0, 4000));
-    failover.noteHeard();
+    try testing.expect(failover.takeProbe(late_us, 0, 4000));
+    try testing.expect(!failover.takeProbe(late_us, 0, 4000));
+    failover.onReceive();
     try testing.expectEqual(late_us + doubt_us_min, failover.dueAt(late_us, 4000).?);
 }
 
@@ -227,7 +227,7 @@ test "edges that say no are asked at once the first time, and at most every 0.8 
     var now_us: u64 = 0;
     var turns: u32 = 0;
     while (now_us < 10 * std.time.us_per_s) : (turns += 1) {
-        failover.refuse(now_us, if (failover.atHome()) null else .version_missing);
+        failover.refuse(now_us, if (failover.isAtOwn()) null else .version_missing);
         const ends_at_us = failover.turnEndsAt().?;
         if (turns == 0) try testing.expectEqual(100 * std.time.us_per_ms, ends_at_us);
         now_us = ends_at_us;
@@ -244,7 +244,7 @@ test "whoever is told that its writes are elsewhere asks its own edge alone" {
     failover.settle(0, testKnown(3));
     failover.leave(0);
     failover.refuse(10, .cache_elsewhere);
-    try testing.expect(failover.atHome());
+    try testing.expect(failover.isAtOwn());
     try testing.expectEqual(null, failover.turnEndsAt());
 }
 
@@ -252,6 +252,6 @@ test "a device that has nobody else asks and leaves nobody" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, null);
     try testing.expectEqual(null, failover.dueAt(0, 4000));
-    try testing.expect(!failover.takeQuestion(std.time.us_per_day, 0, 4000));
+    try testing.expect(!failover.takeProbe(std.time.us_per_day, 0, 4000));
     try testing.expect(!failover.isGone(std.time.us_per_day));
 }

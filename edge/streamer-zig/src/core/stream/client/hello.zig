@@ -10,15 +10,15 @@ const StreamClient = @import("client.zig");
 const HmacSha256 = base.HmacSha256;
 
 /// Begins a hello at the edge of the session, or of the one that is wanted first.
-pub fn greetHome(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
-    client.failover.beginAtHome(now_us);
+pub fn greetOwn(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+    client.failover.beginAtOwn(now_us);
     greet(client, now_us, kind);
 }
 
 /// The edge of the session is gone: another one is asked, with the ticket.
-pub fn goOnElsewhere(client: *StreamClient, now_us: u64) void {
+pub fn failOver(client: *StreamClient, now_us: u64) void {
     client.failover.leave(now_us);
-    greetAsked(client, now_us);
+    greetCurrent(client, now_us);
 }
 
 /// Another edge's turn, where the one that was asked does not answer.
@@ -28,11 +28,11 @@ pub fn checkTurn(client: *StreamClient, now_us: u64) void {
     const ends_at_us = client.failover.turnEndsAt() orelse return;
     if (now_us < ends_at_us) return;
     client.failover.turn(now_us);
-    greetAsked(client, now_us);
+    greetCurrent(client, now_us);
 }
 
-fn greetAsked(client: *StreamClient, now_us: u64) void {
-    greet(client, now_us, if (client.failover.atHome()) .resumption else .ticket);
+fn greetCurrent(client: *StreamClient, now_us: u64) void {
+    greet(client, now_us, if (client.failover.isAtOwn()) .resumption else .ticket);
 }
 
 /// Begins a hello, each under a nonce and a key of its own.
@@ -97,8 +97,8 @@ pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bo
     if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
     // A second copy of the same cookie must not become a second hello.
     if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
-    measure(client, now_us);
-    client.failover.noteThere();
+    sampleRtt(client, now_us);
+    client.failover.onAlive();
     client.greeting.cookie = cookie.cookie;
     client.greeting.due_at_us = now_us;
     client.greeting.sent_count = 0;
@@ -108,10 +108,10 @@ pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bo
 pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool {
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
-    if (!client.failover.atHome()) {
-        client.unseen.refused_elsewhere = .{ .edge = client.failover.asked, .code = refusal.code };
+    if (!client.failover.isAtOwn()) {
+        client.pending_events.refused_elsewhere = .{ .edge = client.failover.current, .code = refusal.code };
         client.failover.refuse(now_us, refusal.code);
-        if (client.failover.atHome()) greetAsked(client, now_us);
+        if (client.failover.isAtOwn()) greetCurrent(client, now_us);
         return true;
     }
     if (refusal.code == .busy) {
@@ -123,7 +123,7 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         return true;
     }
     client.transition(.ended);
-    client.unseen.refused = refusal.code;
+    client.pending_events.refused = refusal.code;
     return true;
 }
 
@@ -138,7 +138,7 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
     if (!std.mem.eql(u8, &known.client_nonce, &client.greeting.nonce)) return false;
     switch (client.state) {
         .greeting => {},
-        .established => return receiveAnother(client, packet),
+        .established => return receiveSizeProof(client, packet),
         .idle, .ended => return false,
     }
     var protection: step.Protection = switch (known.cipher) {
@@ -165,10 +165,10 @@ fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
 }
 
 /// Of the same hello: the session is open, and the packet shows that its size comes through.
-fn receiveAnother(client: *StreamClient, packet: []const u8) bool {
+fn receiveSizeProof(client: *StreamClient, packet: []const u8) bool {
     if (client.session.?.cipher == .clear) return true;
     if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null) return false;
-    client.path.noteShown(@intCast(packet.len));
+    client.path.onProven(@intCast(packet.len));
     return true;
 }
 
@@ -205,7 +205,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         .write_cache_size = welcome.write_cache_size,
         .write_cache_id = welcome.write_cache_id,
         .profile_size = welcome.profile_size,
-        .edge = client.failover.asked,
+        .edge = client.failover.current,
         .failover = welcome.failover,
         .welcomed_at_us = now_us,
     };
@@ -219,34 +219,34 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
             before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
         if (!same) {
             client.transition(.ended);
-            client.unseen.version_changed = true;
+            client.pending_events.version_changed = true;
             return true;
         }
         if (losesWrites(client, before, &session)) {
             client.transition(.ended);
-            client.unseen.cache_lost = true;
+            client.pending_events.cache_lost = true;
             return true;
         }
         client.statistics.resumptions += 1;
-        if (moved) client.statistics.hand_overs += 1;
+        if (moved) client.statistics.failovers += 1;
     }
     client.failover.settle(now_us, welcome.failover);
     client.session = session;
     client.protection = opened.protection.*;
-    measure(client, now_us);
+    sampleRtt(client, now_us);
     client.path.begin(now_us, size_max, opened.size);
     client.transition(.established);
-    client.unseen.established = .{ .resumed = resumed, .moved = moved };
-    client.askAnew();
+    client.pending_events.established = .{ .resumed = resumed, .moved = moved };
+    client.restart();
     if (client.ready) |*ready| {
         // The other edge has not heard it.
         if (moved) ready.acknowledged = false;
         ready.due_at_us = now_us;
         ready.timeout_us = client.rtt.rto_us;
     }
-    if (moved) client.report_state.sayAllAgain(client.rtt.rto_us);
+    if (moved) client.report_state.retransmitAll(client.rtt.rto_us);
     client.report_state.beginSession(now_us);
-    if (client.hasOutstanding()) client.waiting_since_us = now_us;
+    if (client.hasInFlight()) client.waiting_since_us = now_us;
     return true;
 }
 
@@ -254,11 +254,11 @@ fn losesWrites(client: *const StreamClient, before: *const step.Session, now: *c
     if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id) return false;
     // Nothing of this device is in the one that is gone.
     const is_unused = before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
-        !client.writes.has_begun;
+        !client.writes.is_started;
     return !is_unused;
 }
 
 /// The first reads need a time-out too; Karn's rule as for them.
-fn measure(client: *StreamClient, now_us: u64) void {
+fn sampleRtt(client: *StreamClient, now_us: u64) void {
     if (client.greeting.sent_count == 1) client.rtt.sample(now_us -| client.greeting.sent_at_us);
 }

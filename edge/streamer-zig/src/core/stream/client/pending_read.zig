@@ -26,7 +26,7 @@ whole: []u8 = &.{},
 /// The same for all parts of what was submitted.
 whole_id: u32 = 0,
 /// When the first of it was asked for; null: nothing was.
-begun_at_us: ?u64 = null,
+sent_first_at_us: ?u64 = null,
 failure: wire.ReadErrorCode = .store_error,
 
 fragment_size: u16 = 0,
@@ -37,7 +37,7 @@ received_bytes: u32 = 0,
 /// The highest indices that have come, highest first, each counted from 1; 0 while there are fewer.
 highest: [gap_threshold]u16 = @splat(0),
 /// Holes below this have been asked for again; only time or later requests tell that they were lost once more.
-repeated_below: u16 = 0,
+retransmitted_below: u16 = 0,
 
 /// Of what was asked for last.
 send_record: CongestionWindow.SendRecord = .{},
@@ -51,24 +51,24 @@ sent_at_us: u64 = 0,
 progress_at_us: u64 = 0,
 timeout_us: u64 = 0,
 /// Fragments of requests sent later that have come since the last READ.
-passed: u16 = 0,
+overtaken: u16 = 0,
 /// A fragment of full size has come since it was sent last.
-full_came: bool = false,
+has_full_size: bool = false,
 /// Asked again since time was over, and how long after the first READ the next new fragment came.
 timed_out: bool = false,
 stall_us: ?u64 = null,
 /// A measurement that the client has not taken yet.
 round_trip_us: ?u64 = null,
 /// What is to be asked again: the missing fragments in [first, end).
-repeat: ?struct { first: u16, end: u16 } = null,
+retransmit: ?struct { first: u16, end: u16 } = null,
 
-pub const State = enum { free, queued, asked, done, failed };
+pub const State = enum { free, queued, in_flight, done, failed };
 
 /// The first READ goes out.
 pub fn ask(read: *PendingRead, now_us: u64, fragment_size: u16, serial: u64, timeout_us: u64) void {
     assert(read.state == .queued);
-    read.state = .asked;
-    read.begun_at_us = read.begun_at_us orelse now_us;
+    read.state = .in_flight;
+    read.sent_first_at_us = read.sent_first_at_us orelse now_us;
     read.fragment_size = fragment_size;
     read.fragment_count = wire.fragmentCount(@intCast(read.buffer.len), fragment_size);
     read.first_serial = serial;
@@ -87,7 +87,7 @@ pub const Acceptance = enum {
 };
 
 pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
-    assert(read.state == .asked);
+    assert(read.state == .in_flight);
     if (fragment.index >= read.fragment_count) return .mismatch;
     const length = wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
     if (fragment.payload.len != length) return .mismatch;
@@ -96,22 +96,22 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
     if (read.timed_out and read.stall_us == null) read.stall_us = now_us -| read.sent_at_us;
     const begin = @as(usize, fragment.index) * read.fragment_size;
-    const place = read.buffer[begin..][0..length];
+    const slot = read.buffer[begin..][0..length];
     // It may lie there already.
-    if (place.ptr != fragment.payload.ptr) @memcpy(place, fragment.payload);
+    if (slot.ptr != fragment.payload.ptr) @memcpy(slot, fragment.payload);
     read.received.set(fragment.index);
     read.received_count += 1;
     read.received_bytes += length;
-    if (length == read.fragment_size) read.full_came = true;
+    if (length == read.fragment_size) read.has_full_size = true;
     read.progress_at_us = now_us;
     read.noteHighest(fragment.index);
-    read.repeatGap();
+    read.retransmitHoles();
     return .new;
 }
 
 /// Where the payload of such a fragment belongs, of which nothing has come yet; null: it has, or there is no such fragment.
-pub fn placeOf(read: *const PendingRead, index: u16, length: usize) ?[]u8 {
-    assert(read.state == .asked);
+pub fn slotFor(read: *const PendingRead, index: u16, length: usize) ?[]u8 {
+    assert(read.state == .in_flight);
     if (index >= read.fragment_count or read.has(index)) return null;
     if (length != wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, index)) return null;
     return read.buffer[@as(usize, index) * read.fragment_size ..][0..length];
@@ -129,8 +129,8 @@ pub fn isComplete(read: *const PendingRead) bool {
 }
 
 /// What was asked for last, when nothing of full size of it has come, nor an error of the edge's store.
-pub fn missed(read: *const PendingRead) PathMtu.Missed {
-    if (read.full_came or read.sent_serial == std.math.maxInt(u64)) return .{};
+pub fn missing(read: *const PendingRead) PathMtu.MissingFragments {
+    if (read.has_full_size or read.sent_serial == std.math.maxInt(u64)) return .{};
     const overhead = wire.header_size + wire.tag_size;
     const last = read.fragment_count - 1;
     const last_size = overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
@@ -153,19 +153,19 @@ pub fn bytesOf(read: *const PendingRead, ranges: wire.Ranges) u32 {
 }
 
 /// Everything that is missing is to be asked again.
-pub fn repeatMissing(read: *PendingRead) void {
+pub fn retransmitMissing(read: *PendingRead) void {
     assert(!read.isComplete());
-    read.repeat = .{ .first = 0, .end = read.fragment_count };
-    read.repeated_below = read.fragment_count;
+    read.retransmit = .{ .first = 0, .end = read.fragment_count };
+    read.retransmitted_below = read.fragment_count;
 }
 
 /// After a resumption, or on a narrower way: whatever has not come is asked again. With fragments of another size the read begins anew when
 /// its turn comes, under another `request_id`, since a late fragment of the old size may look like one of the new size.
-pub fn askAnew(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_us: u64) void {
-    assert(read.state == .asked);
+pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_us: u64) void {
+    assert(read.state == .in_flight);
     if (fragment_size == read.fragment_size) {
         read.timeout_us = timeout_us;
-        return read.repeatMissing();
+        return read.retransmitMissing();
     }
     read.* = .{
         .state = .queued,
@@ -177,15 +177,15 @@ pub fn askAnew(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         .request_id = request_id,
         .whole = read.whole,
         .whole_id = read.whole_id,
-        .begun_at_us = read.begun_at_us,
+        .sent_first_at_us = read.sent_first_at_us,
     };
 }
 
-/// The first `bytes` of what waits, as a read of its own; this one is what is left of it, in the same place in line.
+/// The first `bytes` of what waits, as a read of its own; this one is what is left of it, in the same slot in line.
 pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) PendingRead {
     assert(read.state == .queued);
     assert(bytes > 0 and bytes < read.buffer.len);
-    read.begun_at_us = read.begun_at_us orelse now_us;
+    read.sent_first_at_us = read.sent_first_at_us orelse now_us;
     defer {
         read.offset += bytes;
         read.buffer = read.buffer[bytes..];
@@ -200,7 +200,7 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
         .request_id = request_id,
         .whole = read.whole,
         .whole_id = read.whole_id,
-        .begun_at_us = read.begun_at_us,
+        .sent_first_at_us = read.sent_first_at_us,
     };
 }
 
@@ -208,14 +208,14 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
 pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
     read.progress_at_us = now_us;
     read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
-    read.repeat = null;
+    read.retransmit = null;
     read.sent_serial = std.math.maxInt(u64);
 }
 
 /// Moves missing fragments from `repeat` into `ranges`, as many as fit; returns how many fragments.
 pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
-    const wanted = read.repeat.?;
-    read.repeat = null;
+    const wanted = read.retransmit.?;
+    read.retransmit = null;
     var count: u16 = 0;
     var index = wanted.first;
     while (index < wanted.end) {
@@ -226,7 +226,7 @@ pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
         const first = index;
         while (index < wanted.end and !read.has(index)) index += 1;
         ranges.append(.{ .first_fragment = first, .fragment_count = index - first }) catch {
-            read.repeat = .{ .first = first, .end = wanted.end };
+            read.retransmit = .{ .first = first, .end = wanted.end };
             break;
         };
         count += index - first;
@@ -238,8 +238,8 @@ pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
     read.attempt +|= 1;
     read.sent_serial = serial;
     read.progress_at_us = now_us;
-    read.passed = 0;
-    read.full_came = false;
+    read.overtaken = 0;
+    read.has_full_size = false;
 }
 
 /// While fragments of any read come in, the edge is at work in the order it was asked: nobody is late yet.
@@ -265,15 +265,15 @@ fn noteHighest(read: *PendingRead, index: u16) void {
 }
 
 /// A hole with `gap_threshold` fragments beyond it is lost.
-fn repeatGap(read: *PendingRead) void {
+fn retransmitHoles(read: *PendingRead) void {
     const highest = read.highest[gap_threshold - 1];
     if (highest == 0) return;
     const certain = highest - 1;
-    if (certain <= read.repeated_below) return;
-    var first = read.repeated_below;
+    if (certain <= read.retransmitted_below) return;
+    var first = read.retransmitted_below;
     while (first < certain and read.has(first)) first += 1;
-    read.repeated_below = certain;
+    read.retransmitted_below = certain;
     if (first == certain) return;
-    const begin = if (read.repeat) |pending| pending.first else first;
-    read.repeat = .{ .first = begin, .end = certain };
+    const begin = if (read.retransmit) |pending| pending.first else first;
+    read.retransmit = .{ .first = begin, .end = certain };
 }

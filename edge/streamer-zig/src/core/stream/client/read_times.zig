@@ -38,7 +38,7 @@ pub const Part = struct {
 };
 
 /// The initramfs has handed over: what ends from now on is the system's. Once is as good as twice.
-pub fn handOver(times: *ReadTimes) void {
+pub fn beginSystem(times: *ReadTimes) void {
     if (times.system == null) times.system = .{};
 }
 
@@ -51,13 +51,13 @@ pub fn noteFetch(times: *ReadTimes, duration_us: u64) void {
 }
 
 /// The system wants something; the caller keeps `now_us` until the answer.
-pub fn noteDemand(times: *ReadTimes, now_us: u64) void {
+pub fn onDemand(times: *ReadTimes, now_us: u64) void {
     if (times.waiting == 0 and !times.is_over) if (times.answered_at_us) |before_us| times.current().turnaround.note(now_us -| before_us);
     times.waiting += 1;
 }
 
 /// It has it, `demanded_at_us` being the time of its demand.
-pub fn noteAnswer(times: *ReadTimes, now_us: u64, demanded_at_us: u64) void {
+pub fn onAnswer(times: *ReadTimes, now_us: u64, demanded_at_us: u64) void {
     assert(times.waiting > 0);
     times.waiting -= 1;
     times.answered_at_us = now_us;
@@ -95,14 +95,14 @@ const testing = std.testing;
 
 test "the system's own time is what passes while it waits for nothing" {
     var times: ReadTimes = .{};
-    times.noteDemand(1000);
-    times.noteDemand(1100);
-    times.noteAnswer(1500, 1000);
+    times.onDemand(1000);
+    times.onDemand(1100);
+    times.onAnswer(1500, 1000);
     // Another read is waited for: no turnaround.
-    times.noteDemand(1600);
-    times.noteAnswer(2000, 1100);
-    times.noteAnswer(2100, 1600);
-    times.noteDemand(10_100);
+    times.onDemand(1600);
+    times.onAnswer(2000, 1100);
+    times.onAnswer(2100, 1600);
+    times.onDemand(10_100);
     try testing.expectEqual(3, times.whole().wait.count());
     try testing.expectEqual(500 + 900 + 500, times.whole().wait.sum_us);
     try testing.expectEqual(1, times.whole().turnaround.count());
@@ -111,26 +111,26 @@ test "the system's own time is what passes while it waits for nothing" {
 
 test "what comes after the boot is not counted, and what was begun before it ends well" {
     var times: ReadTimes = .{};
-    times.noteDemand(1000);
+    times.onDemand(1000);
     times.is_over = true;
     times.noteFetch(7);
-    times.noteAnswer(1500, 1000);
-    times.noteDemand(1600);
+    times.onAnswer(1500, 1000);
+    times.onDemand(1600);
     try testing.expectEqual(0, times.list().view().count);
 }
 
 test "what ends after the hand-over is the system's, and both together are the whole boot's" {
     var times: ReadTimes = .{};
-    times.noteDemand(0);
+    times.onDemand(0);
     times.noteFetch(90);
-    times.noteAnswer(100, 0);
-    times.noteDemand(150);
+    times.onAnswer(100, 0);
+    times.onDemand(150);
     try testing.expectEqual(wire.ReadPhase.whole, phaseOf(&times.list(), 0));
-    times.handOver();
+    times.beginSystem();
     times.noteFetch(40);
-    times.noteAnswer(200, 150);
-    times.handOver();
-    times.noteDemand(900);
+    times.onAnswer(200, 150);
+    times.beginSystem();
+    times.onDemand(900);
     const said = times.list();
     try testing.expectEqual(6, said.count);
     try testing.expectEqual(wire.ReadPhase.initramfs, phaseOf(&said, 2));

@@ -9,35 +9,35 @@ const StreamClient = @import("client.zig");
 const CongestionWindow = @import("../congestion/window.zig");
 
 /// Fragments of later requests that must have come before a read is asked for again at once.
-const passed_threshold = 3;
+const overtaken_threshold = 3;
 
-/// Reads that are asked for in parts take so many places more, all together.
+/// Reads that are asked for in parts take so many slots more, all together.
 pub const parts_max = 16;
 /// A part has a multiple of that, in bytes, as disks and profiles have.
 const part_size_unit = CongestionWindow.part_bytes_min;
 
 /// A sealed DATA packet's fragment, which nobody has shown to be genuine yet, and where its payload belongs.
-pub const Place = struct { request_id: u32, index: u16, room: []u8 };
+pub const FragmentSlot = struct { request_id: u32, index: u16, buffer: []u8 };
 
 /// Null: it is no such packet, or nobody waits for it.
-pub fn placeFor(client: *StreamClient, packet: []const u8) ?Place {
+pub fn slotFor(client: *StreamClient, packet: []const u8) ?FragmentSlot {
     if (client.protection.from_edge.cipher == .clear) return null;
     const header = wire.fragmentOf(packet) orelse return null;
     const read = findAsked(client, header.request_id) orelse return null;
-    const room = read.placeOf(header.index, packet.len - wire.header_size - wire.tag_size) orelse return null;
-    return .{ .request_id = header.request_id, .index = header.index, .room = room };
+    const room = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse return null;
+    return .{ .request_id = header.request_id, .index = header.index, .buffer = room };
 }
 
 pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
     client.last_fragment_at_us = now_us;
     const read = findAsked(client, request_id) orelse {
-        noteUnexpected(client, request_id);
+        onUnexpected(client, request_id);
         return true;
     };
     switch (read.accept(now_us, fragment)) {
         .mismatch => return false,
         .duplicate => {
-            noteUnexpected(client, request_id);
+            onUnexpected(client, request_id);
             return true;
         },
         .new => {},
@@ -46,7 +46,7 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
         .is_first = read.round_trip_us != null,
         .is_last = read.attempt == 0 and read.isComplete(),
     });
-    client.path.noteCame(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
+    client.path.onReceived(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
     if (read.round_trip_us) |sample| {
         client.rtt.sample(sample);
         read.round_trip_us = null;
@@ -54,10 +54,10 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
     read.timeout_us = client.rtt.rto_us;
     // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
     for (client.readsKept()) |*other| {
-        if (other.state != .asked or other.repeat != null) continue;
+        if (other.state != .in_flight or other.retransmit != null) continue;
         if (other.sent_serial >= read.first_serial) continue;
-        other.passed += 1;
-        if (other.passed >= passed_threshold) other.repeatMissing();
+        other.overtaken += 1;
+        if (other.overtaken >= overtaken_threshold) other.retransmitMissing();
     }
     if (read.isComplete()) finish(client, now_us, read);
     return true;
@@ -67,26 +67,26 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
 fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     client.statistics.read_bytes += read.buffer.len;
     for (client.readsKept()) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
-        leavePlace(client, read);
+        releaseSlot(client, read);
         return;
     };
     read.state = .done;
-    if (read.kind != .profile) client.times.noteFetch(now_us -| read.begun_at_us.?);
+    if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_first_at_us.?);
     client.statistics.reads += 1;
 }
 
 fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
     return read.whole_id == whole_id and switch (read.state) {
-        .queued, .asked => true,
+        .queued, .in_flight => true,
         .free, .done, .failed => false,
     };
 }
 
 /// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
-fn noteUnexpected(client: *StreamClient, request_id: u32) void {
+fn onUnexpected(client: *StreamClient, request_id: u32) void {
     client.statistics.unexpected_fragments += 1;
     client.window.onSpuriousLoss();
-    // Those that are done are known by what is left in their places.
+    // Those that are done are known by what is left in their slots.
     for (client.reads) |*read| {
         if (read.request_id != request_id) continue;
         const stall_us = read.stall_us orelse return;
@@ -106,8 +106,8 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
     }
     // Nothing is written any more to what was given for it.
     for (client.readsKept()) |*part| if (isUnderWayOf(part, read.whole_id)) {
-        if (part.state == .asked) client.window.onAbandoned(part.missingBytes());
-        if (part != read) leavePlace(client, part);
+        if (part.state == .in_flight) client.window.onAbandoned(part.missingBytes());
+        if (part != read) releaseSlot(client, part);
     };
     read.state = .failed;
     read.failure = code;
@@ -117,7 +117,7 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
 /// What has waited too long is asked for again.
 pub fn checkTimers(client: *StreamClient, now_us: u64) void {
     for (client.readsKept()) |*read| {
-        if (read.state != .asked or read.repeat != null) continue;
+        if (read.state != .in_flight or read.retransmit != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
         read.timed_out = true;
@@ -128,8 +128,8 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
         }
         client.window.onTimeout(&read.send_record);
         // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
-        if (read.fragment_size <= client.fragmentSize()) client.path.noteSilence(now_us, read.missed());
-        read.repeatMissing();
+        if (read.fragment_size <= client.fragmentSize()) client.path.onTimeout(now_us, read.missing());
+        read.retransmitMissing();
     }
 }
 
@@ -138,12 +138,12 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     var earliest: ?u64 = null;
     for (client.readsKept()) |*read| {
         const at = switch (read.state) {
-            .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
+            .in_flight => if (read.retransmit != null) 0 else read.timeoutAt(client.last_fragment_at_us),
             .free, .queued, .done, .failed => continue,
         };
         earliest = @min(earliest orelse at, at);
     }
-    if (firstQueued(client)) |read| if (inParts(client, read, client.window.piece(read.buffer.len)) != null) {
+    if (firstQueued(client)) |read| if (inParts(client, read, client.window.partBytes(read.buffer.len)) != null) {
         if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
     };
     if (starved(client) != null) return 0;
@@ -152,7 +152,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
 
 /// Repeats before new reads, each in the order in which they were submitted.
 pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    while (firstToRepeat(client)) |read| {
+    while (firstToRetransmit(client)) |read| {
         var ranges: wire.RangeList = .{};
         const missing = read.takeMissing(&ranges);
         // What was missing may have come since.
@@ -162,7 +162,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         read.send_record = client.window.onSend(now_us, bytes);
         client.send_serial += 1;
         read.noteRepeat(now_us, client.send_serial);
-        client.statistics.repeats += 1;
+        client.statistics.retransmits += 1;
         client.statistics.missing_fragments += missing;
         return emit(client, read, ranges.view(), out);
     }
@@ -171,16 +171,16 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     // Said first, so that the edge hears in which order the system wanted what.
     if (wanted.read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
     const read = if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
-    client.noteWaiting(now_us);
+    client.onWaiting(now_us);
     client.send_serial += 1;
-    client.statistics.asked += @intFromBool(read.attempt == 0 and read.kind != .profile);
+    client.statistics.requests += @intFromBool(read.attempt == 0 and read.kind != .profile);
     read.ask(now_us, client.fragmentSize(), client.send_serial, client.rtt.rto_us);
     read.send_record = client.window.onSend(now_us, read.buffer.len);
     return emit(client, read, .{}, out);
 }
 
 /// What is asked for now of a read that waits: all of it, or its begin.
-const Wanted = struct { read: *PendingRead, bytes: u64 };
+const NextRead = struct { read: *PendingRead, bytes: u64 };
 
 /// Reads are asked for in order: a small one never overtakes a large one that has to wait.
 fn firstQueued(client: *const StreamClient) ?*PendingRead {
@@ -191,29 +191,29 @@ fn firstQueued(client: *const StreamClient) ?*PendingRead {
     return first;
 }
 
-fn allowed(client: *StreamClient, now_us: u64) ?Wanted {
+fn allowed(client: *StreamClient, now_us: u64) ?NextRead {
     const read = firstQueued(client) orelse return null;
     const whole = read.buffer.len;
-    const bytes = client.window.room(now_us, whole);
+    const bytes = client.window.sendableBytes(now_us, whole);
     return if (bytes == 0) null else inParts(client, read, bytes);
 }
 
 /// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
 /// ever come while it wants more than that.
-fn starved(client: *const StreamClient) ?Wanted {
+fn starved(client: *const StreamClient) ?NextRead {
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
         if (read.is_waited_for) continue;
-        if (read.state == .asked) return null;
+        if (read.state == .in_flight) return null;
         if (read.state == .queued and read.isBefore(first)) first = read;
     }
     const read = first orelse return null;
-    return inParts(client, read, client.window.piece(read.buffer.len));
+    return inParts(client, read, client.window.partBytes(read.buffer.len));
 }
 
-/// `bytes` may be asked for of this read. A part has whole blocks, and there must be a place for it; else the read waits until there is
+/// `bytes` may be asked for of this read. A part has whole blocks, and there must be a slot for it; else the read waits until there is
 /// room for all of it, or nothing else is under way.
-fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?Wanted {
+fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRead {
     const whole: u64 = read.buffer.len;
     const outstanding = client.inFlightBytes();
     const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
@@ -226,38 +226,38 @@ fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?Wanted 
 /// The document of a profile that becomes another one meanwhile would be two halves.
 fn mayCut(client: *const StreamClient, read: *const PendingRead) bool {
     if (read.kind == .profile) return false;
-    var places = client.reads.len - client.places_used;
-    for (client.readsKept()) |*other| places += @intFromBool(other.state == .free);
+    var slots = client.reads.len - client.slots_used;
+    for (client.readsKept()) |*other| slots += @intFromBool(other.state == .free);
     // Those who submit have theirs.
-    return places > client.options.reads_max - client.reads_count;
+    return slots > client.options.reads_max - client.reads_count;
 }
 
-/// The part is a read of its own; what is left waits in the same place.
-fn cut(client: *StreamClient, now_us: u64, wanted: Wanted) *PendingRead {
-    const part = freePlace(client).?;
+/// The part is a read of its own; what is left waits in the same slot.
+fn cut(client: *StreamClient, now_us: u64, wanted: NextRead) *PendingRead {
+    const part = freeSlot(client).?;
     part.* = wanted.read.cut(now_us, @intCast(wanted.bytes), client.takeRequestId());
     return part;
 }
 
 /// What the caller puts there holds a read.
-pub fn freePlace(client: *StreamClient) ?*PendingRead {
+pub fn freeSlot(client: *StreamClient) ?*PendingRead {
     for (client.readsKept()) |*read| {
         if (read.state == .free) return read;
     }
-    if (client.places_used == client.reads.len) return null;
-    client.places_used += 1;
-    return &client.reads[client.places_used - 1];
+    if (client.slots_used == client.reads.len) return null;
+    client.slots_used += 1;
+    return &client.reads[client.slots_used - 1];
 }
 
-pub fn leavePlace(client: *StreamClient, read: *PendingRead) void {
+pub fn releaseSlot(client: *StreamClient, read: *PendingRead) void {
     read.state = .free;
-    while (client.places_used > 0 and client.reads[client.places_used - 1].state == .free) client.places_used -= 1;
+    while (client.slots_used > 0 and client.reads[client.slots_used - 1].state == .free) client.slots_used -= 1;
 }
 
-fn firstToRepeat(client: *StreamClient) ?*PendingRead {
+fn firstToRetransmit(client: *StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
-        if (read.state == .asked and read.repeat != null and read.isBefore(first)) first = read;
+        if (read.state == .in_flight and read.retransmit != null and read.isBefore(first)) first = read;
     }
     return first;
 }
@@ -282,7 +282,7 @@ fn emit(
 
 fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
     for (client.readsKept()) |*read| {
-        if (read.state == .asked and read.request_id == request_id) return read;
+        if (read.state == .in_flight and read.request_id == request_id) return read;
     }
     return null;
 }

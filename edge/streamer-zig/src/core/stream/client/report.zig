@@ -46,7 +46,7 @@ pub const Acknowledgement = union(enum) {
 };
 
 /// Replaces what was said before; steps stay when there are none in `report`.
-pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *const ReadTimes) void {
+pub fn set(state: *ReportState, now_us: u64, report: step.Report, read_times: *const ReadTimes) void {
     state.newest = report;
     state.read_times = read_times.list();
     state.whole_read_times = read_times.listWhole();
@@ -66,7 +66,7 @@ pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) 
 }
 
 /// An edge that has heard nothing yet has to know it all.
-pub fn sayAllAgain(state: *ReportState, timeout_us: u64) void {
+pub fn retransmitAll(state: *ReportState, timeout_us: u64) void {
     if (state.newest == null) return;
     state.steps_acknowledged = false;
     state.acknowledged = false;
@@ -100,22 +100,22 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     // An edge that knows no phases does not answer them: every other time it gets what it knows, and at the end of counting always.
     const read_times = if (state.sent_count % 2 == 0) &state.read_times else &state.whole_read_times;
     // Where there is no room for both, the next report has them.
-    var has_room = steps.bytes.len + read_times.size <= wire.steps_size_max;
+    var fits = steps.bytes.len + read_times.size <= wire.steps_size_max;
     if (state.sent_count == 0) state.first_sent_at_us = now_us;
     state.sent_count +|= 1;
     const may_pass = state.sent_count <= whole_count_max or now_us -| state.first_sent_at_us < whole_us_max;
     if (!may_pass and steps.bytes.len > cut_size_max) {
         if (state.request_id == state.request_id_whole) state.request_id = request_id_next;
-        has_room = read_times.size <= cut_size_max;
-        steps = steps.firstWithin(if (has_room) cut_size_max - read_times.size else cut_size_max);
-    } else if (!may_pass and steps.bytes.len + read_times.size > cut_size_max) has_room = false;
+        fits = read_times.size <= cut_size_max;
+        steps = steps.firstWithin(if (fits) cut_size_max - read_times.size else cut_size_max);
+    } else if (!may_pass and steps.bytes.len + read_times.size > cut_size_max) fits = false;
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
         .write_cache_used = @min(cache.used, cache.size),
         .write_cache_size = cache.size,
         .steps = steps,
-        .read_times = if (has_room) read_times.view() else .{},
+        .read_times = if (fits) read_times.view() else .{},
     };
 }
 
@@ -145,10 +145,10 @@ fn firstPhase(report: wire.Report) wire.ReadPhase {
 test "read times are told by phase, every other time of a report that is repeated those of the whole boot" {
     var times: ReadTimes = .{};
     times.noteFetch(5);
-    times.handOver();
+    times.beginSystem();
     times.noteFetch(7);
     var state: ReportState = .{};
-    state.say(0, .{ .uptime_us = 1 }, &times);
+    state.set(0, .{ .uptime_us = 1 }, &times);
     state.send(0, 1, 10);
     const expected = [_]wire.ReadPhase{ .initramfs, .whole, .initramfs, .whole };
     for (expected) |phase| {
@@ -159,7 +159,7 @@ test "read times are told by phase, every other time of a report that is repeate
     // The next report begins anew, and so does one for another edge.
     state.send(1000, 2, 10);
     try testing.expectEqual(.initramfs, firstPhase(state.transmit(1000, 9).?));
-    state.sayAllAgain(10);
+    state.retransmitAll(10);
     state.beginSession(2000);
     try testing.expectEqual(.initramfs, firstPhase(state.transmit(2000, 9).?));
 }
@@ -167,7 +167,7 @@ test "read times are told by phase, every other time of a report that is repeate
 test "read times of both phases that find no room beside steps are left out, and the shorter sum beside them is told" {
     var times: ReadTimes = .{};
     times.noteFetch(5);
-    times.handOver();
+    times.beginSystem();
     times.noteFetch(7);
     times.noteFetch(16);
     var steps: wire.StepList = .empty;
@@ -175,7 +175,7 @@ test "read times of both phases that find no room beside steps are left out, and
     const left = wire.steps_size_max - steps.size;
     try testing.expect(left >= times.listWhole().size and left < times.list().size);
     var state: ReportState = .{};
-    state.say(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
+    state.set(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
     state.send(0, 1, 10);
     try testing.expectEqual(0, state.transmit(0, 9).?.read_times.count);
     try testing.expectEqual(1, state.transmit(state.dueAt().?, 9).?.read_times.count);
@@ -184,13 +184,13 @@ test "read times of both phases that find no room beside steps are left out, and
 test "on a narrow way a report has the read times that fit, by phase or of the whole boot" {
     var times: ReadTimes = .{};
     for (0..12) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
-    times.handOver();
+    times.beginSystem();
     for (12..23) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
     var steps: wire.StepList = .empty;
     while (cut_size_max - steps.size >= times.list().size) try steps.append(.{ .group = .unit, .name = "x", .start_us = 0, .duration_us = 1 });
     try testing.expect(cut_size_max - steps.size >= times.listWhole().size);
     var state: ReportState = .{};
-    state.say(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
+    state.set(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
     state.send(0, 1, whole_us_max);
     for (0..whole_count_max) |_| try testing.expect(state.transmit(state.dueAt().?, 9).?.read_times.count > 0);
     try testing.expectEqual(0, state.transmit(state.dueAt().?, 9).?.read_times.count);

@@ -27,10 +27,10 @@ pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_siz
     const request_id = client.request_id_next;
     const size = client.path.takeProbe(now_us) orelse blk: {
         // Whether the edge is there: all that it has is answered at once, but what its disk is asked for.
-        const is_asked_for_writes = client.writes.takeQuestion(now_us, request_id);
-        const is_asked_before_leaving = client.hasOutstanding() and
-            client.failover.takeQuestion(now_us, client.heardAt(), client.rtt.rto_us);
-        if (!is_asked_for_writes and !is_asked_before_leaving) return null;
+        const is_mtu_probe = client.writes.takeProbe(now_us, request_id);
+        const is_liveness_probe = client.hasInFlight() and
+            client.failover.takeProbe(now_us, client.heardAt(), client.rtt.rto_us);
+        if (!is_mtu_probe and !is_liveness_probe) return null;
         break :blk wire.packet_size_min;
     };
     _ = client.takeRequestId();
@@ -38,7 +38,7 @@ pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_siz
 }
 
 pub fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const was_waiting = client.hasOutstanding();
+    const was_waiting = client.hasInFlight();
     const packet = client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse return null;
     if (!was_waiting) client.waiting_since_us = now_us;
     return packet;

@@ -152,7 +152,7 @@ pub const Ready = struct {
     timeout_us: u64,
     acknowledged: bool = false,
     /// Its caller knows that some edge has heard it.
-    told: bool = false,
+    is_known: bool = false,
 
     /// READY, when it is time for it.
     pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
@@ -238,7 +238,7 @@ pub const WriteCache = struct {
 
 /// What the device says of itself.
 pub const Report = struct {
-    /// Microseconds since the kernel's start, now (CLOCK_BOOTTIME); the client counts on when it repeats the packet.
+    /// Microseconds since the kernel's start, now (CLOCK_BOOTTIME); the client counts on when it retransmits the packet.
     uptime_us: u64,
     write_cache: ?WriteCache = null,
     /// All steps that are known, in order of begin, or none where nothing is new about them (`StepList.view`); they
@@ -297,7 +297,7 @@ pub const Greeting = struct {
 };
 
 /// Events that are no read's.
-pub const Unseen = struct {
+pub const PendingEvents = struct {
     established: ?struct { resumed: bool, moved: bool } = null,
     refused_elsewhere: ?RefusedElsewhere = null,
     refused: ?wire.RefuseCode = null,
@@ -308,41 +308,41 @@ pub const Unseen = struct {
     report_acknowledged: bool = false,
 
     /// What concerns the session, which comes first.
-    pub fn ofSession(unseen: *Unseen) ?Event {
-        if (unseen.refused_elsewhere) |refusal| {
-            unseen.refused_elsewhere = null;
+    pub fn ofSession(pending_events: *PendingEvents) ?Event {
+        if (pending_events.refused_elsewhere) |refusal| {
+            pending_events.refused_elsewhere = null;
             return .{ .refused_elsewhere = refusal };
         }
-        if (unseen.established) |opened| {
-            unseen.established = null;
+        if (pending_events.established) |opened| {
+            pending_events.established = null;
             return .{ .established = .{ .resumed = opened.resumed, .moved = opened.moved } };
         }
-        if (unseen.refused) |code| {
-            unseen.refused = null;
+        if (pending_events.refused) |code| {
+            pending_events.refused = null;
             return .{ .refused = code };
         }
-        if (unseen.version_changed) {
-            unseen.version_changed = false;
+        if (pending_events.version_changed) {
+            pending_events.version_changed = false;
             return .version_changed;
         }
-        if (unseen.cache_lost) {
-            unseen.cache_lost = false;
+        if (pending_events.cache_lost) {
+            pending_events.cache_lost = false;
             return .cache_lost;
         }
         return null;
     }
 
-    pub fn ofBoot(unseen: *Unseen) ?Event {
-        if (unseen.ready_acknowledged) {
-            unseen.ready_acknowledged = false;
+    pub fn ofBoot(pending_events: *PendingEvents) ?Event {
+        if (pending_events.ready_acknowledged) {
+            pending_events.ready_acknowledged = false;
             return .ready_acknowledged;
         }
-        if (unseen.order) |order| {
-            unseen.order = null;
+        if (pending_events.order) |order| {
+            pending_events.order = null;
             return .{ .order = order };
         }
-        if (unseen.report_acknowledged) {
-            unseen.report_acknowledged = false;
+        if (pending_events.report_acknowledged) {
+            pending_events.report_acknowledged = false;
             return .report_acknowledged;
         }
         return null;
@@ -352,14 +352,14 @@ pub const Unseen = struct {
 pub const Statistics = struct {
     reads: u64 = 0,
     /// READs that went out for the first time, each of which the edge counts: more than reads where those went in parts.
-    asked: u64 = 0,
+    requests: u64 = 0,
     read_bytes: u64 = 0,
     packets_in: u64 = 0,
     bytes_in: u64 = 0,
     packets_out: u64 = 0,
     bytes_out: u64 = 0,
     /// READs sent again and the fragments they named.
-    repeats: u64 = 0,
+    retransmits: u64 = 0,
     missing_fragments: u64 = 0,
     /// Reads of which nothing new had come for their time-out, so that all that was missing was asked for again.
     timeouts: u64 = 0,
@@ -368,7 +368,7 @@ pub const Statistics = struct {
     store_errors: u64 = 0,
     resumptions: u64 = 0,
     /// How often the boot went on at another edge.
-    hand_overs: u64 = 0,
+    failovers: u64 = 0,
     /// Packets that were malformed or not from this session.
     ignored: u64 = 0,
 };

@@ -18,7 +18,7 @@ const window_bytes_min = 32 << 10;
 const window_bytes_max = 1 << 20;
 const window_growth = 16 << 10;
 /// A write of so many fragments is asked about by its last one alone, when nothing is heard.
-const repeat_whole_max = 3;
+const whole_retransmit_max = 3;
 /// Before the first sample, as for hello: an edge whose disk takes longer says that it is at it.
 const timeout_us_first = RttEstimator.rto_us_max / 5;
 /// So often an edge was there and had nothing more of a write that had gone out again: its fragments are too large for the way.
@@ -36,7 +36,7 @@ const narrow_us = 10 * std.time.us_per_min;
 pending: []PendingWrite,
 request_id_next: u32 = 1,
 /// The edge was asked for something.
-has_begun: bool = false,
+is_started: bool = false,
 rtt: RttEstimator = .{},
 /// The largest that come to the edge, and since when it is not the largest there is: the way there may be narrower than the way back.
 fragment_size_max: u16 = fragment_sizes[0],
@@ -44,12 +44,12 @@ narrow_since_us: u64 = 0,
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
 /// Whether the edge is there that says nothing of a write.
-question: MtuProbe = .{},
+mtu_probe: MtuProbe = .{},
 
 pub const Kind = enum { write, flush, discard };
 
 pub const PendingWrite = struct {
-    state: enum { free, queued, asked, ended } = .free,
+    state: enum { free, queued, in_flight, ended } = .free,
     kind: Kind = .flush,
     tag: u64 = 0,
     offset: u64 = 0,
@@ -69,7 +69,7 @@ pub const PendingWrite = struct {
     /// The edge is there, and has not got it if it says nothing until then; null: it is not known whether the edge is there.
     round_ends_us: ?u64 = null,
     /// The edge has said something of it since it went out last.
-    is_heard: bool = false,
+    is_answered: bool = false,
     /// The edge has said that it is at it.
     is_under_way: bool = false,
     first_sent_at_us: u64 = 0,
@@ -96,15 +96,15 @@ pub const PendingWrite = struct {
     }
 
     /// What was sent of it comes to the edge.
-    fn noteHeard(write: *PendingWrite) void {
-        write.is_heard = true;
+    fn onAnswer(write: *PendingWrite) void {
+        write.is_answered = true;
         write.futile = 0;
         write.round_ends_us = null;
     }
 
     /// It has gone out again, and the edge, if it is there, has said nothing of it.
     fn mayBeTooLarge(write: *const PendingWrite) bool {
-        if (write.state != .asked or write.attempt == 0 or write.is_heard or write.round_ends_us != null) return false;
+        if (write.state != .in_flight or write.attempt == 0 or write.is_answered or write.round_ends_us != null) return false;
         return write.to_send.findFirstSet() == null and write.smallerSize() != null;
     }
 
@@ -152,8 +152,8 @@ pub fn clear(queue: *WriteQueue) void {
 
 /// Another process had asked with ids up to `last`, and what it did not hear the end of is asked again with new ones: the edge takes none
 /// of them for one of those before.
-pub fn goOnBehind(queue: *WriteQueue, last: u32) void {
-    queue.has_begun = true;
+pub fn continueAfter(queue: *WriteQueue, last: u32) void {
+    queue.is_started = true;
     queue.request_id_next = last +% writes.window +% 1;
 }
 
@@ -163,7 +163,7 @@ pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
         write.* = wanted;
         write.state = .queued;
         write.request_id = queue.request_id_next;
-        queue.has_begun = true;
+        queue.is_started = true;
         queue.request_id_next +%= 1;
         return;
     }
@@ -174,7 +174,7 @@ pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
 pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, fragment_size: u16, out: []u8) ?[]const u8 {
     const write = queue.firstToSend() orelse blk: {
         const first = queue.firstAllowed() orelse return null;
-        first.state = .asked;
+        first.state = .in_flight;
         if (now_us -| queue.narrow_since_us >= narrow_us) queue.fragment_size_max = fragment_sizes[0];
         first.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
         first.first_sent_at_us = now_us;
@@ -185,7 +185,7 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
     const index: u16 = @intCast(write.to_send.findFirstSet().?);
     write.to_send.unset(index);
     write.sent_at_us = now_us;
-    write.is_heard = false;
+    write.is_answered = false;
     const body: wire.Body = switch (write.kind) {
         .write => blk: {
             const at = @as(usize, index) * writes.payloadSize(write.fragment_size);
@@ -215,18 +215,18 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
 pub fn deadline(queue: *const WriteQueue) ?u64 {
     var earliest: ?u64 = null;
     for (queue.pending) |*write| {
-        if (write.state != .asked) continue;
+        if (write.state != .in_flight) continue;
         if (write.to_send.findFirstSet() != null) return 0;
         earliest = @min(earliest orelse write.dueAt(), write.dueAt());
     }
-    if (queue.question.due_at_us) |at_us| earliest = @min(earliest orelse at_us, at_us);
+    if (queue.mtu_probe.due_at_us) |at_us| earliest = @min(earliest orelse at_us, at_us);
     return if (queue.firstAllowed() != null) 0 else earliest;
 }
 
 /// What has waited too long is asked again.
 pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
     for (queue.pending) |*write| {
-        if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
+        if (write.state != .in_flight or write.to_send.findFirstSet() != null) continue;
         if (now_us < write.dueAt()) continue;
         if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RttEstimator.rto_us_max);
         write.attempt +|= 1;
@@ -235,28 +235,28 @@ pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
             if (queue.isFutile(now_us, write)) continue;
         };
         const count = write.fragmentCount();
-        if (count <= repeat_whole_max) write.sendAll() else write.to_send.set(count - 1);
+        if (count <= whole_retransmit_max) write.sendAll() else write.to_send.set(count - 1);
         // Of an edge that says nothing at all it is not known whether the size is at fault.
-        if (write.round_ends_us == null and write.smallerSize() != null) queue.question.want(now_us);
+        if (write.round_ends_us == null and write.smallerSize() != null) queue.mtu_probe.schedule(now_us);
     }
 }
 
 /// Whether the edge is asked now if it is there; behind all that it is asked for.
-pub fn takeQuestion(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
-    if (!queue.question.isDue(now_us)) return false;
+pub fn takeProbe(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
+    if (!queue.mtu_probe.isDue(now_us)) return false;
     for (queue.pending) |*write| {
         if (write.mayBeTooLarge()) break;
     } else {
-        queue.question.drop();
+        queue.mtu_probe.cancel();
         return false;
     }
-    queue.question.noteSent(now_us, request_id);
+    queue.mtu_probe.onSend(now_us, request_id);
     return true;
 }
 
 /// It is there: what it was sent before the question, and says nothing of, has not come to it.
-pub fn noteAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
-    const answered = queue.question.answer(now_us, request_id) orelse return;
+pub fn onProbeAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
+    const answered = queue.mtu_probe.answer(now_us, request_id) orelse return;
     for (queue.pending) |*write| {
         if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
         write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, MtuProbe.roundUs(write.futile));
@@ -268,7 +268,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
     const write = queue.findAsked(request_id) orelse return false;
     if (ack.code == .missing) {
         if (write.kind != .write) return false;
-        write.is_heard = true;
+        write.is_answered = true;
         write.round_ends_us = null;
         // The rest of what was missing is on its way.
         if (write.to_send.findFirstSet() != null) return true;
@@ -278,7 +278,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
             // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
             if (now_us < write.round_at_us + @max(queue.timeoutUs(), MtuProbe.roundUs(write.futile))) return true;
             if (queue.isFutile(now_us, write)) return true;
-        } else write.noteHeard();
+        } else write.onAnswer();
         write.timeout_us = queue.timeoutUs();
         write.missing = missing;
         write.round_at_us = now_us;
@@ -288,7 +288,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         return true;
     }
     if (ack.code == .not_yet) {
-        write.noteHeard();
+        write.onAnswer();
         // What could not be carried out may have to come anew.
         write.missing = write.fragmentCount();
         write.is_under_way = true;
@@ -311,7 +311,7 @@ fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
     queue.fragment_size_max = smaller;
     queue.narrow_since_us = now_us;
     for (queue.pending) |*other| {
-        if (other.state != .asked or other.kind != .write or other.fragment_size <= smaller) continue;
+        if (other.state != .in_flight or other.kind != .write or other.fragment_size <= smaller) continue;
         other.begin(smaller, queue.timeoutUs());
         if (other != write) other.attempt +|= 1;
     }
@@ -319,10 +319,10 @@ fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
 }
 
 /// After a resumption: the edge may know nothing of what it was sent.
-pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
-    queue.question = .{};
+pub fn restart(queue: *WriteQueue, fragment_size: u16) void {
+    queue.mtu_probe = .{};
     for (queue.pending) |*write| {
-        if (write.state != .asked) continue;
+        if (write.state != .in_flight) continue;
         write.attempt +|= 1;
         write.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
     }
@@ -337,8 +337,8 @@ pub fn nextEnded(queue: *WriteQueue) ?Ended {
     return null;
 }
 
-pub fn hasOutstanding(queue: *const WriteQueue) bool {
-    for (queue.pending) |*write| if (write.state == .asked) return true;
+pub fn hasInFlight(queue: *const WriteQueue) bool {
+    for (queue.pending) |*write| if (write.state == .in_flight) return true;
     return false;
 }
 
@@ -349,7 +349,7 @@ fn timeoutUs(queue: *const WriteQueue) u64 {
 fn firstToSend(queue: *WriteQueue) ?*PendingWrite {
     var first: ?*PendingWrite = null;
     for (queue.pending) |*write| {
-        if (write.state == .asked and write.to_send.findFirstSet() != null and write.isBefore(first)) first = write;
+        if (write.state == .in_flight and write.to_send.findFirstSet() != null and write.isBefore(first)) first = write;
     }
     return first;
 }
@@ -359,7 +359,7 @@ fn firstAllowed(queue: *const WriteQueue) ?*PendingWrite {
     var oldest: ?*const PendingWrite = null;
     var first: ?*PendingWrite = null;
     for (queue.pending) |*write| {
-        if (write.state != .queued and write.state != .asked) continue;
+        if (write.state != .queued and write.state != .in_flight) continue;
         if (write.isBefore(oldest)) oldest = write;
     }
     for (queue.pending) |*write| {
@@ -375,7 +375,7 @@ fn hasToWait(queue: *const WriteQueue, write: *const PendingWrite) bool {
     if (write.kind == .write and queue.outstanding_bytes > 0 and
         queue.outstanding_bytes + write.length > queue.window_bytes) return true;
     for (queue.pending) |*other| {
-        if (other.state != .queued and other.state != .asked) continue;
+        if (other.state != .queued and other.state != .in_flight) continue;
         if (other == write or !other.isBefore(write)) continue;
         if (write.kind == .flush or write.overlaps(other)) return true;
     }
@@ -384,7 +384,7 @@ fn hasToWait(queue: *const WriteQueue, write: *const PendingWrite) bool {
 
 fn findAsked(queue: *WriteQueue, request_id: u32) ?*PendingWrite {
     for (queue.pending) |*write| {
-        if (write.state == .asked and write.request_id == request_id) return write;
+        if (write.state == .in_flight and write.request_id == request_id) return write;
     }
     return null;
 }

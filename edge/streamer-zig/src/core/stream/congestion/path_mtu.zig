@@ -16,7 +16,7 @@ const missed_of_read_max = 4;
 const probe_wait_us_min = 250 * std.time.us_per_ms;
 const probe_wait_us_max = 600 * std.time.us_per_s;
 /// From the first question whether anything comes at all to the second; then twice as long each time.
-const question_wait_us_first = 100 * std.time.us_per_ms;
+const liveness_wait_us_first = 100 * std.time.us_per_ms;
 
 /// What reads ask for.
 size: u16 = wire.packet_size_ethernet,
@@ -27,13 +27,13 @@ missed: u8 = 0,
 missed_size: u16 = std.math.maxInt(u16),
 /// Since when the size is doubted: it is too large if small packets come now. If nothing comes, the edge or the way stands still.
 doubted: bool = false,
-question_at_us: u64 = 0,
-question_wait_us: u64 = question_wait_us_first,
+liveness_at_us: u64 = 0,
+liveness_wait_us: u64 = liveness_wait_us_first,
 probe_at_us: u64 = 0,
 probe_wait_us: u64 = probe_wait_us_min,
 
 /// What of a read did not come.
-pub const Missed = struct {
+pub const MissingFragments = struct {
     count: u16 = 0,
     /// Of the smallest of them, as a packet.
     size: u16 = 0,
@@ -45,51 +45,51 @@ pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     const narrow_before = path.size < wire.packet_size_ethernet;
     path.size_max = size_max;
     path.size = @min(size_max, if (narrow_before) path.size else wire.packet_size_ethernet);
-    path.noteFull();
+    path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
     path.probe_at_us = now_us + probe_wait_us_min;
-    path.noteShown(shown);
+    path.onProven(shown);
 }
 
 /// A packet of this size has come.
-pub fn noteShown(path: *PathMtu, size: u16) void {
+pub fn onProven(path: *PathMtu, size: u16) void {
     const usable = @min(size, path.size_max);
     if (usable <= path.size) return;
     path.size = usable;
-    path.noteFull();
+    path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
     // The next size is tried at once.
     path.probe_at_us = 0;
 }
 
 /// A fragment has come in a packet of this size.
-pub fn noteCame(path: *PathMtu, size: u16) void {
-    if (size >= path.missed_size) path.noteFull();
+pub fn onReceived(path: *PathMtu, size: u16) void {
+    if (size >= path.missed_size) path.onFullSize();
 }
 
 /// One as large as reads ask for has come.
-pub fn noteFull(path: *PathMtu) void {
+pub fn onFullSize(path: *PathMtu) void {
     path.missed = 0;
     path.missed_size = std.math.maxInt(u16);
     path.doubted = false;
 }
 
 /// A read was asked for, and time was over before anything of it came. The smallest packets come everywhere, and say nothing of the way.
-pub fn noteSilence(path: *PathMtu, now_us: u64, missed: Missed) void {
+pub fn onTimeout(path: *PathMtu, now_us: u64, missed: MissingFragments) void {
     if (missed.count == 0 or missed.size <= wire.packet_size_min) return;
     path.missed +|= @intCast(@min(missed.count, missed_of_read_max));
     path.missed_size = @min(path.missed_size, missed.size);
     if (path.missed < missed_max or path.doubted or path.size <= wire.packet_size_min) return;
     path.doubted = true;
-    path.question_at_us = now_us;
-    path.question_wait_us = question_wait_us_first;
+    path.liveness_at_us = now_us;
+    path.liveness_wait_us = liveness_wait_us_first;
 }
 
 /// A packet smaller than reads ask for has come. True: what reads ask for does not come through, and all has to be asked for anew, in
 /// smaller fragments.
-pub fn noteSmall(path: *PathMtu, now_us: u64) bool {
+pub fn onSmall(path: *PathMtu, now_us: u64) bool {
     if (!path.doubted) return false;
-    path.noteFull();
+    path.onFullSize();
     path.size = for (rungs) |rung| {
         if (rung < path.size) break rung;
     } else unreachable;
@@ -99,16 +99,16 @@ pub fn noteSmall(path: *PathMtu, now_us: u64) bool {
 
 /// When a size is tried next; null: there is none.
 pub fn probeAt(path: *const PathMtu) ?u64 {
-    if (path.doubted) return path.question_at_us;
+    if (path.doubted) return path.liveness_at_us;
     return if (path.size < path.size_max) path.probe_at_us else null;
 }
 
 /// The size to try now; null: it is not time for it.
 pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     if (path.doubted) {
-        if (now_us < path.question_at_us) return null;
-        path.question_at_us = now_us + path.question_wait_us;
-        path.question_wait_us = @min(path.question_wait_us * 2, probe_wait_us_max);
+        if (now_us < path.liveness_at_us) return null;
+        path.liveness_at_us = now_us + path.liveness_wait_us;
+        path.liveness_wait_us = @min(path.liveness_wait_us * 2, probe_wait_us_max);
         return wire.packet_size_min;
     }
     if (path.size >= path.size_max or now_us < path.probe_at_us) return null;
@@ -132,30 +132,30 @@ test "a large WELCOME that came lets all reads be large; one that did not is tri
     try testing.expectEqual(1472, path.size);
     try testing.expectEqual(null, path.takeProbe(probe_wait_us_min - 1));
     try testing.expectEqual(4052, path.takeProbe(probe_wait_us_min).?);
-    path.noteShown(4052);
+    path.onProven(4052);
     // The next step comes at once.
     try testing.expectEqual(8972, path.takeProbe(probe_wait_us_min + 1).?);
-    path.noteShown(8972);
+    path.onProven(8972);
     try testing.expectEqual(8972, path.size);
 }
 
 test "a way that swallows large packets is left for a smaller size, and tried again ever more rarely" {
     var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
-    path.noteSilence(1000, .{ .count = 20, .size = path.size });
-    try testing.expect(!path.noteSmall(1500));
-    path.noteSilence(2000, .{ .count = 20, .size = path.size });
+    path.onTimeout(1000, .{ .count = 20, .size = path.size });
+    try testing.expect(!path.onSmall(1500));
+    path.onTimeout(2000, .{ .count = 20, .size = path.size });
     // Whether anything comes is asked by a small packet.
     try testing.expectEqual(wire.packet_size_min, path.takeProbe(2000).?);
     try testing.expectEqual(null, path.takeProbe(2001));
-    try testing.expect(path.noteSmall(3000));
+    try testing.expect(path.onSmall(3000));
     try testing.expectEqual(4052, path.size);
-    path.noteSilence(3500, .{ .count = 4, .size = path.size });
-    path.noteFull();
-    path.noteSilence(4000, .{ .count = 4, .size = path.size });
-    try testing.expect(!path.noteSmall(4500));
-    path.noteSilence(5000, .{ .count = 4, .size = path.size });
-    try testing.expect(path.noteSmall(5000));
+    path.onTimeout(3500, .{ .count = 4, .size = path.size });
+    path.onFullSize();
+    path.onTimeout(4000, .{ .count = 4, .size = path.size });
+    try testing.expect(!path.onSmall(4500));
+    path.onTimeout(5000, .{ .count = 4, .size = path.size });
+    try testing.expect(path.onSmall(5000));
     try testing.expectEqual(1472, path.size);
     var probes: u32 = 0;
     var now_us: u64 = 5000;
@@ -168,10 +168,10 @@ test "a way that swallows large packets is left for a smaller size, and tried ag
 test "while nothing comes at all the size stays, and what comes first then decides" {
     var path: PathMtu = .{};
     path.begin(0, 1472, 168);
-    for (0..20) |at| path.noteSilence(at, .{ .count = 9, .size = path.size });
+    for (0..20) |at| path.onTimeout(at, .{ .count = 9, .size = path.size });
     try testing.expectEqual(1472, path.size);
-    path.noteFull();
-    try testing.expect(!path.noteSmall(30));
+    path.onFullSize();
+    try testing.expect(!path.onSmall(30));
     try testing.expectEqual(null, path.probeAt());
 }
 
@@ -179,17 +179,17 @@ test "sizes go down to the smallest and no further, and back up within a few ans
     var path: PathMtu = .{};
     path.begin(0, 1472, 168);
     for (0..20) |at| {
-        path.noteSilence(at, .{ .count = 9, .size = path.size });
-        path.noteSilence(at, .{ .count = 9, .size = path.size });
+        path.onTimeout(at, .{ .count = 9, .size = path.size });
+        path.onTimeout(at, .{ .count = 9, .size = path.size });
         // Small packets say nothing about large ones.
-        path.noteSilence(at, .{ .count = 0, .size = path.size });
-        _ = path.noteSmall(at);
+        path.onTimeout(at, .{ .count = 0, .size = path.size });
+        _ = path.onSmall(at);
     }
     try testing.expectEqual(wire.packet_size_min, path.size);
     var now_us: u64 = 100;
     for (0..4) |_| {
         now_us = @max(now_us, path.probeAt() orelse break);
-        path.noteShown(path.takeProbe(now_us).?);
+        path.onProven(path.takeProbe(now_us).?);
     }
     try testing.expectEqual(1472, path.size);
 }
@@ -198,16 +198,16 @@ test "a short packet that does not come is doubted like a large one, unless one 
     var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     // Reads of 4 KiB, each one short fragment, on a way that takes 1500 bytes.
-    const short: Missed = .{ .count = 1, .size = 4096 + 32 };
+    const short: MissingFragments = .{ .count = 1, .size = 4096 + 32 };
     for (0..7) |at| {
-        path.noteSilence(at, short);
-        path.noteCame(1056);
+        path.onTimeout(at, short);
+        path.onReceived(1056);
     }
-    try testing.expect(!path.noteSmall(8));
-    path.noteCame(short.size);
-    for (0..7) |at| path.noteSilence(at, short);
-    try testing.expect(!path.noteSmall(8));
-    path.noteSilence(9, short);
-    try testing.expect(path.noteSmall(9));
+    try testing.expect(!path.onSmall(8));
+    path.onReceived(short.size);
+    for (0..7) |at| path.onTimeout(at, short);
+    try testing.expect(!path.onSmall(8));
+    path.onTimeout(9, short);
+    try testing.expect(path.onSmall(9));
     try testing.expectEqual(4052, path.size);
 }

@@ -2,7 +2,7 @@
 //! the device that asks: what it limits are the bytes asked for and not received. It has no clock and no socket; its caller says what
 //! was asked, came, and was lost. All times are µs of one monotonic clock.
 //!
-//!     bytes = window.room(now_us, wanted); if (bytes > 0) { read.send_record = window.onSend(now_us, bytes); send(...); }
+//!     bytes = window.sendableBytes(now_us, wanted); if (bytes > 0) { read.send_record = window.onSend(now_us, bytes); send(...); }
 //!     window.onAck(now_us, bytes, &read.send_record, .{ .is_first = ..., .is_last = ... });
 //!     window.onLoss(bytes, &read.send_record, packets);
 //!     sleep no longer than until window.opensAt()
@@ -52,7 +52,7 @@ const rate_rounds = 8;
 /// After that long the shortest round trip is measured anew: the path may be another one.
 const round_trip_us_age = 30 * std.time.us_per_s;
 /// Time-outs without anything received between them, after which the path is believed to be quite another one.
-const silences_max = 2;
+const timeouts_max = 2;
 /// A request is asked for in parts of at least a quarter of the window; within these limits, in bytes.
 pub const part_bytes_min = 4 << 10;
 const part_bytes_max = 32 << 10;
@@ -73,7 +73,7 @@ full_wait_us: u64 = 0,
 is_settling: bool = false,
 
 /// What it was before it was reduced last, until that is seen to have been right; null: it is, or is nobody's concern any more.
-before: ?Before = null,
+undo: ?Reduction = null,
 
 /// Of the next ask.
 serial: u64 = 0,
@@ -84,7 +84,7 @@ delivered: u64 = 0,
 delivered_at_us: u64 = 0,
 silences: u8 = 0,
 /// Time-outs of earlier asks have been counted.
-silent_at_serial: u64 = 0,
+timed_out_at_serial: u64 = 0,
 
 round: Round = .{},
 /// The newest round's shortest wait for a first packet, in µs; 0: none measured yet.
@@ -113,7 +113,7 @@ const Round = struct {
     was_full_before: bool = false,
 };
 
-const Before = struct {
+const Reduction = struct {
     cwnd_bytes: u64,
     is_slow_start: bool,
     full_wait_us: u64,
@@ -125,7 +125,7 @@ const Before = struct {
 /// What an ask takes along until its answer.
 pub const SendRecord = struct {
     serial: u64 = 0,
-    asked_at_us: u64 = 0,
+    sent_at_us: u64 = 0,
     /// What had come before, in bytes.
     delivered: u64 = 0,
 };
@@ -145,41 +145,41 @@ pub fn init(options: Options) CongestionWindow {
 
 /// How much of a request of `bytes` may be asked for now: all of it, a part that is worth a packet, or nothing. Something always is while
 /// nothing is under way.
-pub fn room(window: *CongestionWindow, now_us: u64, bytes: u64) u64 {
-    window.earn(now_us);
+pub fn sendableBytes(window: *CongestionWindow, now_us: u64, bytes: u64) u64 {
+    window.refill(now_us);
     const free = window.cwnd_bytes -| window.in_flight_bytes;
     const is_open = window.credit > 0 or window.in_flight_bytes == 0;
     if (is_open and bytes <= free) return bytes;
     window.round.was_full = true;
-    const least = window.piece(bytes);
+    const least = window.partBytes(bytes);
     if (window.in_flight_bytes == 0) return @max(free, least);
     return if (is_open and free >= least) free else 0;
 }
 
 /// How much of a request of `bytes` is worth a packet of its own: all of it, or at least so much. Without parts a large request would wait
 /// until the window is empty; with parts of any size an edge would be asked for each fragment.
-pub fn piece(window: *const CongestionWindow, bytes: u64) u64 {
+pub fn partBytes(window: *const CongestionWindow, bytes: u64) u64 {
     return @min(bytes, std.math.clamp(window.cwnd_bytes / 4, part_bytes_min, part_bytes_max));
 }
 
 /// When pacing lets something go, if the window does; null: only an answer opens it. `bytes` are those of the next request.
 pub fn opensAt(window: *const CongestionWindow, bytes: u64) ?u64 {
     if (window.in_flight_bytes == 0) return window.credit_at_us;
-    if (window.in_flight_bytes + window.piece(bytes) > window.cwnd_bytes) return null;
+    if (window.in_flight_bytes + window.partBytes(bytes) > window.cwnd_bytes) return null;
     if (window.credit > 0 or window.deliveryRate() == 0) return window.credit_at_us;
     const missing: u64 = @intCast(1 - window.credit);
-    return window.credit_at_us + missing * std.time.us_per_s / window.pace() + 1;
+    return window.credit_at_us + missing * std.time.us_per_s / window.pacingRate() + 1;
 }
 
 /// `bytes` are asked for, for the first time or again.
 pub fn onSend(window: *CongestionWindow, now_us: u64, bytes: u64) SendRecord {
-    window.earn(now_us);
+    window.refill(now_us);
     // After a pause the time until now is nobody's round.
     if (window.in_flight_bytes == 0) window.beginRound();
     window.in_flight_bytes += bytes;
     window.credit -= @intCast(bytes);
     defer window.serial += 1;
-    return .{ .serial = window.serial, .asked_at_us = now_us, .delivered = window.delivered };
+    return .{ .serial = window.serial, .sent_at_us = now_us, .delivered = window.delivered };
 }
 
 /// `bytes` of an ask have come, each counted once.
@@ -191,7 +191,7 @@ pub fn onAck(window: *CongestionWindow, now_us: u64, bytes: u64, record: *const 
     window.delivered_at_us = now_us;
     const round = &window.round;
     round.delivered += bytes;
-    const took_us = @max(1, now_us -| record.asked_at_us);
+    const took_us = @max(1, now_us -| record.sent_at_us);
     if (delivery.is_first) {
         window.wait_us = if (round.has_wait) @min(window.wait_us, took_us) else took_us;
         round.has_wait = true;
@@ -200,7 +200,7 @@ pub fn onAck(window: *CongestionWindow, now_us: u64, bytes: u64, record: *const 
         // One look is enough: what is too early an end costs a few round trips.
         if (window.isLong(took_us)) window.is_slow_start = false;
     }
-    if (delivery.is_last) window.noteRate((window.delivered - record.delivered) * std.time.us_per_s / took_us);
+    if (delivery.is_last) window.onRate((window.delivered - record.delivered) * std.time.us_per_s / took_us);
     if (window.is_slow_start and (round.was_full or round.was_full_before)) window.grow(bytes);
     if (record.serial >= round.last_serial) window.endRound();
 }
@@ -215,22 +215,22 @@ pub fn onLoss(window: *CongestionWindow, bytes: u64, record: *const SendRecord, 
     window.round.lost +|= packets;
     const lost = window.round.lost;
     const is_many = lost >= lost_min and @as(u64, lost) * lost_share > under_way;
-    const is_full = window.full_wait_us > 0 and window.wait_us >= window.bearableWait();
+    const is_full = window.full_wait_us > 0 and window.wait_us >= window.waitLimit();
     if (!is_many and !is_full) return;
-    window.before = .{ .cwnd_bytes = window.cwnd_bytes, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
+    window.undo = .{ .cwnd_bytes = window.cwnd_bytes, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
     if (is_many and window.isLong(window.last_wait_us)) window.full_wait_us = window.last_wait_us;
     window.reduce();
 }
 
 /// A packet came that was taken for lost. When half of them do, they were only overtaken (RFC 4015, section 3.2; RFC 3708).
 pub fn onSpuriousLoss(window: *CongestionWindow) void {
-    const before = &(window.before orelse return);
+    const before = &(window.undo orelse return);
     before.late += 1;
     if (before.late * 2 < before.lost) return;
     window.cwnd_bytes = @max(window.cwnd_bytes, before.cwnd_bytes);
     window.is_slow_start = before.is_slow_start;
     window.full_wait_us = before.full_wait_us;
-    window.before = null;
+    window.undo = null;
 }
 
 /// `bytes` that an earlier window had under way: what becomes of them says nothing of this one.
@@ -244,10 +244,10 @@ pub fn onSentBefore(window: *CongestionWindow, bytes: u64) SendRecord {
 /// An ask's time is over, before `onLoss` of it. The second time in a row that nothing at all has come since, all begins anew
 /// (RFC 9002, section 7.6.2).
 pub fn onTimeout(window: *CongestionWindow, record: *const SendRecord) void {
-    if (record.serial < window.silent_at_serial or window.delivered_at_us > record.asked_at_us) return;
-    window.silent_at_serial = window.serial;
+    if (record.serial < window.timed_out_at_serial or window.delivered_at_us > record.sent_at_us) return;
+    window.timed_out_at_serial = window.serial;
     window.silences += 1;
-    if (window.silences < silences_max) return;
+    if (window.silences < timeouts_max) return;
     window.ssthresh_bytes = @max(window.cwnd_bytes / 2, window.cwndMin());
     window.cwnd_bytes = window.cwndMin();
     window.is_slow_start = true;
@@ -318,14 +318,14 @@ fn growForRound(window: *CongestionWindow) void {
     // The network may have more room than it had.
     if (is_known) window.full_wait_us += window.full_wait_us / 256 + 1;
     const least = if (is_known) window.cwndMin() else long_queue_bytes;
-    if (window.wait_us <= window.bearableWait() or window.cwnd_bytes <= least) return window.grow(window.options.fragment_size);
+    if (window.wait_us <= window.waitLimit() or window.cwnd_bytes <= least) return window.grow(window.options.fragment_size);
     window.is_settling = !window.is_settling;
     if (window.is_settling) window.cwnd_bytes = @max(window.cwnd_bytes - window.cwnd_bytes / 4, least);
 }
 
 /// The longest wait for a first packet, in µs, with which the window grows. Devices that have never seen the network without a queue
 /// take a longer time for the shortest, so it only counts where most of the wait is the way.
-fn bearableWait(window: *const CongestionWindow) u64 {
+fn waitLimit(window: *const CongestionWindow) u64 {
     const least = window.roundTrip();
     const full = window.full_wait_us;
     if (full == 0) return least + long_queue_us;
@@ -337,7 +337,7 @@ fn beginRound(window: *CongestionWindow) void {
 }
 
 /// One that the window did not limit says only that the path carries at least that much.
-fn noteRate(window: *CongestionWindow, sample: u64) void {
+fn onRate(window: *CongestionWindow, sample: u64) void {
     const was_full = window.round.was_full or window.round.was_full_before;
     if (!was_full and sample < window.deliveryRate()) return;
     window.rate[0] = @max(window.rate[0], sample);
@@ -359,12 +359,12 @@ fn cwndMin(window: *const CongestionWindow) u64 {
 }
 
 /// Bytes per second at which is asked: faster than answers come, so that a faster path is noticed.
-fn pace(window: *const CongestionWindow) u64 {
+fn pacingRate(window: *const CongestionWindow) u64 {
     const rate = @max(1, window.deliveryRate());
     return if (window.is_slow_start) 2 * rate else rate + rate / 4;
 }
 
-fn earn(window: *CongestionWindow, now_us: u64) void {
+fn refill(window: *CongestionWindow, now_us: u64) void {
     const passed_us = @min(now_us -| window.credit_at_us, std.time.us_per_s);
     const rate = window.deliveryRate();
     const most = std.math.clamp(rate * burst_us / std.time.us_per_s, burst_bytes_min, burst_bytes_max);
@@ -374,7 +374,7 @@ fn earn(window: *CongestionWindow, now_us: u64) void {
         return;
     }
     // What came of less than a byte is not lost: the time is taken when there is something.
-    const earned = window.pace() *| passed_us / std.time.us_per_s;
+    const earned = window.pacingRate() *| passed_us / std.time.us_per_s;
     if (earned == 0) return;
     window.credit_at_us = now_us;
     window.credit = @min(window.credit + @as(i64, @intCast(@min(earned, 2 * burst_bytes_max +| window.options.bytes_max))), @as(i64, @intCast(most)));

@@ -58,7 +58,7 @@ const Device = struct {
 
     fn timeoutAt(device: *Device) ?u64 {
         if (device.first == device.end) return null;
-        const since_us = @max(device.heard_at_us, device.of(device.first).record.asked_at_us);
+        const since_us = @max(device.heard_at_us, device.of(device.first).record.sent_at_us);
         return since_us + (@max(4_000, 3 * device.window.wait_us) << device.timeouts);
     }
 
@@ -103,7 +103,7 @@ const Device = struct {
 const Request = struct { at_ns: u64, device: u16, serial: u64, fragments: u32 };
 const Packet = struct { at_ns: u64, device: u16, serial: u64, index: u32 };
 
-const World = struct {
+const SwitchFixture = struct {
     path: Path,
     prng: base.Prng = .init(7),
     devices: []Device,
@@ -115,47 +115,47 @@ const World = struct {
     link_free_ns: u64 = 0,
     dropped: u64 = 0,
 
-    fn init(count: usize, path: Path) !World {
+    fn init(count: usize, path: Path) !SwitchFixture {
         const devices = try testing.allocator.alloc(Device, count);
         for (devices) |*device| device.* = .{ .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }) };
         return .{ .path = path, .devices = devices };
     }
 
-    fn deinit(world: *World) void {
-        world.requests.deinit(testing.allocator);
-        world.packets.deinit(testing.allocator);
-        testing.allocator.free(world.devices);
+    fn deinit(fixture: *SwitchFixture) void {
+        fixture.requests.deinit(testing.allocator);
+        fixture.packets.deinit(testing.allocator);
+        testing.allocator.free(fixture.devices);
     }
 
-    fn run(world: *World, for_us: u64) !void {
-        for (world.devices) |*device| {
+    fn run(fixture: *SwitchFixture, for_us: u64) !void {
+        for (fixture.devices) |*device| {
             device.received = 0;
-            device.wanted_at_us = world.now_us;
+            device.wanted_at_us = fixture.now_us;
         }
-        world.dropped = 0;
-        const until_us = world.now_us + for_us;
-        while (world.now_us < until_us) {
-            for (world.devices, 0..) |*device, index| try world.tend(device, @intCast(index));
-            world.now_us = @min(until_us, @max(world.now_us + 1, world.nextAt()));
-            while (world.requests.front()) |request| {
-                if (request.at_ns > world.now_us * 1000) break;
-                _ = world.requests.popFront();
-                try world.answer(request);
+        fixture.dropped = 0;
+        const until_us = fixture.now_us + for_us;
+        while (fixture.now_us < until_us) {
+            for (fixture.devices, 0..) |*device, index| try fixture.tend(device, @intCast(index));
+            fixture.now_us = @min(until_us, @max(fixture.now_us + 1, fixture.nextAt()));
+            while (fixture.requests.front()) |request| {
+                if (request.at_ns > fixture.now_us * 1000) break;
+                _ = fixture.requests.popFront();
+                try fixture.answer(request);
             }
-            while (world.packets.front()) |packet| {
-                if (packet.at_ns > world.now_us * 1000) break;
-                _ = world.packets.popFront();
-                world.devices[packet.device].receive(world.now_us, packet.serial, packet.index);
+            while (fixture.packets.front()) |packet| {
+                if (packet.at_ns > fixture.now_us * 1000) break;
+                _ = fixture.packets.popFront();
+                fixture.devices[packet.device].receive(fixture.now_us, packet.serial, packet.index);
             }
         }
     }
 
-    fn nextAt(world: *World) u64 {
+    fn nextAt(fixture: *SwitchFixture) u64 {
         var at_us: u64 = std.math.maxInt(u64);
-        if (world.requests.front()) |request| at_us = @min(at_us, (request.at_ns + 999) / 1000);
-        if (world.packets.front()) |packet| at_us = @min(at_us, (packet.at_ns + 999) / 1000);
-        for (world.devices) |*device| {
-            if (device.begins_at_us > world.now_us) at_us = @min(at_us, device.begins_at_us);
+        if (fixture.requests.front()) |request| at_us = @min(at_us, (request.at_ns + 999) / 1000);
+        if (fixture.packets.front()) |packet| at_us = @min(at_us, (packet.at_ns + 999) / 1000);
+        for (fixture.devices) |*device| {
+            if (device.begins_at_us > fixture.now_us) at_us = @min(at_us, device.begins_at_us);
             if (device.timeoutAt()) |timeout_us| at_us = @min(at_us, timeout_us);
             if (device.asked >= device.wanted) continue;
             if (device.window.opensAt(request_bytes)) |open_us| at_us = @min(at_us, open_us);
@@ -163,43 +163,43 @@ const World = struct {
         return at_us;
     }
 
-    fn tend(world: *World, device: *Device, index: u16) !void {
-        if (world.now_us < device.begins_at_us) return;
+    fn tend(fixture: *SwitchFixture, device: *Device, index: u16) !void {
+        if (fixture.now_us < device.begins_at_us) return;
         while (device.timeoutAt()) |at_us| {
-            if (at_us > world.now_us) break;
+            if (at_us > fixture.now_us) break;
             device.timeOut();
         }
         while (device.end - device.first < asks_max and device.asked < device.wanted) {
-            const room = device.window.room(world.now_us, request_bytes);
+            const room = device.window.sendableBytes(fixture.now_us, request_bytes);
             const bytes = room - room % fragment_size;
             if (bytes == 0) return;
-            const record = device.window.onSend(world.now_us, bytes);
+            const record = device.window.onSend(fixture.now_us, bytes);
             device.asked += bytes;
             const fragments: u32 = @intCast(bytes / fragment_size);
             device.of(device.end).* = .{ .record = record, .fragments = fragments };
             defer device.end += 1;
-            if (world.isLost()) continue;
-            const at_ns = (world.now_us + world.path.one_way_us + world.path.storage_us) * 1000;
-            try world.requests.pushBack(testing.allocator, .{ .at_ns = at_ns, .device = index, .serial = device.end, .fragments = fragments });
+            if (fixture.isLost()) continue;
+            const at_ns = (fixture.now_us + fixture.path.one_way_us + fixture.path.storage_us) * 1000;
+            try fixture.requests.pushBack(testing.allocator, .{ .at_ns = at_ns, .device = index, .serial = device.end, .fragments = fragments });
         }
     }
 
-    fn isLost(world: *World) bool {
-        return world.prng.chance(world.path.loss, 10_000);
+    fn isLost(fixture: *SwitchFixture) bool {
+        return fixture.prng.chance(fixture.path.loss, 10_000);
     }
 
-    fn answer(world: *World, request: Request) !void {
+    fn answer(fixture: *SwitchFixture, request: Request) !void {
         for (0..request.fragments) |index| {
-            world.edge_free_ns = @max(world.edge_free_ns, request.at_ns) + packet_size * ns_per_s / edge_rate;
-            const waiting_ns = world.link_free_ns -| world.edge_free_ns;
-            if (waiting_ns * world.path.rate / ns_per_s + packet_size > world.path.buffer) {
-                world.dropped += 1;
+            fixture.edge_free_ns = @max(fixture.edge_free_ns, request.at_ns) + packet_size * ns_per_s / edge_rate;
+            const waiting_ns = fixture.link_free_ns -| fixture.edge_free_ns;
+            if (waiting_ns * fixture.path.rate / ns_per_s + packet_size > fixture.path.buffer) {
+                fixture.dropped += 1;
                 continue;
             }
-            world.link_free_ns = @max(world.link_free_ns, world.edge_free_ns) + packet_size * ns_per_s / world.path.rate;
-            if (world.isLost()) continue;
-            try world.packets.pushBack(testing.allocator, .{
-                .at_ns = world.link_free_ns + world.path.one_way_us * 1000,
+            fixture.link_free_ns = @max(fixture.link_free_ns, fixture.edge_free_ns) + packet_size * ns_per_s / fixture.path.rate;
+            if (fixture.isLost()) continue;
+            try fixture.packets.pushBack(testing.allocator, .{
+                .at_ns = fixture.link_free_ns + fixture.path.one_way_us * 1000,
                 .device = request.device,
                 .serial = request.serial,
                 .index = @intCast(index),
@@ -208,18 +208,18 @@ const World = struct {
     }
 
     /// Per cent of what the link can carry, headers left out, in the last `run`.
-    fn used(world: *const World, for_us: u64) u64 {
+    fn used(fixture: *const SwitchFixture, for_us: u64) u64 {
         var received: u64 = 0;
-        for (world.devices) |*device| received += device.received;
-        const most = world.path.rate * for_us / std.time.us_per_s * fragment_size / packet_size;
+        for (fixture.devices) |*device| received += device.received;
+        const most = fixture.path.rate * for_us / std.time.us_per_s * fragment_size / packet_size;
         return received * 100 / most;
     }
 
     /// The most that a device got, in per cent of the least.
-    fn unfairness(world: *const World) u64 {
+    fn unfairness(fixture: *const SwitchFixture) u64 {
         var least: u64 = std.math.maxInt(u64);
         var most: u64 = 0;
-        for (world.devices) |*device| {
+        for (fixture.devices) |*device| {
             least = @min(least, device.received);
             most = @max(most, device.received);
         }
@@ -229,54 +229,54 @@ const World = struct {
 
 test "one device takes at least 95 % of a link, whatever the buffer in front of it, and a random loss of 1 % changes little" {
     for ([_]u64{ 64 << 10, 256 << 10, 1 << 20 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
-        var world: World = try .init(1, .{ .buffer = buffer, .loss = loss });
-        defer world.deinit();
-        try world.run(300_000);
-        try testing.expect(world.used(300_000) >= 95);
+        var fixture: SwitchFixture = try .init(1, .{ .buffer = buffer, .loss = loss });
+        defer fixture.deinit();
+        try fixture.run(300_000);
+        try testing.expect(fixture.used(300_000) >= 95);
         // The switch throws little away.
-        try testing.expect(world.dropped * fragment_size < 5 * world.devices[0].received / 100);
+        try testing.expect(fixture.dropped * fragment_size < 5 * fixture.devices[0].received / 100);
     };
 }
 
 test "eight devices that begin one after the other share a full link within a factor of four" {
     // Room for what each may always have under way.
     for ([_]u64{ 256 << 10, 512 << 10 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
-        var world: World = try .init(8, .{ .buffer = buffer, .loss = loss });
-        defer world.deinit();
-        for (world.devices, 0..) |*device, index| device.begins_at_us = index * 20_000;
-        try world.run(1_000_000);
-        try world.run(1_000_000);
-        try testing.expect(world.used(1_000_000) >= 95);
+        var fixture: SwitchFixture = try .init(8, .{ .buffer = buffer, .loss = loss });
+        defer fixture.deinit();
+        for (fixture.devices, 0..) |*device, index| device.begins_at_us = index * 20_000;
+        try fixture.run(1_000_000);
+        try fixture.run(1_000_000);
+        try testing.expect(fixture.used(1_000_000) >= 95);
         // Less would take windows below what a read needs.
-        try testing.expect(world.unfairness() <= 400);
+        try testing.expect(fixture.unfairness() <= 400);
     };
 }
 
 test "a link that becomes ten times slower is filled and not overrun, and filled again when it is fast again" {
-    var world: World = try .init(1, .{ .buffer = 128 << 10 });
-    defer world.deinit();
-    try world.run(200_000);
-    world.path.rate = gigabit / 10;
-    try world.run(100_000);
-    try world.run(500_000);
-    try testing.expect(world.used(500_000) >= 90);
-    try testing.expect(world.dropped * fragment_size < 5 * world.devices[0].received / 100);
-    world.path.rate = gigabit;
-    try world.run(200_000);
-    try world.run(200_000);
-    try testing.expect(world.used(200_000) >= 90);
+    var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
+    defer fixture.deinit();
+    try fixture.run(200_000);
+    fixture.path.rate = gigabit / 10;
+    try fixture.run(100_000);
+    try fixture.run(500_000);
+    try testing.expect(fixture.used(500_000) >= 90);
+    try testing.expect(fixture.dropped * fragment_size < 5 * fixture.devices[0].received / 100);
+    fixture.path.rate = gigabit;
+    try fixture.run(200_000);
+    try fixture.run(200_000);
+    try testing.expect(fixture.used(200_000) >= 90);
 }
 
 test "a burst of 1 MiB after a pause is paced: of a switch with 128 KiB for its port it overruns next to nothing" {
-    var world: World = try .init(1, .{ .buffer = 128 << 10 });
-    defer world.deinit();
-    const device = &world.devices[0];
+    var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
+    defer fixture.deinit();
+    const device = &fixture.devices[0];
     device.wanted = 0;
     var dropped: u64 = 0;
     for (0..20) |_| {
         device.wanted += 1 << 20;
-        try world.run(100_000);
-        dropped += world.dropped;
+        try fixture.run(100_000);
+        dropped += fixture.dropped;
     }
     try testing.expect(dropped * fragment_size * 100 < device.asked);
     // It took no longer than the link needs, and a few round trips.
@@ -284,23 +284,23 @@ test "a burst of 1 MiB after a pause is paced: of a switch with 128 KiB for its 
 }
 
 test "a slow storage is no full network: as much is asked for as its latency needs" {
-    var world: World = try .init(1, .{ .storage_us = 10_000 });
-    defer world.deinit();
-    try world.run(1_000_000);
-    try testing.expect(world.devices[0].window.cwnd_bytes >= 128 << 10);
+    var fixture: SwitchFixture = try .init(1, .{ .storage_us = 10_000 });
+    defer fixture.deinit();
+    try fixture.run(1_000_000);
+    try testing.expect(fixture.devices[0].window.cwnd_bytes >= 128 << 10);
 }
 
 test "after an outage the device asks for little, and soon for as much as before" {
-    var world: World = try .init(1, .{ .buffer = 128 << 10 });
-    defer world.deinit();
-    try world.run(100_000);
-    world.path.loss = 10_000;
-    try world.run(500_000);
-    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.cwnd_bytes);
-    world.path.loss = 0;
-    try world.run(1_100_000);
-    try world.run(100_000);
-    try testing.expect(world.used(100_000) >= 90);
+    var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
+    defer fixture.deinit();
+    try fixture.run(100_000);
+    fixture.path.loss = 10_000;
+    try fixture.run(500_000);
+    try testing.expectEqual((32 << 10) + 4 * fragment_size, fixture.devices[0].window.cwnd_bytes);
+    fixture.path.loss = 0;
+    try fixture.run(1_100_000);
+    try fixture.run(100_000);
+    try testing.expect(fixture.used(100_000) >= 90);
 }
 
 test "what came after it was taken for lost takes the reduction back, and what did not come does not" {
@@ -322,9 +322,9 @@ test "what came after it was taken for lost takes the reduction back, and what d
 
 test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {
     var window: CongestionWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
-    try testing.expectEqual(window.cwnd_bytes, window.room(1, 1 << 20));
+    try testing.expectEqual(window.cwnd_bytes, window.sendableBytes(1, 1 << 20));
     const large = window.onSend(1, 1 << 20);
-    try testing.expectEqual(0, window.room(2, fragment_size));
+    try testing.expectEqual(0, window.sendableBytes(2, fragment_size));
     try testing.expectEqual(null, window.opensAt(fragment_size));
     window.onLoss(1 << 19, &large, 1);
     window.onAbandoned((1 << 19) - fragment_size);

@@ -70,7 +70,7 @@ pub fn admit(
         }
     }
     var opened = agree(server, &claim, &boot) orelse return refuse(server, &claim, .no_cipher, reply);
-    const session = existing orelse takeSession(server, now_us, claim.from) orelse
+    const session = existing orelse allocateSession(server, now_us, claim.from) orelse
         return refuse(server, &claim, .busy, reply);
     server.collector.drop(session.id);
     server.changes += 1;
@@ -125,7 +125,7 @@ fn secretOf(server: *const StreamServer, claim: *const Claim, boot: *const Grant
     return buffer;
 }
 
-/// The session as device and edge agree on it, without its place; null where they have no cipher in common.
+/// The session as device and edge agree on it, without its slot; null where they have no cipher in common.
 fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?Session {
     const hello = &claim.hello;
     const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse stream_seal.ownCiphers()) orelse return null;
@@ -159,7 +159,7 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
     return session;
 }
 
-/// Unguessable, and the session's place in the table plus one in its low 16 bits.
+/// Unguessable, and the session's slot in the table plus one in its low 16 bits.
 fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const Claim) u64 {
     server.session_serial += 1;
     const key = &server.options.keys.session;
@@ -168,9 +168,9 @@ fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const C
     return @as(u64, bits) << 16 | (index + 1);
 }
 
-/// A free place, or that of the session which has asked for nothing longest: whoever waits for something asks again every
+/// A free slot, or that of the session which has asked for nothing longest: whoever waits for something asks again every
 /// second, so that a session idle for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
-fn takeSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Session {
+fn allocateSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Session {
     // Another boot of the same machine: nobody else has its address.
     dropAt(server, from);
     if (server.session_count == server.sessions.len) {
@@ -181,11 +181,11 @@ fn takeSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Sessio
         if (now_us -| oldest.last_request_at_us < StreamServer.session_spare_us) return null;
         server.drop(oldest);
     }
-    for (server.sessions, 0..) |*session, place| {
+    for (server.sessions, 0..) |*session, slot| {
         if (session.id != 0) continue;
         server.session_count += 1;
-        session.* = .{ .from = from, .counter = &server.counters[place].next };
-        server.index.put(from, @intCast(place));
+        session.* = .{ .from = from, .counter = &server.counters[slot].next };
+        server.index.put(from, @intCast(slot));
         return session;
     }
     unreachable;
@@ -200,8 +200,8 @@ pub fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) voi
 }
 
 pub fn dropAt(server: *StreamServer, from: base.Endpoint) void {
-    const place = server.index.get(from) orelse return;
-    server.drop(&server.sessions[place]);
+    const slot = server.index.get(from) orelse return;
+    server.drop(&server.sessions[slot]);
 }
 
 fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []u8) []const u8 {

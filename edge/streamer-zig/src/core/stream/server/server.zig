@@ -45,7 +45,7 @@ const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
 
 pub const session_idle_us_default = 300 * std.time.us_per_s;
-/// A session that has asked for nothing for so long gives its place to another one when the table is full; its device resumes.
+/// A session that has asked for nothing for so long gives its slot to another one when the table is full; its device resumes.
 pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = step.read_size_buckets;
 /// Room for every answer but DATA.
@@ -68,7 +68,7 @@ ignored: base.IgnoredCounters = .{},
 /// Makes each session id different from all before.
 session_serial: u64 = 0,
 session_count: u16 = 0,
-/// Of the packets to each place's devices.
+/// Of the packets to each slot's devices.
 counters: []Counter,
 /// Goes up with whatever begins, ends or moves a session.
 changes: u64 = 0,
@@ -87,7 +87,7 @@ pub const Keys = struct {
     resumption: [32]u8,
 };
 
-/// Goes on from session to session of a place, so that nobody who still has the keys of an earlier one makes two packets under one
+/// Goes on from session to session of a slot, so that nobody who still has the keys of an earlier one makes two packets under one
 /// number. A line of the processor's cache for each: shards do not wait for each other.
 pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
 
@@ -102,7 +102,7 @@ pub const Options = struct {
     outstanding_bytes_max: u32 = 1 << 20,
     session_idle_us: u64 = session_idle_us_default,
     /// Writes of more than one fragment that can be put together at a time; 128 KiB each.
-    write_places: u16 = 64,
+    write_slots: u16 = 64,
 };
 
 /// A HELLO from an address that has shown a cookie. The caller looks the boot up and calls `admit` with the answer.
@@ -271,7 +271,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
         .options = options,
         .counters = counters,
         .index = index,
-        .collector = try .init(gpa, options.write_places),
+        .collector = try .init(gpa, options.write_slots),
     };
 }
 
@@ -336,9 +336,9 @@ pub const admit = hello_steps.admit;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
 pub const resumeSecretOf = hello_steps.resumeSecretOf;
-pub const adopt = shard_sessions.adopt;
+pub const copySession = shard_sessions.copySession;
 pub const hasSessionAt = shard_sessions.hasSessionAt;
-pub const noteHeard = shard_sessions.noteHeard;
+pub const onRead = shard_sessions.onRead;
 pub const isPlainRead = shard_sessions.isPlainRead;
 
 /// What makes the packets of a session that is still there.
@@ -380,7 +380,7 @@ fn reasonOf(err: wire.ParseError) base.IgnoreReason {
 
 /// NO_SESSION in answer to a REPORT: its device says hello again, and gets what WELCOME says by now. Until then the session goes on. Null
 /// when it is gone.
-pub fn askForHello(server: *StreamServer, report: *const DeviceReport, packet: []const u8, reply: *ReplyBuffer) ?[]const u8 {
+pub fn requestHello(server: *StreamServer, report: *const DeviceReport, packet: []const u8, reply: *ReplyBuffer) ?[]const u8 {
     const session = server.findById(report.session_id) orelse return null;
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.header_size;
@@ -451,20 +451,20 @@ pub fn readSizeIndex(length: u32) u4 {
     return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
 }
 
-/// A packet of the device at this address is looked at soon: its session comes into the processor's cache. Returns the session's place.
+/// A packet of the device at this address is looked at soon: its session comes into the processor's cache. Returns the session's slot.
 pub fn prefetch(server: *const StreamServer, from: Endpoint) ?u16 {
-    const place = server.index.get(from) orelse return null;
-    const session = &server.sessions[place];
+    const slot = server.index.get(from) orelse return null;
+    const session = &server.sessions[slot];
     inline for (.{ "id", "taken", "last_packet_at_us", "requests", "statistics", "from", "version_id", "from_device", "from_edge" }) |name|
         base.prefetch(&@field(session, name));
-    base.prefetch(&server.counters[place]);
-    return place;
+    base.prefetch(&server.counters[slot]);
+    return slot;
 }
 
 /// The session of the device at this address.
 fn sessionAt(server: *StreamServer, from: Endpoint) ?*Session {
-    const place = server.index.get(from) orelse return null;
-    return &server.sessions[place];
+    const slot = server.index.get(from) orelse return null;
+    return &server.sessions[slot];
 }
 
 fn receiveProbe(server: *StreamServer, session: *const Session, request_id: u32, probe: wire.Probe) Step {
@@ -558,14 +558,14 @@ fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *R
 }
 
 /// Of a session that is or was.
-pub fn placeOf(session_id: u64) u16 {
+pub fn slotOf(session_id: u64) u16 {
     return @as(u16, @truncate(session_id)) - 1;
 }
 
 pub fn findById(server: *StreamServer, id: u64) ?*Session {
-    const place: u16 = @truncate(id);
-    if (place == 0 or place > server.sessions.len) return null;
-    const session = &server.sessions[place - 1];
+    const slot: u16 = @truncate(id);
+    if (slot == 0 or slot > server.sessions.len) return null;
+    const session = &server.sessions[slot - 1];
     return if (session.id == id) session else null;
 }
 

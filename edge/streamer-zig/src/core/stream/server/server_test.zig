@@ -22,22 +22,22 @@ const boot: StreamServer.Grant.Boot = .{
 const keys: StreamServer.Keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
 
 /// A server and the device's packets, as short as a test needs them.
-const Bench = struct {
+const ServerFixture = struct {
     server: StreamServer,
     reply: StreamServer.ReplyBuffer = undefined,
     out: [wire.packet_size_max]u8 = undefined,
     now_us: u64 = 100 * std.time.us_per_s,
 
-    fn init(sessions_max: u16) !Bench {
+    fn init(sessions_max: u16) !ServerFixture {
         return .{ .server = try .init(testing.allocator, .{ .keys = keys, .sessions_max = sessions_max, .ciphers = .{ .clear = true } }) };
     }
 
-    fn deinit(bench: *Bench) void {
-        bench.server.deinit(testing.allocator);
+    fn deinit(fixture: *ServerFixture) void {
+        fixture.server.deinit(testing.allocator);
     }
 
-    fn send(bench: *Bench, from: base.Endpoint, packet: wire.Packet) StreamServer.Step {
-        return bench.server.receive(bench.now_us, from, wire.emit(packet, &bench.out), &bench.reply);
+    fn send(fixture: *ServerFixture, from: base.Endpoint, packet: wire.Packet) StreamServer.Step {
+        return fixture.server.receive(fixture.now_us, from, wire.emit(packet, &fixture.out), &fixture.reply);
     }
 
     /// Of a device that knows `secret`, and in clear text, so that a test can look into all answers.
@@ -59,156 +59,156 @@ const Bench = struct {
         return greeting;
     }
 
-    fn cookieFor(bench: *Bench, from: base.Endpoint, greeting: wire.Hello) ![32]u8 {
-        const step = bench.send(from, .{ .body = .{ .hello = greeting } });
+    fn cookieFor(fixture: *ServerFixture, from: base.Endpoint, greeting: wire.Hello) ![32]u8 {
+        const step = fixture.send(from, .{ .body = .{ .hello = greeting } });
         return (try wire.parse(step.reply)).body.cookie.cookie;
     }
 
     /// A hello with its cookie round trip, and the answer for `grant`.
-    fn admit(bench: *Bench, from: base.Endpoint, greeting: wire.Hello, grant: StreamServer.Grant) !StreamServer.Admission {
+    fn admit(fixture: *ServerFixture, from: base.Endpoint, greeting: wire.Hello, grant: StreamServer.Grant) !StreamServer.Admission {
         var with_cookie = greeting;
-        with_cookie.cookie = try bench.cookieFor(from, greeting);
-        const step = bench.send(from, .{ .body = .{ .hello = with_cookie } });
-        return bench.server.admit(bench.now_us, step.admit, grant, &bench.reply);
+        with_cookie.cookie = try fixture.cookieFor(from, greeting);
+        const step = fixture.send(from, .{ .body = .{ .hello = with_cookie } });
+        return fixture.server.admit(fixture.now_us, step.admit, grant, &fixture.reply);
     }
 
-    fn open(bench: *Bench) !wire.Packet {
-        const admission = try bench.admit(device, hello(5, .token, &token), .{ .boot = boot });
+    fn open(fixture: *ServerFixture) !wire.Packet {
+        const admission = try fixture.admit(device, hello(5, .token, &token), .{ .boot = boot });
         try testing.expectEqual(.opened, admission.outcome);
         return wire.parse(admission.reply.?);
     }
 
-    fn read(bench: *Bench, from: base.Endpoint, session: wire.Packet, request: wire.Read) StreamServer.Step {
+    fn read(fixture: *ServerFixture, from: base.Endpoint, session: wire.Packet, request: wire.Read) StreamServer.Step {
         var tagged = request;
         if (tagged.version_tag == 0) tagged.version_tag = session.body.welcome.version_tag;
-        return bench.send(from, .{ .session_id = session.session_id, .request_id = 9, .body = .{ .read = tagged } });
+        return fixture.send(from, .{ .session_id = session.session_id, .request_id = 9, .body = .{ .read = tagged } });
     }
 };
 
 test "an address without a cookie gets a cookie, less than it sent, and leaves no trace" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const step = bench.send(device, .{ .body = .{ .hello = Bench.hello(5, .token, &token) } });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const step = fixture.send(device, .{ .body = .{ .hello = ServerFixture.hello(5, .token, &token) } });
     try testing.expectEqual(wire.cookie_size, step.reply.len);
     try testing.expect(step.reply.len < wire.hello_size);
-    try testing.expectEqual(0, bench.server.session_count);
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "a cookie holds for its address, nonce and minute only" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    var greeting = Bench.hello(5, .token, &token);
-    greeting.cookie = try bench.cookieFor(device, greeting);
-    try testing.expect(bench.send(device, .{ .body = .{ .hello = greeting } }) == .admit);
-    try testing.expect(bench.send(elsewhere, .{ .body = .{ .hello = greeting } }) == .reply);
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    var greeting = ServerFixture.hello(5, .token, &token);
+    greeting.cookie = try fixture.cookieFor(device, greeting);
+    try testing.expect(fixture.send(device, .{ .body = .{ .hello = greeting } }) == .admit);
+    try testing.expect(fixture.send(elsewhere, .{ .body = .{ .hello = greeting } }) == .reply);
     var other_nonce = greeting;
     other_nonce.client_nonce = @splat(6);
-    try testing.expect(bench.send(device, .{ .body = .{ .hello = other_nonce } }) == .reply);
-    bench.now_us += secrets.cookie_slot_us;
-    try testing.expect(bench.send(device, .{ .body = .{ .hello = greeting } }) == .admit);
-    bench.now_us += secrets.cookie_slot_us;
-    try testing.expect(bench.send(device, .{ .body = .{ .hello = greeting } }) == .reply);
-    try testing.expectEqual(3, bench.server.ignored.get(.stream_stale_cookie));
+    try testing.expect(fixture.send(device, .{ .body = .{ .hello = other_nonce } }) == .reply);
+    fixture.now_us += secrets.cookie_slot_us;
+    try testing.expect(fixture.send(device, .{ .body = .{ .hello = greeting } }) == .admit);
+    fixture.now_us += secrets.cookie_slot_us;
+    try testing.expect(fixture.send(device, .{ .body = .{ .hello = greeting } }) == .reply);
+    try testing.expectEqual(3, fixture.server.ignored.get(.stream_stale_cookie));
 }
 
 test "the same hello again gets the same WELCOME" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const first = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const first = try fixture.open();
     const secret = first.body.welcome.resume_secret;
     var used = boot;
     used.token_nonce = @splat(5);
-    const again = try bench.admit(device, Bench.hello(5, .token, &token), .{ .boot = used });
+    const again = try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = used });
     try testing.expectEqual(.repeated, again.outcome);
     const welcome = try wire.parse(again.reply.?);
     try testing.expectEqual(first.session_id, welcome.session_id);
     try testing.expectEqualSlices(u8, &secret, &welcome.body.welcome.resume_secret);
-    try testing.expectEqual(1, bench.server.session_count);
+    try testing.expectEqual(1, fixture.server.session_count);
 }
 
 test "a token opens a session once, whoever shows it with another nonce" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    _ = try bench.open();
-    const in_memory = try bench.admit(elsewhere, Bench.hello(6, .token, &token), .{ .boot = boot });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    _ = try fixture.open();
+    const in_memory = try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.token_refused, in_memory.outcome);
-    bench.server.forget(boot_id);
+    fixture.server.forget(boot_id);
     var used = boot;
     used.token_nonce = @splat(5);
-    const after_restart = try bench.admit(elsewhere, Bench.hello(6, .token, &token), .{ .boot = used });
+    const after_restart = try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = used });
     try testing.expectEqual(.token_refused, after_restart.outcome);
-    try testing.expectEqual(0, bench.server.session_count);
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "who is refused is shown no packet of the session that another one has" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    bench.server.options.packet_size_max = wire.packet_size_max;
-    var greeting = Bench.hello(5, .token, &token);
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    fixture.server.options.packet_size_max = wire.packet_size_max;
+    var greeting = ServerFixture.hello(5, .token, &token);
     greeting.packet_size_max = wire.packet_size_max;
     greeting.proof = stream_seal.helloProof(&token, &greeting);
     var large: StreamServer.LargeBuffer = undefined;
-    const opened = try bench.admit(device, greeting, .{ .boot = boot });
-    try testing.expectEqual(wire.packet_size_max, bench.server.showSize(&opened, &large).?.len);
+    const opened = try fixture.admit(device, greeting, .{ .boot = boot });
+    try testing.expectEqual(wire.packet_size_max, fixture.server.showSize(&opened, &large).?.len);
     greeting.client_nonce = @splat(6);
     greeting.proof = stream_seal.helloProof(&token, &greeting);
-    const refused = try bench.admit(elsewhere, greeting, .{ .boot = boot });
+    const refused = try fixture.admit(elsewhere, greeting, .{ .boot = boot });
     try testing.expectEqual(.token_refused, refused.outcome);
-    try testing.expectEqual(null, bench.server.showSize(&refused, &large));
+    try testing.expectEqual(null, fixture.server.showSize(&refused, &large));
 }
 
 test "a wrong token, an unknown boot and a missing version are refused with their code" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const wrong = Bench.hello(5, .token, &wrong_secret);
-    const right = Bench.hello(5, .token, &token);
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const wrong = ServerFixture.hello(5, .token, &wrong_secret);
+    const right = ServerFixture.hello(5, .token, &token);
     const cases = [_]struct { wire.Hello, StreamServer.Grant, wire.RefuseCode }{
         .{ wrong, .{ .boot = boot }, .token_refused },
         .{ right, .unknown, .token_refused },
         .{ right, .version_missing, .version_missing },
-        .{ Bench.hello(5, .resumption, &wrong_secret), .{ .boot = boot }, .token_refused },
+        .{ ServerFixture.hello(5, .resumption, &wrong_secret), .{ .boot = boot }, .token_refused },
     };
     for (cases) |case| {
-        const admission = try bench.admit(device, case[0], case[1]);
+        const admission = try fixture.admit(device, case[0], case[1]);
         try testing.expectEqual(case[2], (try wire.parse(admission.reply.?)).body.refuse.code);
     }
-    try testing.expectEqual(0, bench.server.session_count);
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "a device resumes at a restarted edge with the secret it was given" {
-    var bench: Bench = try .init(4);
-    const secret = (try bench.open()).body.welcome.resume_secret;
-    bench.deinit();
-    bench = try .init(4);
-    defer bench.deinit();
-    bench.server.options.keys.cookie = @splat(8);
-    bench.server.options.keys.session = @splat(9);
-    const admission = try bench.admit(elsewhere, Bench.hello(6, .resumption, &secret), .{ .boot = boot });
+    var fixture: ServerFixture = try .init(4);
+    const secret = (try fixture.open()).body.welcome.resume_secret;
+    fixture.deinit();
+    fixture = try .init(4);
+    defer fixture.deinit();
+    fixture.server.options.keys.cookie = @splat(8);
+    fixture.server.options.keys.session = @splat(9);
+    const admission = try fixture.admit(elsewhere, ServerFixture.hello(6, .resumption, &secret), .{ .boot = boot });
     try testing.expectEqual(.resumed, admission.outcome);
     const packet = try wire.parse(admission.reply.?);
-    try testing.expect(bench.read(elsewhere, packet, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
+    try testing.expect(fixture.read(elsewhere, packet, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
 }
 
 test "a resumption replaces the session and a late token hello does not undo it" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const first = try bench.open();
-    const resumed = try bench.admit(device, Bench.hello(6, .resumption, &first.body.welcome.resume_secret), .{ .boot = boot });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const first = try fixture.open();
+    const resumed = try fixture.admit(device, ServerFixture.hello(6, .resumption, &first.body.welcome.resume_secret), .{ .boot = boot });
     const second = try wire.parse(resumed.reply.?);
     try testing.expect(first.session_id != second.session_id);
-    try testing.expectEqual(1, bench.server.session_count);
-    const late = try bench.admit(device, Bench.hello(5, .token, &token), .{ .boot = boot });
+    try testing.expectEqual(1, fixture.server.session_count);
+    const late = try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.stale, late.outcome);
-    try testing.expect(bench.read(device, second, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
-    try testing.expect(bench.read(device, first, .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 }) == .reply);
-    try testing.expectEqual(1, bench.server.ignored.get(.stream_unknown_session));
+    try testing.expect(fixture.read(device, second, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
+    try testing.expect(fixture.read(device, first, .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 }) == .reply);
+    try testing.expectEqual(1, fixture.server.ignored.get(.stream_unknown_session));
 }
 
 test "a READ names exactly its fragments, the last one short" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
-    const step = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 8192, .length = 4096 });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
+    const step = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 8192, .length = 4096 });
     try testing.expect(step.read.first);
     var fragments = step.read.fragments();
     const lengths = [_]u16{ 1440, 1440, 1216 };
@@ -224,14 +224,14 @@ test "a READ names exactly its fragments, the last one short" {
 }
 
 test "a repeated READ names the missing fragments only and counts as a retry" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
-    _ = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 131072 });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
+    _ = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 131072 });
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 3, .fragment_count = 2 });
     try list.append(.{ .first_fragment = 90, .fragment_count = 1 });
-    const step = bench.read(device, session, .{
+    const step = fixture.read(device, session, .{
         .fragment_size = 1440,
         .version_tag = 0,
         .offset = 0,
@@ -243,7 +243,7 @@ test "a repeated READ names the missing fragments only and counts as a retry" {
     for ([_]u16{ 3, 4, 90 }) |index| try testing.expectEqual(index, fragments.next().?.index);
     try testing.expectEqual(null, fragments.next());
     try testing.expectEqual(2 * 1440 + 1440, step.read.bytes_out);
-    const statistics = bench.server.sessionOf(boot_id).?.statistics;
+    const statistics = fixture.server.sessionOf(boot_id).?.statistics;
     try testing.expectEqual(1, statistics.reads);
     try testing.expectEqual(1, statistics.retries);
     try testing.expectEqual(3, statistics.missing_fragments);
@@ -252,23 +252,23 @@ test "a repeated READ names the missing fragments only and counts as a retry" {
 }
 
 test "a READ whose first packet was lost counts as a read, a second copy as a retry" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 0, .fragment_count = 3 });
     const again: wire.Read = .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .attempt = 1, .ranges = list.view() };
-    try testing.expect(!bench.read(device, session, again).read.repeated);
-    try testing.expect(bench.read(device, session, again).read.repeated);
-    const statistics = bench.server.sessionOf(boot_id).?.statistics;
+    try testing.expect(!fixture.read(device, session, again).read.repeated);
+    try testing.expect(fixture.read(device, session, again).read.repeated);
+    const statistics = fixture.server.sessionOf(boot_id).?.statistics;
     try testing.expectEqual(1, statistics.reads);
     try testing.expectEqual(1, statistics.retries);
 }
 
 test "a READ beyond the disk, its limits or its version is answered with an error and no bytes" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
     const cases = [_]struct { wire.Read, wire.ReadErrorCode }{
         .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = 1 << 20, .length = 512 }, .beyond_the_end },
         .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = (1 << 20) - 512, .length = 1024 }, .beyond_the_end },
@@ -277,56 +277,56 @@ test "a READ beyond the disk, its limits or its version is answered with an erro
         .{ .{ .fragment_size = 1440, .version_tag = 77, .offset = 0, .length = 512 }, .version_mismatch },
     };
     for (cases) |case| {
-        const step = bench.read(device, session, case[0]);
+        const step = fixture.read(device, session, case[0]);
         const packet = try wire.parse(step.reply);
         try testing.expectEqual(case[1], packet.body.read_error.code);
         try testing.expectEqual(9, packet.request_id);
     }
-    try testing.expectEqual(0, bench.server.sessionOf(boot_id).?.statistics.bytes_out);
+    try testing.expectEqual(0, fixture.server.sessionOf(boot_id).?.statistics.bytes_out);
 }
 
 test "a range beyond the last fragment is ignored" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 2, .fragment_count = 2 });
-    const step = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .ranges = list.view() });
+    const step = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .ranges = list.view() });
     try testing.expectEqual(.stream_bad_range, step.ignored);
 }
 
 test "another address cannot use a session, and an edge's own packets are no requests" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
-    const step = bench.read(elsewhere, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 });
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
+    const step = fixture.read(elsewhere, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 });
     try testing.expectEqual(.no_session, std.meta.activeTag((try wire.parse(step.reply)).body));
-    const echo = bench.send(device, .{ .session_id = session.session_id, .body = .ready_ack });
+    const echo = fixture.send(device, .{ .session_id = session.session_id, .body = .ready_ack });
     try testing.expectEqual(.stream_wrong_direction, echo.ignored);
 }
 
 test "READY is acknowledged each time and new only once" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
     const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .ready = .{
         .outcome = .failed,
         .uptime_us = 42,
         .code = "no_root".* ++ @as([5]u8, @splat(0)),
         .sentence = "no file system has an init",
     } } };
-    const first = bench.send(device, packet).ready;
+    const first = fixture.send(device, packet).ready;
     try testing.expect(!first.repeated);
     try testing.expectEqualStrings("no_root", first.code.slice());
     try testing.expectEqualStrings("no file system has an init", first.sentence.slice());
     try testing.expectEqual(wire.Type.ready_ack, std.meta.activeTag((try wire.parse(first.reply)).body));
-    try testing.expect(bench.send(device, packet).ready.repeated);
+    try testing.expect(fixture.send(device, packet).ready.repeated);
 }
 
 test "a REPORT is given with its steps and acknowledged with the order that waits" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    const session = try bench.open();
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    const session = try fixture.open();
     var list: wire.StepList = .empty;
     try list.append(.{ .group = .firmware, .name = "POST", .start_us = -9, .duration_us = 7 });
     const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .report = .{
@@ -335,54 +335,54 @@ test "a REPORT is given with its steps and acknowledged with the order that wait
         .write_cache_size = 2,
         .steps = list.view(),
     } } };
-    const said = bench.send(device, packet).report;
+    const said = fixture.send(device, packet).report;
     try testing.expectEqual(42, said.report.uptime_us);
     var steps = said.report.steps.iterate();
     try testing.expectEqualStrings("POST", steps.next().?.name);
     const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(5) };
-    const answer = try wire.parse(bench.server.acknowledgeReport(&said, order, &bench.reply).?);
+    const answer = try wire.parse(fixture.server.acknowledgeReport(&said, order, &fixture.reply).?);
     try testing.expectEqual(3, answer.request_id);
     try testing.expectEqual(session.session_id, answer.session_id);
     try testing.expectEqualDeep(order, answer.body.report_ack);
-    try testing.expectEqual(wire.no_session_size, bench.send(elsewhere, packet).reply.len);
+    try testing.expectEqual(wire.no_session_size, fixture.send(elsewhere, packet).reply.len);
 }
 
-test "a device that only reports gives its place to one that wants to boot" {
-    var bench: Bench = try .init(1);
-    defer bench.deinit();
-    const session = try bench.open();
+test "a device that only reports gives its slot to one that wants to boot" {
+    var fixture: ServerFixture = try .init(1);
+    defer fixture.deinit();
+    const session = try fixture.open();
     const packet: wire.Packet = .{ .session_id = session.session_id, .body = .{ .report = .{ .uptime_us = 42 } } };
     for (0..3) |_| {
-        bench.now_us += StreamServer.session_spare_us / 2;
-        _ = bench.send(device, packet).report;
+        fixture.now_us += StreamServer.session_spare_us / 2;
+        _ = fixture.send(device, packet).report;
     }
-    const other = Bench.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
-    try testing.expectEqual(.opened, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
-    try testing.expect(bench.send(device, packet).reply.len == wire.no_session_size);
+    const other = ServerFixture.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
+    try testing.expectEqual(.opened, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expect(fixture.send(device, packet).reply.len == wire.no_session_size);
 }
 
-test "a full table refuses as busy while all its sessions are in use, then gives the most silent one's place" {
-    var bench: Bench = try .init(1);
-    defer bench.deinit();
-    _ = try bench.open();
-    const other = Bench.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
-    try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
-    bench.now_us += StreamServer.session_spare_us - 1;
-    try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
-    bench.now_us += 1;
-    try testing.expectEqual(.opened, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
-    try testing.expectEqual(1, bench.server.session_count);
-    try testing.expectEqual(null, bench.server.sessionOf(boot_id));
+test "a full table refuses as busy while all its sessions are in use, then gives the most silent one's slot" {
+    var fixture: ServerFixture = try .init(1);
+    defer fixture.deinit();
+    _ = try fixture.open();
+    const other = ServerFixture.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
+    try testing.expectEqual(.busy, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    fixture.now_us += StreamServer.session_spare_us - 1;
+    try testing.expectEqual(.busy, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    fixture.now_us += 1;
+    try testing.expectEqual(.opened, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(1, fixture.server.session_count);
+    try testing.expectEqual(null, fixture.server.sessionOf(boot_id));
 }
 
 test "a session that has been idle for its time is forgotten" {
-    var bench: Bench = try .init(4);
-    defer bench.deinit();
-    _ = try bench.open();
-    bench.server.expire(bench.now_us + StreamServer.session_idle_us_default - 1);
-    try testing.expectEqual(1, bench.server.session_count);
-    bench.server.expire(bench.now_us + StreamServer.session_idle_us_default);
-    try testing.expectEqual(0, bench.server.session_count);
+    var fixture: ServerFixture = try .init(4);
+    defer fixture.deinit();
+    _ = try fixture.open();
+    fixture.server.expire(fixture.now_us + StreamServer.session_idle_us_default - 1);
+    try testing.expectEqual(1, fixture.server.session_count);
+    fixture.server.expire(fixture.now_us + StreamServer.session_idle_us_default);
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "sizes of reads fall into the buckets of the boot report" {

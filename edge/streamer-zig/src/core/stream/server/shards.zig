@@ -10,11 +10,11 @@ const StreamServer = @import("server.zig");
 const assert = std.debug.assert;
 const Session = StreamServer.Session;
 
-/// Takes a copy of a session of another server with as many places. One that is here already keeps what it has counted and moves.
-pub fn adopt(server: *StreamServer, session: *const Session) void {
-    const place: u16 = @as(u16, @truncate(session.id)) - 1;
-    assert(place < server.sessions.len);
-    const own = &server.sessions[place];
+/// Takes a copy of a session of another server with as many slots. One that is here already keeps what it has counted and moves.
+pub fn copySession(server: *StreamServer, session: *const Session) void {
+    const slot: u16 = @as(u16, @truncate(session.id)) - 1;
+    assert(slot < server.sessions.len);
+    const own = &server.sessions[slot];
     if (own.id == session.id) {
         own.packet_size_max = session.packet_size_max;
         return hello_steps.moveTo(server, own, session.from);
@@ -22,7 +22,7 @@ pub fn adopt(server: *StreamServer, session: *const Session) void {
     if (own.id != 0) server.drop(own);
     hello_steps.dropAt(server, session.from);
     own.* = session.*;
-    server.index.put(session.from, place);
+    server.index.put(session.from, slot);
     server.session_count += 1;
     server.changes += 1;
 }
@@ -32,7 +32,7 @@ pub fn hasSessionAt(server: *const StreamServer, from: base.Endpoint) bool {
 }
 
 /// A shard has taken a READ of this session.
-pub fn noteHeard(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) void {
+pub fn onRead(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) void {
     const session = server.findById(read.session_id) orelse return;
     session.last_packet_at_us = @max(session.last_packet_at_us, at_us);
     session.last_request_at_us = @max(session.last_request_at_us, at_us);

@@ -5,7 +5,7 @@ const wire = @import("wire").stream;
 const client_test = @import("../client/client_test.zig");
 const stream_seal = @import("../seal.zig");
 const StreamServer = @import("server.zig");
-const World = client_test.World;
+const StreamFixture = client_test.StreamFixture;
 const testing = std.testing;
 
 fn onlySession(server: *StreamServer) *StreamServer.Session {
@@ -23,33 +23,33 @@ fn sealedCounter(sealer: *StreamServer.Sealer) u64 {
 test "a shard takes the READs of a session that it was given, each once, and knows its device by its address alone" {
     for ([_]bool{ false, true }) |clear| {
         const ciphers: wire.Ciphers = if (clear) .{ .clear = true } else .{ .aegis_128l = true };
-        var world: World = try .initWith(.{ .prng = .init(31) }, .{ .ciphers = ciphers });
-        defer world.deinit();
-        try world.expectEstablished();
-        var shard = try World.newServer(2, world.sides);
+        var fixture: StreamFixture = try .initWith(.{ .prng = .init(31) }, .{ .ciphers = ciphers });
+        defer fixture.deinit();
+        try fixture.expectEstablished();
+        var shard = try StreamFixture.newServer(2, fixture.sides);
         defer shard.deinit(testing.allocator);
-        const session = onlySession(&world.server);
+        const session = onlySession(&fixture.server);
         try testing.expect(!shard.hasSessionAt(session.from));
-        shard.adopt(session);
+        shard.copySession(session);
         try testing.expect(shard.hasSessionAt(session.from));
         var buffer: [4096]u8 = undefined;
-        try world.client.submit(1, 0, &buffer);
+        try fixture.client.submit(1, 0, &buffer);
         var out: [wire.sealed_request_size_max]u8 = undefined;
-        const request = world.client.transmit(world.now_us, &out).?;
+        const request = fixture.client.transmit(fixture.now_us, &out).?;
         try testing.expect(StreamServer.isPlainRead(request));
         // What steers it.
         try testing.expectEqual(session.mark, std.mem.readInt(u16, request[8..10], .big));
         var reply: StreamServer.ReplyBuffer = undefined;
-        const step = shard.receive(world.now_us, session.from, request, &reply);
+        const step = shard.receive(fixture.now_us, session.from, request, &reply);
         try testing.expectEqual(session.id, step.read.session_id);
-        const again = shard.receive(world.now_us, session.from, request, &reply);
+        const again = shard.receive(fixture.now_us, session.from, request, &reply);
         if (clear) try testing.expect(again.read.repeated) else try testing.expectEqual(.stream_replayed, again.ignored);
         // The same session, moved: what the shard has taken it still knows.
         var moved = session.*;
         moved.from.port +%= 1;
-        shard.adopt(&moved);
+        shard.copySession(&moved);
         try testing.expect(!shard.hasSessionAt(session.from));
-        if (!clear) try testing.expectEqual(.stream_replayed, shard.receive(world.now_us, moved.from, request, &reply).ignored);
+        if (!clear) try testing.expectEqual(.stream_replayed, shard.receive(fixture.now_us, moved.from, request, &reply).ignored);
         shard.drop(shard.findById(session.id).?);
         try testing.expect(!shard.hasSessionAt(moved.from));
         try testing.expectEqual(0, shard.session_count);
@@ -57,19 +57,19 @@ test "a shard takes the READs of a session that it was given, each once, and kno
 }
 
 test "no two packets of a session have one number, whoever seals them, also by keys of the session before" {
-    var world: World = try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
-    defer world.deinit();
-    try world.expectEstablished();
-    var shard = try World.newServer(2, world.sides);
+    var fixture: StreamFixture = try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
+    defer fixture.deinit();
+    try fixture.expectEstablished();
+    var shard = try StreamFixture.newServer(2, fixture.sides);
     defer shard.deinit(testing.allocator);
-    shard.adopt(onlySession(&world.server));
+    shard.copySession(onlySession(&fixture.server));
     const old = onlySession(&shard).id;
     var numbers: [64]u64 = undefined;
     var count: usize = 0;
     for (0..2) |session_number| {
         for (0..8) |_| {
             var of_shard = shard.sealer(old).?;
-            var of_loop = world.server.sealer(onlySession(&world.server).id).?;
+            var of_loop = fixture.server.sealer(onlySession(&fixture.server).id).?;
             of_shard.reserve(2);
             for ([_]*StreamServer.Sealer{ &of_shard, &of_loop, &of_shard, &of_loop }) |sealer| {
                 numbers[count] = sealedCounter(sealer);
@@ -78,15 +78,15 @@ test "no two packets of a session have one number, whoever seals them, also by k
         }
         if (session_number == 1) break;
         // The device starts its program anew; the shard has not heard of it.
-        var identity = world.client.identity;
-        identity.session = world.client.session;
+        var identity = fixture.client.identity;
+        identity.session = fixture.client.session;
         identity.nonce_seed[0] +%= 1;
-        world.client.start(world.now_us, identity);
-        const changes = world.server.changes;
-        try world.expectEstablished();
-        try testing.expect(world.server.changes != changes);
-        try testing.expect(onlySession(&world.server).id != old);
-        try testing.expectEqual(@as(u16, @truncate(old)), @as(u16, @truncate(onlySession(&world.server).id)));
+        fixture.client.start(fixture.now_us, identity);
+        const changes = fixture.server.changes;
+        try fixture.expectEstablished();
+        try testing.expect(fixture.server.changes != changes);
+        try testing.expect(onlySession(&fixture.server).id != old);
+        try testing.expectEqual(@as(u16, @truncate(old)), @as(u16, @truncate(onlySession(&fixture.server).id)));
     }
     try testing.expectEqual(numbers.len, count);
     for (numbers, 0..) |number, index| for (numbers[0..index]) |before| try testing.expect(number != before);

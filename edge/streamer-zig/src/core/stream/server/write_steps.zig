@@ -19,7 +19,7 @@ pub fn receiveWrite(
 ) Step {
     if (checkWrite(session, write.version_tag, write.offset, write.length)) |code|
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
-    switch (session.writes.note(request_id)) {
+    switch (session.writes.check(request_id)) {
         .new => {},
         .late => return server.ignore(.stream_stale_write),
         // Else its device takes the packet for lost, and in the end for too large.
@@ -51,7 +51,7 @@ pub fn receiveControl(
 ) Step {
     if (checkWrite(session, control.version_tag, control.offset, control.length)) |code|
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
-    switch (session.writes.note(request_id)) {
+    switch (session.writes.check(request_id)) {
         .new => {},
         .late => return server.ignore(.stream_stale_write),
         .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },

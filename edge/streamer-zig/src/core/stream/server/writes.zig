@@ -1,6 +1,6 @@
 //! What devices write, at the edge (packages/proto/STREAM.md, "Writes"): puts the fragments of a write together, and sees to it that
 //! each request is carried out once, whatever is repeated, reordered or late. Its memory is made once; a device that writes much cannot
-//! take the places of all others.
+//! take the slots of all others.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -24,7 +24,7 @@ pub const Window = struct {
     }
 
     /// What is known of a request that has come.
-    pub fn note(window: *Window, request_id: u32) State {
+    pub fn check(window: *Window, request_id: u32) State {
         const ahead: i32 = @bitCast(request_id -% window.newest);
         if (!window.has_newest or ahead > 0) {
             const shift: u32 = if (window.has_newest) @intCast(ahead) else writes.window;
@@ -60,17 +60,17 @@ pub const Window = struct {
 
 /// Writes of which not all fragments have come.
 pub const Collector = struct {
-    places: []Place,
+    slots: []Slot,
     buffers: []u8,
     /// Of the list in an answer.
     missing: [writes.missing_size_max]u8 = undefined,
 
     /// Places that one session may have while others need theirs.
     pub const per_session_max = 8;
-    /// A write that gets nothing for so long loses its place; its device asks again for all of it.
+    /// A write that gets nothing for so long loses its slot; its device asks again for all of it.
     pub const idle_us_max = 2 * std.time.us_per_s;
 
-    const Place = struct {
+    const Slot = struct {
         /// 0: free.
         session_id: u64 = 0,
         request_id: u32 = 0,
@@ -94,19 +94,19 @@ pub const Collector = struct {
         missing: []const u8,
         /// It does not fit what came before of this write, or is not as long as it has to be.
         mismatch,
-        /// No place is free.
+        /// No slot is free.
         busy,
     };
 
     pub fn init(gpa: std.mem.Allocator, places_max: u16) error{OutOfMemory}!Collector {
-        const places = try gpa.alloc(Place, places_max);
-        errdefer gpa.free(places);
-        @memset(places, .{});
-        return .{ .places = places, .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max) };
+        const slots = try gpa.alloc(Slot, places_max);
+        errdefer gpa.free(slots);
+        @memset(slots, .{});
+        return .{ .slots = slots, .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max) };
     }
 
     pub fn deinit(collector: *Collector, gpa: std.mem.Allocator) void {
-        gpa.free(collector.places);
+        gpa.free(collector.slots);
         gpa.free(collector.buffers);
         collector.* = undefined;
     }
@@ -120,12 +120,12 @@ pub const Collector = struct {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
         if (write.payload.len != writes.fragmentLength(write.length, write.fragment_size, write.index)) return .mismatch;
-        // Most writes of small blocks are a single fragment: they need no place.
+        // Most writes of small blocks are a single fragment: they need no slot.
         if (count == 1) return .{ .whole = write.payload };
-        const place = collector.find(key.session_id, key.request_id) orelse
-            collector.takePlace(now_us, key.session_id) orelse return .busy;
+        const slot = collector.find(key.session_id, key.request_id) orelse
+            collector.takeSlot(now_us, key.session_id) orelse return .busy;
         // A device that found a narrower way sends all of it anew.
-        if (place.session_id == 0 or place.fragment_size != write.fragment_size) place.* = .{
+        if (slot.session_id == 0 or slot.fragment_size != write.fragment_size) slot.* = .{
             .session_id = key.session_id,
             .request_id = key.request_id,
             .offset = write.offset,
@@ -133,61 +133,61 @@ pub const Collector = struct {
             .fragment_size = write.fragment_size,
             .fragment_count = count,
         };
-        if (place.offset != write.offset or place.length != write.length) return .mismatch;
-        place.last_at_us = now_us;
-        const is_repeated = place.came.isSet(write.index);
-        if (!is_repeated) {
-            place.came.set(write.index);
-            place.count += 1;
+        if (slot.offset != write.offset or slot.length != write.length) return .mismatch;
+        slot.last_at_us = now_us;
+        const is_duplicate = slot.came.isSet(write.index);
+        if (!is_duplicate) {
+            slot.came.set(write.index);
+            slot.count += 1;
             const at = @as(usize, write.index) * writes.payloadSize(write.fragment_size);
-            @memcpy(collector.bufferOf(place)[at..][0..write.payload.len], write.payload);
+            @memcpy(collector.bufferOf(slot)[at..][0..write.payload.len], write.payload);
         }
-        if (place.count == count) {
-            const bytes = collector.bufferOf(place)[0..place.length];
-            place.* = .{};
+        if (slot.count == count) {
+            const bytes = collector.bufferOf(slot)[0..slot.length];
+            slot.* = .{};
             return .{ .whole = bytes };
         }
         // What was sent in order is over when nothing behind this one is missing.
-        if (!is_repeated) for (write.index + 1..count) |index| if (!place.came.isSet(index)) return .part;
-        return .{ .missing = collector.listMissing(place) };
+        if (!is_duplicate) for (write.index + 1..count) |index| if (!slot.came.isSet(index)) return .part;
+        return .{ .missing = collector.listMissing(slot) };
     }
 
     /// The session is over.
     pub fn drop(collector: *Collector, session_id: u64) void {
-        for (collector.places) |*place| if (place.session_id == session_id) {
-            place.* = .{};
+        for (collector.slots) |*slot| if (slot.session_id == session_id) {
+            slot.* = .{};
         };
     }
 
-    fn listMissing(collector: *Collector, place: *const Place) []const u8 {
-        const list = collector.missing[0 .. (place.fragment_count + 7) / 8];
+    fn listMissing(collector: *Collector, slot: *const Slot) []const u8 {
+        const list = collector.missing[0 .. (slot.fragment_count + 7) / 8];
         @memset(list, 0);
-        for (0..place.fragment_count) |index| {
-            if (!place.came.isSet(index)) list[index / 8] |= @as(u8, 1) << @intCast(index % 8);
+        for (0..slot.fragment_count) |index| {
+            if (!slot.came.isSet(index)) list[index / 8] |= @as(u8, 1) << @intCast(index % 8);
         }
         return list;
     }
 
-    fn find(collector: *Collector, session_id: u64, request_id: u32) ?*Place {
-        for (collector.places) |*place| {
-            if (place.session_id == session_id and place.request_id == request_id) return place;
+    fn find(collector: *Collector, session_id: u64, request_id: u32) ?*Slot {
+        for (collector.slots) |*slot| {
+            if (slot.session_id == session_id and slot.request_id == request_id) return slot;
         }
         return null;
     }
 
-    fn takePlace(collector: *Collector, now_us: u64, session_id: u64) ?*Place {
+    fn takeSlot(collector: *Collector, now_us: u64, session_id: u64) ?*Slot {
         var own: u16 = 0;
-        var free: ?*Place = null;
-        for (collector.places) |*place| {
-            if (place.session_id != 0 and now_us -| place.last_at_us >= idle_us_max) place.* = .{};
-            if (place.session_id == session_id) own += 1;
-            if (place.session_id == 0) free = place;
+        var free: ?*Slot = null;
+        for (collector.slots) |*slot| {
+            if (slot.session_id != 0 and now_us -| slot.last_at_us >= idle_us_max) slot.* = .{};
+            if (slot.session_id == session_id) own += 1;
+            if (slot.session_id == 0) free = slot;
         }
         return if (own < per_session_max) free else null;
     }
 
-    fn bufferOf(collector: *Collector, place: *const Place) []u8 {
-        const index = place - collector.places.ptr;
+    fn bufferOf(collector: *Collector, slot: *const Slot) []u8 {
+        const index = slot - collector.slots.ptr;
         return collector.buffers[index * writes.write_size_max ..][0..writes.write_size_max];
     }
 };
@@ -196,34 +196,34 @@ const testing = std.testing;
 
 test "a request is new until it is carried out, and late when it is far behind" {
     var window: Window = .{};
-    try testing.expectEqual(.new, window.note(1000));
-    try testing.expectEqual(.new, window.note(1000));
+    try testing.expectEqual(.new, window.check(1000));
+    try testing.expectEqual(.new, window.check(1000));
     // Before the first that came there are some that may still come.
-    try testing.expectEqual(.new, window.note(990));
+    try testing.expectEqual(.new, window.check(990));
     window.begin(990);
-    try testing.expectEqual(.busy, window.note(990));
+    try testing.expectEqual(.busy, window.check(990));
     window.end(990, null);
-    try testing.expectEqual(.new, window.note(990));
+    try testing.expectEqual(.new, window.check(990));
     window.begin(990);
     window.end(990, .cache_full);
-    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.note(990));
-    try testing.expectEqual(.new, window.note(990 + 63));
-    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.note(990));
-    try testing.expectEqual(.new, window.note(990 + 64));
-    try testing.expectEqual(.late, window.note(990));
-    try testing.expectEqual(.new, window.note(5000));
-    try testing.expectEqual(.late, window.note(990 + 64));
+    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.check(990));
+    try testing.expectEqual(.new, window.check(990 + 63));
+    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.check(990));
+    try testing.expectEqual(.new, window.check(990 + 64));
+    try testing.expectEqual(.late, window.check(990));
+    try testing.expectEqual(.new, window.check(5000));
+    try testing.expectEqual(.late, window.check(990 + 64));
     // One that is far behind by now has nowhere to be noted.
     window.end(990, .done);
 }
 
 test "ids wrap" {
     var window: Window = .{};
-    try testing.expectEqual(.new, window.note(std.math.maxInt(u32)));
+    try testing.expectEqual(.new, window.check(std.math.maxInt(u32)));
     window.begin(std.math.maxInt(u32));
     window.end(std.math.maxInt(u32), .done);
-    try testing.expectEqual(.new, window.note(3));
-    try testing.expectEqual(Window.State{ .ended = .done }, window.note(std.math.maxInt(u32)));
+    try testing.expectEqual(.new, window.check(3));
+    try testing.expectEqual(Window.State{ .ended = .done }, window.check(std.math.maxInt(u32)));
 }
 
 test "fragments come in any order, more than once, and what is missing is named" {
@@ -250,7 +250,7 @@ test "fragments come in any order, more than once, and what is missing is named"
     try testing.expectEqualSlices(u8, &bytes, whole.whole);
 }
 
-test "a session has so many places and no more, and idle ones are given back" {
+test "a session has so many slots and no more, and idle ones are given back" {
     var collector: Collector = try .init(testing.allocator, Collector.per_session_max + 1);
     defer collector.deinit(testing.allocator);
     const payload: [1416]u8 = @splat(1);
