@@ -85,12 +85,21 @@ test('a boot names device, edge, vDisk version and says that it is simulated', a
   await expect(facts.getByText(/^x86 BIOS/)).toBeVisible()
 })
 
-test('a running boot’s page grows phase by phase until it is ready, without a reload', async ({ page }) => {
+test('a running boot’s page grows phase by phase until it is ready, without a reload or a second request', async ({
+  page,
+}) => {
   await page.goto('/boots?origin=simulated')
   const before = await newestBoot(page)
   await expect.poll(() => newestBoot(page), { timeout: bootTimeoutMs }).not.toBe(before)
   await page.goto(await newestBoot(page))
   const openedAt = await page.evaluate(() => performance.timeOrigin)
+  const asked: string[] = []
+  await expect(page.getByRole('img', { name: /^Waterfall of/ })).toBeVisible()
+  page.on('request', (request) => {
+    if (request.url().includes('boot.get')) asked.push(request.url())
+  })
   await expect(page.getByRole('img', { name: /Ready \d/ })).toBeVisible({ timeout: bootTimeoutMs })
   expect(await page.evaluate(() => performance.timeOrigin)).toBe(openedAt)
+  // The event itself brings what the page shows: the page does not ask for the boot again.
+  expect(asked).toEqual([])
 })

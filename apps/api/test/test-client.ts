@@ -77,10 +77,11 @@ export interface ServerEvent {
 /** Server-sent events of a subscription, as they come; ends with `close`. */
 export async function openSubscription(
   api: TestApi,
-  { path, cookie, lastEventId }: { path: string; cookie: string; lastEventId?: string },
+  { path, cookie, lastEventId, input }: { path: string; cookie: string; lastEventId?: string; input?: object },
 ) {
   const controller = new AbortController()
-  const answer = await fetch(`${api.url}/api/trpc/${path}`, {
+  const query = input ? `?input=${encodeURIComponent(JSON.stringify(input))}` : ''
+  const answer = await fetch(`${api.url}/api/trpc/${path}${query}`, {
     headers: {
       cookie,
       accept: 'text/event-stream',

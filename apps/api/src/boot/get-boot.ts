@@ -1,13 +1,15 @@
 import type { GuestReport } from '@bootfarm/proto/uplink'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { type BootRow, findBoot, type ReadContext } from './read-boots.ts'
+import { type BootRow, findBoot } from './read-boots.ts'
 import { type BootDetailParts, bootDetailOf } from './rows.ts'
 import type { BootDetail } from './schema.ts'
 
+type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
+
 /** Throws `not_found`. */
 export async function getBoot(
-  context: ServiceContext,
+  context: ReadContext,
   { bootId, detailKeptDays }: { bootId: string; detailKeptDays: number },
 ): Promise<BootDetail> {
   const { db, clock, actor } = context
@@ -44,7 +46,7 @@ export async function readGuest(context: ReadContext, row: BootRow): Promise<Gue
 
 /** Null also where the edge is not one of this organization any more. */
 async function handOverOf(
-  { db, actor }: ServiceContext,
+  { db, actor }: ReadContext,
   { startedAt }: BootRow,
   detail: BootDetailParts | null,
 ): Promise<BootDetail['handOver']> {
@@ -62,7 +64,7 @@ async function handOverOf(
 }
 
 /** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */
-async function vdiskOf({ db, actor }: ServiceContext, row: BootRow): Promise<BootDetail['vdisk']> {
+async function vdiskOf({ db, actor }: ReadContext, row: BootRow): Promise<BootDetail['vdisk']> {
   if (!row.vdiskId) return null
   const { organizationId } = actor
   const [vdisk, version] = await Promise.all([

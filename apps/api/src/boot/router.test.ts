@@ -105,6 +105,27 @@ describe('farm.overview', () => {
   })
 })
 
+describe('boot.watch', () => {
+  const open = (bootId: string) =>
+    openSubscription(site().api, { path: 'boot.watch', cookie: site().cookie, input: { bootId } })
+
+  test('brings what the page shows: as it is, then whole after each change of this boot alone', async () => {
+    const boot = bootAt(1)
+    const { outcome: _none, ...goingOn } = boot
+    await report(goingOn)
+    const events = await open(boot.id)
+    const first = (await events.next()).data
+    expect(first).toEqual({ kind: 'boot', boot: await site().query('boot.get', { bootId: boot.id }) })
+    expect(first).toMatchObject({ boot: { outcome: null } })
+    await report(bootAt(0))
+    await report({ ...boot, revision: 2 })
+    const second = (await events.next()).data
+    expect(second).toEqual({ kind: 'boot', boot: await site().query('boot.get', { bootId: boot.id }) })
+    expect(second).toMatchObject({ boot: { id: boot.id, outcome: 'ready' } })
+    events.close()
+  })
+})
+
 describe('boot.onChange', () => {
   const open = (lastEventId?: string) =>
     openSubscription(site().api, {

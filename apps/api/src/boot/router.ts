@@ -7,6 +7,7 @@ import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
 import { listBoots } from './list-boots.ts'
 import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from './schema.ts'
+import { watchBoot } from './watch-boot.ts'
 import { watchBoots } from './watch-boots.ts'
 
 export const bootRouter = router({
@@ -78,4 +79,19 @@ export const bootRouter = router({
       })
       for await (const { id, event } of changes) yield tracked(id, event)
     }),
+  watch: watchingProcedure
+    .meta({
+      permission: 'boot.read',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: { excluded: 'server-sent events: /api/trpc/boot.watch takes an API key, too' },
+    })
+    .input(bootGetInput)
+    .subscription(({ ctx, input, signal }) =>
+      watchBoot(ctx, {
+        bootId: input.bootId,
+        detailKeptDays: ctx.bootRetention.detailDays,
+        notifications: ctx.notifications,
+        signal: signal ?? new AbortController().signal,
+      }),
+    ),
 })

@@ -187,3 +187,11 @@ export const bootChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('discovered') }),
 ])
 export type BootChange = z.infer<typeof bootChange>
+
+/** What an open boot page shows, whole: first as it is, then after each change. */
+export const bootPageChange = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('boot'), boot: bootDetail }),
+  /** It went on at another edge, or is past its retention: there is no such boot any more. */
+  z.object({ kind: z.literal('withdrawn') }),
+])
+export type BootPageChange = z.infer<typeof bootPageChange>

@@ -10,13 +10,13 @@ import type { BootChange } from './schema.ts'
 
 const changesPerReadMax = 100
 
-interface WatchContext extends PlatformContext {
+export interface WatchContext extends PlatformContext {
   actor: Actor
 }
 
 type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
 
-interface WatchOptions {
+export interface WatchOptions {
   notifications: Notifications
   signal: AbortSignal
   /** The last change that the caller has; null to begin now. */

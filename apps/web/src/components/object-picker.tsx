@@ -104,8 +104,8 @@ export function ObjectSelect<T>({
   )
 }
 
-function needsSearch({ search, hasMore }: Pick<Picker<unknown>, 'search' | 'hasMore'>): boolean {
-  return search !== '' || hasMore
+function needsSearch({ search, isLong }: Pick<Picker<unknown>, 'search' | 'isLong'>): boolean {
+  return search !== '' || isLong
 }
 
 type Offer<T> = Pick<ObjectPickerProps<T>, 'labelOf' | 'first' | 'chosen'>

@@ -41,6 +41,8 @@ export interface Picker<T> {
   search: string
   onSearch: (search: string) => void
   hasMore: boolean
+  /** There are more objects than one page holds. */
+  isLong: boolean
   isLoadingMore: boolean
   loadMore: () => void
   /** False until the first answer. */
@@ -84,6 +86,7 @@ export function usePicker<N extends Noun>(noun: N, where: Where<N>, { enabled = 
     search,
     onSearch: setSearch,
     hasMore: query.hasNextPage,
+    isLong: query.hasNextPage || items.length > pageSize,
     isLoadingMore: query.isFetchingNextPage,
     loadMore: () => void query.fetchNextPage(),
     isLoaded: query.data !== undefined,

@@ -1,6 +1,7 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useSubscription } from '@trpc/tanstack-react-query'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
@@ -31,9 +32,27 @@ import { StepTable } from './step-table'
 export function BootPage({ bootId }: { bootId: string }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.boot.get.queryOptions({ bootId }))
+  useLiveBoot(bootId)
   if (query.data) return <Boot boot={query.data} />
   if (query.isPending) return <BootSkeleton />
   return <QueryError noun="boot" error={query.error} onRetry={() => query.refetch()} />
+}
+
+/** Puts each change of the boot onto the open page: the event carries all that the page shows, and nothing is asked for. */
+function useLiveBoot(bootId: string): void {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  useSubscription(
+    trpc.boot.watch.subscriptionOptions(
+      { bootId },
+      {
+        onData: (change) => {
+          if (change.kind === 'boot') queryClient.setQueryData(trpc.boot.get.queryKey({ bootId }), change.boot)
+          else void queryClient.invalidateQueries(trpc.boot.get.queryFilter({ bootId }))
+        },
+      },
+    ),
+  )
 }
 
 function Boot({ boot }: { boot: BootDetail }) {

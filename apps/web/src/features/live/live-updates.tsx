@@ -7,6 +7,7 @@ import { errorCode } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
 import { applyBootChange } from './apply-boot-change'
+import { changesWithBoots } from './changes-with-boots'
 
 /** What lists and figures count is asked for again at most this often, however many boots report. */
 const refreshIntervalMs = 1000
@@ -24,7 +25,7 @@ export function useLiveStatus(): LiveStatus {
 export function LiveUpdates({ children }: { children: ReactNode }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  const { refreshLists, refreshBoot } = useRefresh()
+  const refreshLists = useListRefresh()
   const turns = useRef(new Map<string, string>())
   const subscription = useSubscription(
     trpc.boot.onChange.subscriptionOptions(undefined, {
@@ -33,18 +34,12 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
           void queryClient.invalidateQueries()
           return
         }
-        if (change.kind === 'discovered') {
-          refreshLists()
-          return
-        }
-        if (change.kind === 'withdrawn') {
-          refreshBoot(change.bootId)
+        if (change.kind === 'discovered' || change.kind === 'withdrawn') {
           refreshLists()
           return
         }
         const { boot } = change
         applyBootChange(queryClient, trpc, boot)
-        refreshBoot(boot.id)
         // Only a boot that begins or ends can enter or leave a list, or change what is counted; and an order that its device took.
         const turn = `${boot.outcome} ${boot.takenPowerOrder?.id}`
         if (turns.current.get(boot.id) === turn) return
@@ -67,34 +62,10 @@ function statusOf(status: 'idle' | 'connecting' | 'pending' | 'error'): LiveStat
   return status === 'error' ? 'away' : 'connecting'
 }
 
-/** Asks again for lists and for single boots, gathered over `refreshIntervalMs`; only what is on the screen is loaded. */
-function useRefresh() {
-  const trpc = useTRPC()
+/** Loads what is on the screen and counts boots again, gathered over `refreshIntervalMs`. */
+function useListRefresh(): () => void {
   const queryClient = useQueryClient()
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
-  const wanted = useRef({ lists: false, bootIds: new Set<string>() })
-
-  const flush = useCallback(() => {
-    timer.current = null
-    const { lists, bootIds } = wanted.current
-    wanted.current = { lists: false, bootIds: new Set() }
-    for (const bootId of bootIds) void queryClient.invalidateQueries(trpc.boot.get.queryFilter({ bootId }))
-    if (!lists) return
-    for (const filter of [
-      trpc.boot.list.pathFilter(),
-      trpc.device.pathFilter(),
-      trpc.farm.overview.pathFilter(),
-      trpc.edge.pathFilter(),
-      trpc.discovered.pathFilter(),
-      trpc.schedule.pathFilter(),
-      trpc.vdisk.pathFilter(),
-    ])
-      void queryClient.invalidateQueries(filter)
-  }, [queryClient, trpc])
-
-  const schedule = useCallback(() => {
-    timer.current ??= setTimeout(flush, refreshIntervalMs)
-  }, [flush])
   useEffect(
     () => () => {
       if (timer.current !== null) clearTimeout(timer.current)
@@ -102,16 +73,10 @@ function useRefresh() {
     },
     [],
   )
-  const refreshLists = useCallback(() => {
-    wanted.current.lists = true
-    schedule()
-  }, [schedule])
-  const refreshBoot = useCallback(
-    (bootId: string) => {
-      wanted.current.bootIds.add(bootId)
-      schedule()
-    },
-    [schedule],
-  )
-  return { refreshLists, refreshBoot }
+  return useCallback(() => {
+    timer.current ??= setTimeout(() => {
+      timer.current = null
+      void queryClient.invalidateQueries({ predicate: ({ queryKey }) => changesWithBoots(queryKey) })
+    }, refreshIntervalMs)
+  }, [queryClient])
 }
