@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { trackedFiles } from './tracked-files.mjs'
 
-/** Earlier ones have been applied; some of them (the partitions of boots) were not so. */
-const checkedAfter = '20261121180000'
+/** The whole schema of the first release: no release before it is at work. */
+const checkedAfter = '20261123040000_init'
 const name = '"?([\\w]+)"?'
 
 /** The first group, where there is one, is the table: what the same file has made is nobody's yet. */

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort, makeReachableFolder } from '../test/test-postgres.ts'
 import { requireApiRole } from './api-role.ts'
 import { createDb } from './client.ts'
+import { wholeSchema } from './earlier-migrations.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
 
@@ -155,7 +156,7 @@ describe('the role of DATABASE_URL', () => {
 test('an installation of before goes on with all it has, and `migrate` without DATABASE_OWNER_URL says what to set', async () => {
   const { ownerUrl, apiUrl } = await plainDatabase()
   for (const name of readdirSync(migrations))
-    if (name < '20261121120000') cpSync(path.join(migrations, name), path.join(folder, name), { recursive: true })
+    if (name <= wholeSchema) cpSync(path.join(migrations, name), path.join(folder, name), { recursive: true })
   await migrate(ownerUrl, { folder })
   await query(ownerUrl, twoOrganizations)
   const run = (env: object) =>

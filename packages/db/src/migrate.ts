@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { ensureApiGroup, ensureApiRole } from './api-role.ts'
+import { hasEarlier, wholeSchema } from './earlier-migrations.ts'
 import { installJobQueues } from './job-queue.ts'
 
 /**
@@ -63,7 +64,8 @@ interface MigrateOptions {
  * Brings the database up to date and makes it where it does not exist.
  * @param ownerUrl of the role that owns, or will own, the tables
  * @returns names of the migrations applied now. Throws when one failed earlier, was edited after it was applied, or
- *   does not get the tables that others hold: the next start goes on.
+ *   does not get the tables that others hold: the next start goes on; and for a database of a build from before the
+ *   first release that is not up to date.
  */
 export async function migrate(ownerUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const { apiUrl, folder = migrationsFolder } = options
@@ -73,8 +75,9 @@ export async function migrate(ownerUrl: string, options: MigrateOptions = {}): P
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
     await ensureApiGroup(client)
     await client.query(createTable)
-    const applied = await readApplied(client)
-    const pending = readMigrations(folder).filter((migration) => isPending(migration, applied))
+    const migrations = readMigrations(folder)
+    const applied = await carryOver(client, migrations, await readApplied(client))
+    const pending = migrations.filter((migration) => isPending(migration, applied))
     for (const migration of pending) await applyWhenFree(client, migration, options)
     await installJobQueues(client)
     if (apiUrl) await ensureApiRole(client, ownerUrl, apiUrl)
@@ -132,6 +135,25 @@ async function readApplied(client: pg.Client): Promise<Map<string, string>> {
       `Migration ${failed.migration_name} failed earlier; repair the database, then run \`prisma migrate resolve\`.`,
     )
   return new Map(rows.map((row) => [row.migration_name, row.checksum]))
+}
+
+/**
+ * Records the whole schema as applied where earlier migrations have made it. Their rows stay: a build that runs beside
+ * looks for them.
+ */
+async function carryOver(
+  client: pg.Client,
+  migrations: Migration[],
+  applied: Map<string, string>,
+): Promise<Map<string, string>> {
+  const whole = migrations.find(({ name }) => name === wholeSchema)
+  const recorded = [...applied].map(([name, checksum]) => ({ name, checksum }))
+  if (!whole || !hasEarlier(recorded)) return applied
+  await client.query(
+    `insert into _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count) values ($1, $2, $3, now(), 1)`,
+    [randomUUID(), whole.checksum, whole.name],
+  )
+  return new Map(applied).set(whole.name, whole.checksum)
 }
 
 /** What a database must have applied for the programs of this build. */

@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import { type BackupHeader, readBackup } from './backup.ts'
+import { hasEarlier, wholeSchema } from './earlier-migrations.ts'
 import { migrate, migrationsFolder, readMigrations } from './migrate.ts'
 import { restoreSigningKeys } from './restore-signing-keys.ts'
 
@@ -62,14 +63,20 @@ async function makeTables({
   header: BackupHeader
 }): Promise<void> {
   const known = new Map(readMigrations(migrationsFolder).map(({ name, checksum }) => [name, checksum]))
-  const missing = header.migrations.filter(({ name, checksum }) => known.get(name) !== checksum)
+  const recorded = hasEarlier(header.migrations)
+    ? [
+        { name: wholeSchema, checksum: known.get(wholeSchema) },
+        ...header.migrations.filter(({ name }) => name > wholeSchema),
+      ]
+    : header.migrations
+  const missing = recorded.filter(({ name, checksum }) => known.get(name) !== checksum)
   if (missing.length > 0)
     throw new Error(
       `This backup was made by a release that has the migration ${missing[0]?.name}, which this one does not: restore with that release, or a later one.`,
     )
   const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-restore-'))
   try {
-    for (const { name } of header.migrations)
+    for (const { name } of recorded)
       cpSync(path.join(migrationsFolder, name), path.join(folder, name), { recursive: true })
     if (existsSync(folder)) await migrate(ownerUrl, { apiUrl, folder })
   } finally {

@@ -28,12 +28,8 @@ const rows = `
   insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
     select '${organization}', '${edge}', n, now() from generate_series(1, ${writerCount}) as n;`
 
-/** As the release before partitions took a boot's report, and as later ones do. */
-const bootBefore = `insert into boot (organization_id, id, edge_id, site_id, mac, revision, change, started_at, received_at, updated_at,
-    outcome, total_us, bytes_out, retries, simulated, generated, phases, facts)
-  values ('${organization}', $1, '${edge}', '${site}', '02:bf:00:00:00:01', 1, 1, now(), now(), now(), 'ready', 5, 5, 0, false, false,
-    '[]', '{}')`
-const bootSince = [
+/** As the API takes a boot's report. */
+const takeBoot = [
   `select ensure_boot_partitions((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date)`,
   `insert into boot_key (organization_id, boot_id, received_on, change) values ('${organization}', $1, (now() at time zone 'UTC')::date, 1)`,
   `insert into boot (organization_id, id, received_on, edge_id, site_id, mac, revision, started_at, received_at, updated_at, outcome,
@@ -44,13 +40,6 @@ const bootSince = [
     values ('${organization}', $1, (now() at time zone 'UTC')::date, '[]', '{}')`,
 ]
 
-/** What a release had, by the migrations that it came with. */
-interface Release {
-  /** Its API signs in as a role that row-level security binds. */
-  isBound: boolean
-  hasPartitions: boolean
-}
-
 export interface Lost {
   devices: string[]
   boots: string[]
@@ -59,10 +48,7 @@ export interface Lost {
 
 /** Connections of a release that write and read all the time, and keep what was committed. */
 export class ReleaseAtWork {
-  /** Boots that were refused though nothing was wrong with them. */
-  refusedBoots = 0
   readonly #database: TestDatabase
-  readonly #release: Release
   readonly #names = new Map<string, string>()
   readonly #boots = new Set<string>()
   readonly #sequences = new Map<number, number>()
@@ -71,9 +57,8 @@ export class ReleaseAtWork {
   #isOver = false
   #works: Promise<void>[] = []
 
-  constructor(database: TestDatabase, release: Release) {
+  constructor(database: TestDatabase) {
     this.#database = database
-    this.#release = release
   }
 
   /** Rows that all of them work on, and the work. */
@@ -145,9 +130,8 @@ export class ReleaseAtWork {
   }
 
   async #repeat(name: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-    const { url, apiUrl } = this.#database
     const client = new pg.Client({
-      connectionString: this.#release.isBound ? apiUrl : url,
+      connectionString: this.#database.apiUrl,
       application_name: name,
       options: `-c statement_timeout=${statementLimitMs}`,
     })
@@ -191,23 +175,16 @@ export class ReleaseAtWork {
   /** A boot and the place up to which its edge has reported, in one transaction. */
   async #report(client: pg.Client, epoch: number): Promise<void> {
     const bootId = randomUUID()
-    const statements = this.#release.hasPartitions ? bootSince : [bootBefore]
     const sequence = (this.#sequences.get(epoch) ?? 0) + 1
-    try {
-      await this.#transaction(client, async () => {
-        for (const text of statements) await client.query(text, text.includes('$1') ? [bootId] : [])
-        await client.query(
-          `update report_cursor set acked_seq = $2, updated_at = now()
-          where organization_id = '${organization}' and edge_id = '${edge}' and boot_epoch = $1`,
-          [epoch, sequence],
-        )
-        await client.query(`update edge set heartbeat_at = now() where organization_id = '${organization}'`)
-      })
-    } catch (error) {
-      if (this.#release.hasPartitions || isCutOff(error)) throw error
-      this.refusedBoots += 1
-      return
-    }
+    await this.#transaction(client, async () => {
+      for (const text of takeBoot) await client.query(text, text.includes('$1') ? [bootId] : [])
+      await client.query(
+        `update report_cursor set acked_seq = $2, updated_at = now()
+        where organization_id = '${organization}' and edge_id = '${edge}' and boot_epoch = $1`,
+        [epoch, sequence],
+      )
+      await client.query(`update edge set heartbeat_at = now() where organization_id = '${organization}'`)
+    })
     this.#boots.add(bootId)
     this.#sequences.set(epoch, sequence)
   }
@@ -242,9 +219,4 @@ export class ReleaseAtWork {
       }
     }
   }
-}
-
-/** SQLSTATE 57014: it waited for too long. Class 08: the connection is gone. */
-function isCutOff(error: unknown): boolean {
-  return /^57|^08/.test((error as { code?: string }).code ?? '08')
 }

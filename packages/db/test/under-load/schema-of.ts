@@ -1,7 +1,8 @@
 import type pg from 'pg'
 
 /**
- * Of each kind of object in the schema, its definitions; days' partitions apart, which depend on when reports arrived.
+ * Of each kind of object in the schema, its definitions (of NOT NULL, the columns': PostgreSQL made up its names); days'
+ * partitions apart, which depend on when reports arrived.
  */
 const questions = {
   columns: `select format('%s.%s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod), attnotnull, attgenerated,
@@ -13,7 +14,7 @@ const questions = {
     from pg_class where relkind in ('r', 'p', 'v', 'S') and ours(pg_class)`,
   indexes: `select pg_get_indexdef(indexrelid) as line from pg_index join pg_class on pg_class.oid = indrelid where ours(pg_class)`,
   constraints: `select format('%s %s %s %s', relname, conname, pg_get_constraintdef(pg_constraint.oid), convalidated) as line
-    from pg_constraint join pg_class on pg_class.oid = conrelid where ours(pg_class)`,
+    from pg_constraint join pg_class on pg_class.oid = conrelid where contype <> 'n' and ours(pg_class)`,
   policies: `select format('%s %s %s %s %s %s', relname, polname, polcmd, polpermissive, pg_get_expr(polqual, polrelid),
       pg_get_expr(polwithcheck, polrelid)) as line
     from pg_policy join pg_class on pg_class.oid = polrelid where ours(pg_class)`,

@@ -1,2 +1,0 @@
--- AlterEnum
-ALTER TYPE "BootOutcome" ADD VALUE 'local_disk';

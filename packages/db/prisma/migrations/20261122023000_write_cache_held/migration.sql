@@ -1,2 +1,0 @@
--- AlterTable
-ALTER TABLE "boot" ADD COLUMN     "write_cache_held" JSONB;

@@ -1,2 +1,0 @@
--- AlterTable
-ALTER TABLE "edge_version" ADD COLUMN     "is_written" BOOLEAN;

@@ -1,2 +1,0 @@
--- AlterTable
-ALTER TABLE "boot" ADD COLUMN     "silent_since" TIMESTAMPTZ(3);

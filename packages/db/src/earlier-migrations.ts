@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto'
+
+/** The migration that makes the whole schema of the first release, in place of the 38 by which it grew. */
+export const wholeSchema = '20261123040000_init'
+const earlierCount = 38
+/** SHA-256 of their names and checksums, a line each. */
+const earlierDigest = 'cc18e86e79d6ade43c3d3c59f05728ca0e82b80e916ca2cc036358bd316b5296'
+
+interface Recorded {
+  name: string
+  checksum: string
+}
+
+/**
+ * Tells whether a database, or a backup of one, has the schema of `wholeSchema` by the earlier migrations.
+ * Throws where it has only some of them, or others: nobody knows its schema then.
+ */
+export function hasEarlier(recorded: readonly Recorded[]): boolean {
+  if (recorded.some(({ name }) => name === wholeSchema)) return false
+  const earlier = recorded.filter(({ name }) => name < wholeSchema)
+  if (earlier.length === 0) return false
+  const lines = earlier.map(({ name, checksum }) => `${name} ${checksum}\n`).sort()
+  if (createHash('sha256').update(lines.join('')).digest('hex') === earlierDigest) return true
+  throw new Error(
+    `This database was made by a build from before the first release and has ${earlier.length} migrations of those ` +
+      `builds, where all ${earlierCount} of them as they were last are needed. Start the last such build on it once, ` +
+      'then this one; or begin with an empty database.',
+  )
+}
