@@ -33,8 +33,8 @@ export class Ledger {
   }
 
   /**
-   * @param found the value of an object, null where it is not there.
-   * @returns sentences for what was promised and is not so
+   * @param found the value of an object, null where it is missing
+   * @returns sentences for promises that do not hold
    */
   lost(found: (id: string) => string | null): string[] {
     return [...this.#promised].flatMap(([id, promised]) => {

@@ -38,7 +38,7 @@ export class WatchedProcess {
    * @param {RegExp} pattern
    * @param {number} limitMs
    * @returns {Promise<{ match: RegExpMatchArray, afterMs: number }>} ms from the process's start until the output
-   *   fitted
+   *   matched
    */
   waitFor(pattern, limitMs) {
     return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 const ticksPerSecond = 100
 
 /**
- * What the programs of a piece of work cost, whatever runs beside it.
+ * The processor time of the programs of a piece of work, whatever else runs.
  * @type {AsyncLocalStorage<{ seconds: number }>}
  */
 const accounts = new AsyncLocalStorage()

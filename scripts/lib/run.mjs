@@ -14,8 +14,8 @@ export const quietEnv = {
 }
 
 /**
- * Runs a command to its end and collects what it prints. One that is not over after `timeoutMs` is killed, and the
- * output says so. One with a `signal` has its own process group, and ends with all of that group when the signal is
+ * Runs a command to its end and collects its output. One that is not over after `timeoutMs` is killed, and the output
+ * says so. One with a `signal` has its own process group, and ends with all of that group when the signal is
  * raised.
  * @returns {Promise<{ code: number | null, output: string }>} output: stdout and stderr as they came
  */

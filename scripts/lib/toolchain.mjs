@@ -42,9 +42,9 @@ function isNewEnough([major, minor]) {
 }
 
 /**
- * Makes sure that the running Node is new enough: otherwise fetches one into .toolchain/ and runs `script` again with
- * it. Zig, which is needed next, is fetched beside it.
- * @returns {Promise<boolean>} true where the caller goes on; false where the other Node did the work and set the exit
+ * Makes sure that the running Node is new enough; otherwise fetches one into .toolchain/ and runs `script` again with
+ * it. Zig, which is needed next, is fetched at the same time.
+ * @returns {Promise<boolean>} true where the caller continues; false where the other Node did the work and set the exit
  *   code
  */
 export async function withSupportedNode(script) {

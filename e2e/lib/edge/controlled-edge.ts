@@ -206,6 +206,14 @@ export class ControlledEdge {
     ]
   }
 
+  /** Boots one device with this trace. @param options further options of `boot` */
+  bootDevice(mac: string, trace: string, options: string[]): RunningProcess {
+    const { dhcp, tftp } = this.ports
+    const server = ['--server', edgeAddress, '--dhcp-port', String(dhcp), '--tftp-port', String(tftp)]
+    const device = ['--devices', '1', '--first-mac', mac, '--trace', trace, '--breather-ms', '1']
+    return new RunningProcess(simProgram, ['boot', '--json', ...server, ...device, ...options])
+  }
+
   query<T>(): Promise<T> {
     return this.api.query<T>('edge.get', { edgeId: this.edgeId })
   }

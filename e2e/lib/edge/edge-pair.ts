@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { simProgram } from '../lab/programs.ts'
-import { RunningProcess } from '../lab/running-process.ts'
+import type { RunningProcess } from '../lab/running-process.ts'
 import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 
 /** One after the other, over the whole disk many times, so that the second stage lasts several seconds. */
@@ -42,24 +41,13 @@ export class EdgePair {
   }
 
   /**
-   * Boots a device of the first edge at that edge's own ports: the other edge does not hear its start. @param options
-   * further options of `boot`
+   * Boots a device of the first edge at that edge's own ports: the other edge does not hear its start.
+   * @param options further options of `boot`
    */
   boot(...options: string[]): RunningProcess {
-    return new RunningProcess(simProgram, [
-      ...this.own.deviceArguments().slice(0, this.own.deviceArguments().indexOf('--devices')),
-      '--devices',
-      '1',
-      '--first-mac',
-      this.own.tenant.macs[0] ?? '',
-      '--breather-ms',
-      '1',
-      '--trace',
-      path.join(this.#folder, 'reads.csv'),
-      '--verify',
-      path.join(this.own.data, 'store/disk'),
-      ...options,
-    ])
+    const verify = ['--verify', path.join(this.own.data, 'store/disk')]
+    const trace = path.join(this.#folder, 'reads.csv')
+    return this.own.bootDevice(this.own.tenant.macs[0] ?? '', trace, [...verify, ...options])
   }
 
   /** Polls until it is so, while the edges that should run do. */

@@ -3,11 +3,11 @@ import path from 'node:path'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { makeExt, preparedFiles } from '../images/image-files.ts'
 import { x86Kernel } from '../images/loader-files.ts'
-import { edgeProgram, simProgram } from '../lab/programs.ts'
+import { edgeProgram } from '../lab/programs.ts'
 import { RunningProcess } from '../lab/running-process.ts'
 import { ControlledEdge, type ControlPlane } from './controlled-edge.ts'
 import { readDesiredState } from './edge-data.ts'
-import { edgeAddress, patterned } from './loopback-edge.ts'
+import { patterned } from './loopback-edge.ts'
 
 /** The size of one read. */
 const wholeReadSize = 65_536
@@ -82,28 +82,8 @@ export class StoreEdge {
   }
 
   #boot(device: number, trace: string, more: string[]): RunningProcess {
-    const { dhcp, tftp } = this.edge.ports
-    return new RunningProcess(simProgram, [
-      'boot',
-      '--json',
-      '--server',
-      edgeAddress,
-      '--dhcp-port',
-      String(dhcp),
-      '--tftp-port',
-      String(tftp),
-      '--first-mac',
-      this.macOf(device),
-      '--trace',
-      trace,
-      '--speed',
-      '0',
-      '--breather-ms',
-      '1',
-      '--verify',
-      path.join(this.#store, this.imagePath),
-      ...more,
-    ])
+    const verify = ['--speed', '0', '--verify', path.join(this.#store, this.imagePath)]
+    return this.edge.bootDevice(this.macOf(device), trace, [...verify, ...more])
   }
 
   /** The layers of unsealed versions. */

@@ -43,8 +43,8 @@ export class Cable {
 
   /**
    * Replaces the cable by a link with a delay, for the same addresses, until the relay that it returns is stopped.
-   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link of each direction; the speed is that
-   *   of the servers' end
+   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link for each direction; the rate is
+   *   that of the servers' end
    */
   async delay({ delayUs, lossPercent, mbitPerSecond }) {
     const ends = ['--server-namespace', this.#server.name, '--client-namespace', this.#client.name]

@@ -26,19 +26,19 @@ const secureVariables = {
 }
 
 /**
- * A virtual machine, emulated (there is no /dev/kvm on many machines). Its serial console is the process's output. It
+ * Describes an emulated virtual machine (many hosts have no /dev/kvm). Its serial console is the process's output. It
  * powers off when its system does.
  * @param {object} options
  * @param {Firmware} options.firmware
  * @param {string} options.mac
  * @param {string} options.tap the port of the switch
- * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a
+ * @param {string} options.uefiVariables file where UEFI keeps its variables, created again at each start; unused with a
  *   BIOS
  * @param {number} options.memoryMib
  * @param {Medium | undefined} [options.medium] without it, it starts from the network
  * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts
  *   from
- * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; without it, Ethernet's
+ * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; by default Ethernet's
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
