@@ -151,13 +151,13 @@ test('an image becomes a version with a kernel, is merged and verified, and unne
 test.each([
   ['what is not there', 'imports/absent.raw', { bootFiles: 'none' }, /imports\/absent.raw does not exist/],
   ['what leads out of the store', 'imports/out/trace.csv', { bootFiles: 'none' }, /leads out of the store/],
-  ['what the store keeps for itself', 'store-key', { bootFiles: 'none' }, /is what the store keeps for itself/],
-  ['a disk without a kernel that is to have one', 'imports/linux.raw', {}, /cannot be taken from it/],
+  ['what the store keeps for itself', 'store-key', { bootFiles: 'none' }, /is one of the store's own files/],
+  ['a disk without a kernel that is to have one', 'imports/linux.raw', {}, /The boot files of the disk cannot be used/],
   [
     'an initramfs of the store’s own',
     'imports/linux.raw',
     { kernelPath: 'kernel', initrdPath: 'store-key' },
-    /keeps for itself/,
+    /is one of the store's own files/,
   ],
 ] as const)('%s is no image: the job says why, and no version is left', async (_what, sourcePath, more, why) => {
   const made = await importImage(sourcePath, more)

@@ -27,7 +27,7 @@ describe.skipIf(missing)(`an unprepared Debian${missing ? ` (${missing})` : ''}`
       ['image', 'extract', image, '--kernel-to', inScratch('vmlinuz'), '--initrd-to', inScratch('initrd.img')],
       { encoding: 'utf8' },
     )
-    expect(said).toContain("initramfs: made from the image's modules")
+    expect(said).toContain("initramfs: built from the image's modules")
     commandLine = /^command line: (.*)$/m.exec(said)?.[1] ?? ''
     const root = { image, release, tree, vmlinuz: inScratch('vmlinuz'), initrd: inScratch('initrd.img') }
     site = new MachineSite('plain', { system: root, rootOffset: sizes.rootAtMib << 20 })

@@ -145,9 +145,9 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     const cut = folderOf('cut', [grubPath])
     truncateSync(path.join(cut, 'grubnetx64.efi.signed'), 100_000)
     expect(import_(cut).stderr).toMatch(/is a UEFI program that was cut short or damaged/)
-    expect(import_(folderOf('half', [shimPath])).stderr).toMatch(/shim loads grubx64\.efi, which is not there/)
+    expect(import_(folderOf('half', [shimPath])).stderr).toMatch(/shim loads grubx64\.efi, which is missing/)
     const modules = folderOf('modules', ['usr/lib/syslinux/modules/bios/ldlinux.c32'])
-    expect(import_(modules).stderr).toMatch(/has nothing that a firmware could load first/)
+    expect(import_(modules).stderr).toMatch(/has no program that a firmware could load first/)
     expect(import_(inScratch('nowhere')).stderr).toMatch(/nowhere cannot be read/)
     expect(readdirSync(directory)).toEqual([])
 
@@ -163,7 +163,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     { args: ['import'], says: '--boot-files is missing' },
     { args: ['import', '--boot-files', 'X', '--set', 'A B'], says: "not 'A B'" },
     { args: ['import', '--boot-files', 'X', '--set', 'default'], says: 'lies directly in the directory' },
-    { args: ['import', '--boot-files', 'X', '--set', 'own'], says: 'for own name a folder by --from' },
+    { args: ['import', '--boot-files', 'X', '--set', 'own'], says: 'for own, name a folder with --from' },
     { args: ['import', '--boot-files', 'X', '--from', '/usr/lib/ipxe'], says: '--set is missing' },
     { args: ['import', '--boot-files', 'X', '--force-arch', 'ppc'], says: "not 'ppc'" },
     { args: ['remove', '--boot-files', '/nowhere', '--set', 'x'], says: '/nowhere cannot be read' },
@@ -183,7 +183,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     writeFileSync(path.join(directory, '.boot-files-import/half'), 'half')
     const args = ['boot-files', 'import', '--boot-files', directory, '--set', 'ipxe']
     expect(() => execFileSync('flock', [directory, edgeProgram, ...args], { stdio: 'pipe' })).toThrow(
-      /Another bootfarm-edge boot-files is at work/,
+      /Another bootfarm-edge boot-files is running/,
     )
     expect(list(directory)).toEqual([])
     importSets(directory, ['--set', 'ipxe'])
@@ -203,6 +203,6 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
     expect(stderr).toMatch(/damaged\/snponly has a file that is not what its manifest\.json says/)
     expect(stderr).toMatch(/damaged\/copied has a manifest\.json that cannot be read/)
     expect(stderr).toMatch(/damaged\/mine has no manifest\.json/)
-    expect(bootFiles('remove', '--boot-files', directory, '--set', 'mine').stderr).toMatch(/is no set/)
+    expect(bootFiles('remove', '--boot-files', directory, '--set', 'mine').stderr).toMatch(/is not a set/)
   })
 })

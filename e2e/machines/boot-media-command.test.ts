@@ -48,7 +48,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing
     { args: ['--edge', '10.0.0.1'], says: '--out is missing' },
     { args: ['--edge', 'edge.example', '--out', 'X'], says: '--edge edge.example is neither' },
     { args: ['--edge', '10.0.0.1:0', '--out', 'X'], says: '--edge 10.0.0.1:0 is neither' },
-    { args: ['--edge', '255.255.255.255', '--out', 'X'], says: "is no machine's address" },
+    { args: ['--edge', '255.255.255.255', '--out', 'X'], says: 'is not the address of a machine' },
     {
       args: ['--edge', '10.0.0.1', '--out', 'X', '--address', '10.0.0.9'],
       says: 'neither dhcp nor IP/PREFIX',
@@ -73,7 +73,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing
     const args = ['--edge', '10.0.0.1', '--out', path.join(into, 'boot.iso'), '--ipxe', folder]
     expect(refusedBootMedium(args)).toMatchObject({
       code: 1,
-      said: expect.stringContaining('install the Debian package ipxe, or name a folder by --ipxe'),
+      said: expect.stringContaining('install the Debian package ipxe, or name a folder with --ipxe'),
     })
     copyFileSync('/usr/lib/ipxe/ipxe.lkrn', path.join(folder, 'ipxe.lkrn'))
     copyFileSync('/usr/lib/ipxe/ipxe.lkrn', path.join(folder, 'ipxe.efi'))

@@ -74,7 +74,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     expect(await vdisk(store, ['list'])).toEqual([])
     await vdisk(store, ['gc'])
     const lines = await vdisk(store, ['import', ...begun], 1)
-    expect(lines.at(-1)?.error).toMatch(/is full\. Free some room and go on with --resume/)
+    expect(lines.at(-1)?.error).toMatch(/is full\. Free some space and continue with --resume/)
     const id = lines[0]?.import ?? ''
     expect(await vdisk(store, ['list'])).toMatchObject([{ import: id }])
     expect(said('mount', ['-o', 'remount,size=160m', small.at]).problem).toBeNull()

@@ -85,12 +85,12 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(wrong.filter((line) => line.startsWith('problem'))).toEqual([])
     expect([exit, ok]).toEqual([0, true])
     const texts = findings.map(({ text }) => text)
-    expect(texts).toContain('An edge runs here already and has its ports.')
+    expect(texts).toContain('An edge is already running here and has its ports.')
     expect(texts).toContainEqual(
-      expect.stringMatching(/^10\.78\.0\.2 gives addresses: it offered 10\.78\.0\.\d+, and no boot file\.$/),
+      expect.stringMatching(/^10\.78\.0\.2 leases addresses: it offered 10\.78\.0\.\d+, and no boot file\.$/),
     )
     expect(texts).toContain(`edge0 has ${segment.edgeIp}/24, a link, and an MTU of 1500 bytes.`)
-    expect(texts).toContain('BIOS machines get undionly.kpxe of the set default, unless another is chosen.')
+    expect(texts).toContain('BIOS machines get undionly.kpxe of the set default, unless another one is chosen.')
     // The doctor's first queries are four seconds old, and a boot from them would be over after one.
     expect(edge.jsonLines()).toEqual([])
   })
@@ -141,7 +141,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     )
     expect(exit).toBe(1)
     expect(wrong.join('\n')).toMatch(
-      /problem dhcp: 10\.78\.0\.2 gives addresses too: it offered 10\.78\.0\.\d+, which is in --dhcp-pool\./,
+      /problem dhcp: 10\.78\.0\.2 leases addresses, too: it offered 10\.78\.0\.\d+, which is in --dhcp-pool\./,
     )
   })
 
@@ -162,7 +162,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(exit).toBe(1)
     const text = wrong.join('\n')
     expect(text).toContain('problem dhcp: No DHCP server on this segment offered an address within 4 s')
-    expect(text).toContain('warning firewall: The packet filter drops what no rule lets in (chain site arriving).')
+    expect(text).toContain('warning firewall: The packet filter drops what no rule accepts (chain site arriving).')
     expect(text).toMatch(/problem store: \S+\/store\/absent\/disk /)
     expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
   })
@@ -187,7 +187,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
       files.vdisk,
     )
     expect(await weak.ended).toBe(1)
-    expect(weak.output).toMatch(/problem +rights +Port 67 .*may not be opened by this user\.\n +-> Run as root/)
+    expect(weak.output).toMatch(/problem +rights +This user may not open port 67 .*\.\n +-> Run as root/)
     expect(weak.output).toMatch(/warning +rights +CAP_NET_RAW is missing/)
     const ports = await edgePorts()
     // Root without capabilities: it may read its files and nothing else.

@@ -147,7 +147,7 @@ start=64MiB, size=16MiB, type=L
     flipBit(image, 512 + 40, 3)
     const report = inspect(image)
     expect(report.boot?.kernel.partition).toBe(3)
-    expect(report.warnings.join()).toMatch(/partition table at the disk's begin is damaged/)
+    expect(report.warnings.join()).toMatch(/partition table at the start of the disk is damaged/)
     flipBit(image, (96 << 20) - 512 + 40, 3)
     expect(() => inspect(image)).toThrow(/has a damaged partition table, and its copy .* damaged too/)
   })

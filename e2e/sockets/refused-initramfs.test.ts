@@ -74,7 +74,7 @@ describe('an initramfs that could not work is not built, and one sentence says w
   test.skipIf(noBusybox)(`the modules are another kernel’s ${noBusybox}`, async () => {
     const modules = modulesOf('renamed', allRequired, elf(x86, '6.1.0-51-amd64'))
     expect(await refusal(modules)).toBe(
-      `bootfarm-edge: nbd.ko is of kernel 6.1.0-51-amd64, not ${release}; give the modules of that one by --modules`,
+      `bootfarm-edge: nbd.ko is for kernel 6.1.0-51-amd64, not ${release}; name the modules of that one with --modules`,
     )
   })
 
@@ -82,7 +82,7 @@ describe('an initramfs that could not work is not built, and one sentence says w
     const other = process.arch === 'arm64' ? x86 : arm64
     const [own, foreign] = process.arch === 'arm64' ? ['aarch64', 'x86_64'] : ['x86_64', 'aarch64']
     expect(await refusal(modulesOf('foreign', allRequired, elf(other)))).toBe(
-      `bootfarm-edge: kernel ${release} is for ${foreign}, but bootfarm-target for ${own}; give the matching one by --target`,
+      `bootfarm-edge: kernel ${release} is for ${foreign}, but bootfarm-target for ${own}; name a matching one with --target`,
     )
   })
 
@@ -91,7 +91,7 @@ describe('an initramfs that could not work is not built, and one sentence says w
     writeFileSync(target, elf(process.arch === 'arm64' ? x86 : arm64))
     const [own, foreign] = process.arch === 'arm64' ? ['aarch64', 'x86_64'] : ['x86_64', 'aarch64']
     expect(await refusal(modulesOf('good', allRequired), ['--target', target])).toBe(
-      `bootfarm-edge: bootfarm-target is for ${foreign}, but busybox for ${own}; give the matching one by --busybox`,
+      `bootfarm-edge: bootfarm-target is for ${foreign}, but busybox for ${own}; name a matching one with --busybox`,
     )
   })
 

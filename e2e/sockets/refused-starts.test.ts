@@ -56,7 +56,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   test('the vDisk is smaller than the file system on it', async () => {
     const disk = fileOf('short.raw', ext4Begin(6144))
     expect(await serveWith(disk)).toBe(
-      `bootfarm-edge: ${disk} is smaller than what is on it: ext4 needs 25165824 bytes, 4096 are there; ` +
+      `bootfarm-edge: ${disk} is smaller than its contents: ext4 needs 25165824 bytes, 4096 are there; ` +
         'import the whole image again.',
     )
   })
@@ -79,7 +79,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', kernel, '--initrd', initrd])
     expect(refusal).toBe(
       `bootfarm-edge: ${initrd} does not belong to ${kernel}: kernel 6.1.0-53-amd64, initramfs for 6.1.0-51-amd64; ` +
-        'make it anew by bootfarm-edge initramfs build.',
+        'build it again with bootfarm-edge initramfs build.',
     )
   })
 

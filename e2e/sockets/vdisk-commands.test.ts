@@ -66,7 +66,7 @@ describe('versions in a store', () => {
     expect(digest(out)).toBe(digest(image))
     expect(statSync(out).blocks).toBeLessThan((8 << 20) / 512)
     expect((await vdisk(['export', out, '--store', store, '--version', base.version], 1)).output).toMatch(
-      /is there already; --force/,
+      /already exists; --force/,
     )
 
     const changed = readFileSync(image)
@@ -113,15 +113,15 @@ describe('a command that cannot be done says why in one sentence', () => {
     writeFileSync(odd, Buffer.alloc(1000))
     const absent = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
     for (const [args, sentence] of [
-      [['list', '--store', scratch.path], /is not a store of vDisks; make one/],
-      [['init', '--store', store], /There is a store in .* already/],
-      [['init', '--store', scratch.path], /holds files of something else/],
+      [['list', '--store', scratch.path], /is not a store of vDisks; create one/],
+      [['init', '--store', store], /There is already a store in/],
+      [['init', '--store', scratch.path], /contains other files/],
       [['import', odd, '--store', store, '--name', 'x', '--no-boot-files'], /not a multiple of 512 bytes\. --pad/],
       [['import', '/dev/null', '--store', store, '--name', 'x'], /neither a file, a block device nor a stream/],
       [['import', image, '--store', store], /needs --name NAME/],
       [
         ['import', image, '--store', store, '--name', 'x'],
-        /cannot be taken from it: .*Give --kernel, --initrd and --cmdline, or say/,
+        /boot files of the disk cannot be used: .*Give --kernel, --initrd and --cmdline, or add/,
       ],
       [['import', image, '--store', store, '--name', 'x', '--no-boot-files', '--cmdline', 'q'], /excludes/],
       [
@@ -130,7 +130,7 @@ describe('a command that cannot be done says why in one sentence', () => {
       ],
       [
         ['import', 'extents/000001', '--in-store', '--store', store, '--name', 'x', '--no-boot-files'],
-        /is what the store keeps for itself/,
+        /is one of the store's own files/,
       ],
       [['seal', '--store', store, '--version', absent, '--parent', absent], /There is no version/],
       [['delete', '--store', store, '--version', absent], /There is no version/],

@@ -95,7 +95,7 @@ test('while an image is read others change the store; the same import belongs to
   ]) {
     const second = new RunningProcess(edgeProgram, ['vdisk', ...words, '--store', store])
     expect(await second.ended, second.output).toBe(4)
-    expect(second.output).toMatch(/The import .* goes on in another process; wait for its end/)
+    expect(second.output).toMatch(/The import .* is running in another process; wait for its end/)
   }
 
   const collecting = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'])
@@ -105,7 +105,9 @@ test('while an image is read others change the store; the same import belongs to
   const who = `is being changed by \`vdisk gc\` \\(process ${collecting.pid} on `
   expect(refused.output).toMatch(new RegExp(who))
   running.end(image.slice(2 << 20))
-  await running.waitFor(new RegExp(`The image was read; the version is there when others let go of the store.*${who}`))
+  await running.waitFor(
+    new RegExp(`The image was read; the version is made when other processes release the store.*${who}`),
+  )
   collecting.kill('SIGTERM')
   expect(await collecting.ended).toBe(3)
   expect(await running.ended, running.output).toBe(0)

@@ -234,7 +234,7 @@ describe('a device’s own image', () => {
     expect(drop()).toMatchObject({ status: 0 })
     expect(drop()).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/There is nothing of class private/),
+      stderr: expect.stringMatching(/Nothing of class private is kept/),
     })
     await startEnrolled(1, 2)
     // Its writes are gone, and the boot that had them never continues with the version alone.

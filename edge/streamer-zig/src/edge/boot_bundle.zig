@@ -1,17 +1,21 @@
-//! The boot bundle of a version, taken from its image: the kernel, an initramfs that finds the root disk at an edge, and the command line.
-//! Where the system was prepared (`bootfarm-target prepare`), the initramfs is its own; any other gets one that is built from its modules.
+//! The boot bundle of a version, taken from its image: the kernel, an initramfs that finds the root
+//! disk at an edge, and the command line. A system that was prepared (`bootfarm-target prepare`)
+//! brings its own initramfs; for any other system one is built from its modules.
 //!
-//!     var bundle: BootBundle = undefined;                // large, and not to be moved
-//!     switch (try bundle.open(&tools, &source)) {        // any store.BlockSource; `tools.arena` keeps all that it takes
+//!     var bundle: BootBundle = undefined;                // large, must not move
+//!     switch (try bundle.open(&tools, &source)) {        // a store.BlockSource; allocates in
+//!     tools.arena
 //!         .ready => {
-//!             try bundle.writeKernel(writer);            // any std.Io.Writer; the bytes are read a part at a time
+//!             try bundle.writeKernel(writer);            // a std.Io.Writer; reads part by part
 //!             try bundle.writeInitramfs(other_writer);
-//!             bundle.command_line                        // passed core's rules for command lines
+//!             bundle.command_line                        // follows core's rules for command lines
 //!         },
-//!         .reason => |text| ...,                         // why there is none, as a sentence without a full stop; printable ASCII
+//!         .reason => |text| ...,                         // why there is none; printable ASCII, no
+//!         full stop
 //!     }
 //!
-//! A disk without a boot bundle is still a disk: whoever imports it may go on with kernel and initramfs that were given.
+//! A disk without a boot bundle is still a disk: the importer may continue with a kernel and an
+//! initramfs that were given.
 
 const std = @import("std");
 const Io = std.Io;
@@ -24,20 +28,20 @@ const Terminal = @import("terminal.zig").Terminal;
 const Build = initramfs_build.Build;
 const Disk = image.Disk;
 
-/// What is read at once, of a kernel or an initramfs.
+/// Bytes of a kernel or an initramfs that are read at once.
 const part_size = 256 << 10;
 
 pub const Tools = struct {
     io: Io,
     arena: Allocator,
     terminal: *Terminal,
-    /// Programs and drivers of an initramfs that is built; null takes those of this machine.
+    /// Programs and drivers for an initramfs that is built; null takes those of this machine.
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
     added: []const []const u8 = &.{},
-    /// The initramfs is given: none is taken or built.
+    /// An initramfs is given, so none is taken or built.
     has_initramfs: bool = false,
-    /// In place of the image's; passed core's rules.
+    /// Replaces the image's command line; follows core's rules.
     command_line: ?[]const u8 = null,
 };
 
@@ -49,11 +53,11 @@ pub const BootBundle = struct {
     tools: Tools,
     disk: Disk,
     files: image.BootFiles,
-    /// Null: the image's own.
+    /// Null if the image's own initramfs is used.
     built: ?initramfs_build.Prepared,
     command_line: []const u8,
 
-    /// `source` has to stay as long as the bundle.
+    /// `source` must live as long as the bundle.
     pub fn open(bundle: *BootBundle, tools: *const Tools, source: *const store.BlockSource) error{OutOfMemory}!Answer {
         bundle.tools = tools.*;
         bundle.built = null;
@@ -82,7 +86,8 @@ pub const BootBundle = struct {
         return image.copy(&bundle.disk, &bundle.files.kernel, writer, try bundle.tools.arena.alloc(u8, part_size));
     }
 
-    /// Several of the image's own are one behind the other, each from a multiple of four on, as the kernel takes them.
+    /// Writes several initramfs files of the image one behind the other, each at a multiple of
+    /// four, as the kernel expects them.
     pub fn writeInitramfs(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
         if (bundle.built) |*built| {
             const build = bundle.builder(null);
@@ -113,8 +118,8 @@ pub const BootBundle = struct {
         const kernel = bundle.files.kernel.path;
         const given = "the initramfs has to be given (--initrd)";
         const release = bundle.files.release orelse
-            return explained(arena, "{s} does not say its release, for which modules are wanted; {s}", .{ kernel, given });
-        if (!initramfs_build.isRelease(release)) return explained(arena, "{s} has no release that is a name; {s}", .{ kernel, given });
+            return explained(arena, "{s} does not name its release, which is needed to find its modules; {s}", .{ kernel, given });
+        if (!initramfs_build.isRelease(release)) return explained(arena, "{s} has a release that is not a valid name; {s}", .{ kernel, given });
         if (bundle.disk.root == null) return explained(
             arena,
             "{s} was found, but no file system with its modules can be read ({s}); {s}",
@@ -178,7 +183,7 @@ fn whyNoRoot(disk: *const Disk) []const u8 {
     return "there is none with a system on it";
 }
 
-/// With the partition of the root, which the initramfs would otherwise look for.
+/// Adds the partition of the root, which the initramfs would otherwise search for.
 fn commandLine(arena: Allocator, disk: *const Disk, kept: []const u8) error{OutOfMemory}![]const u8 {
     const root = disk.root orelse return kept;
     const number = disk.parts.buffer[root].number() orelse return kept;
@@ -186,7 +191,7 @@ fn commandLine(arena: Allocator, disk: *const Disk, kept: []const u8) error{OutO
     return std.fmt.allocPrint(arena, "{s}{s}bootfarm.root=nbd0p{d}", .{ kept, space, number });
 }
 
-/// Names and words of an image come from anybody.
+/// Replaces what is not printable: names and words of an image are untrusted.
 pub fn printable(arena: Allocator, text: []const u8) error{OutOfMemory}![]const u8 {
     const copy = try arena.dupe(u8, text);
     for (copy) |*byte| if (!std.ascii.isPrint(byte.*)) {

@@ -1,5 +1,5 @@
-//! `bootfarm-edge boot-files import|list|remove`: the sets of boot programs that an edge publishes.
-//! A set is put in its place whole, by one rename, or not at all.
+//! `bootfarm-edge boot-files import|list|remove`: manages the sets of boot programs that an edge
+//! publishes. One rename puts a whole set in place, or nothing changes.
 
 const std = @import("std");
 const host = @import("host");
@@ -87,12 +87,12 @@ fn parse(sources: *const Sources, verb: Verb, arguments: []const [:0]const u8) F
         );
     }
     if (options.boot_files.len == 0) return sources.fail(
-        "--boot-files is missing: the directory that serve is given by the same option.",
+        "--boot-files is missing: the directory that serve has by the same option.",
         .{},
     );
     if (options.set) |name| {
         if (std.mem.eql(u8, name, BootFiles.default_name)) return sources.fail(
-            "The set default is what lies directly in the directory; copy or remove those files yourself.",
+            "The set default consists of the files directly in the directory; copy or remove those files yourself.",
             .{},
         );
         if (!host.program_set.isSetName(name)) return sources.fail(
@@ -111,7 +111,7 @@ fn import(command: *const Command) Failure!void {
         break :blk try sources.ofSystem(root, options.set);
     } else blk: {
         const name = options.set orelse return command.fail(
-            "--set is missing: the name of the set that the files of {s} make.",
+            "--set is missing: a name for the set of the files in {s}.",
             .{options.from},
         );
         const set = try sources.ofFolder(options.from, name, options.force_arch);
@@ -125,10 +125,11 @@ fn import(command: *const Command) Failure!void {
         for (set.files) |*file| try describe(command, set, file);
         if (hint(set)) |text| try command.say("    {s}", .{text});
     }
-    try command.say("A running edge knows what it found when it started: restart it. Devices that run go on.", .{});
+    try command.say("A running edge reads the sets when it starts: restart it. Running devices are not affected.", .{});
 }
 
-/// The packages of this system, or unpacked ones below a folder; null: the folder has plain files.
+/// Returns the root of this system's packages, or a folder with unpacked ones; null if the folder
+/// has plain files.
 fn rootOf(command: *const Command) Failure!?[]const u8 {
     const from = command.options.from;
     if (std.mem.eql(u8, from, "system")) return "/";
@@ -154,18 +155,18 @@ fn describe(command: *const Command, set: *const Set, file: *const host.program_
     });
 }
 
-/// What has to be known where the set is chosen.
+/// Returns what to know before the set is chosen for a device.
 fn hint(set: *const Set) ?[]const u8 {
-    for (set.files) |*file| if (file.kind == .grub) return "GRUB ignores proxyDHCP and takes files from the DHCP server's next-server: only where the edge " ++
-        "gives the addresses (--dhcp server), or that server names it as next-server.";
+    for (set.files) |*file| if (file.kind == .grub) return "GRUB ignores proxyDHCP and takes files from the DHCP server's next-server: use it only where the edge " ++
+        "leases the addresses (--dhcp server), or where that server names the edge as next-server.";
     return null;
 }
 
-/// Two imports at once would take each other's place.
+/// Takes a lock: two imports at once would overwrite each other's set.
 fn openLocked(command: *const Command) Failure!Io.Dir {
     const path = command.options.boot_files;
     const io = command.sources.io;
-    const cannot = "The directory {s} cannot be made or written.";
+    const cannot = "The directory {s} cannot be created or written.";
     Io.Dir.cwd().createDirPath(io, path) catch return command.fail(cannot, .{path});
     const dir = Io.Dir.cwd().openDir(io, path, .{ .iterate = true }) catch
         return command.fail(cannot, .{path});
@@ -173,7 +174,7 @@ fn openLocked(command: *const Command) Failure!Io.Dir {
     const exclusive_now = 2 | 4; // LOCK_EX | LOCK_NB of flock(2).
     switch (linux.errno(linux.flock(dir.handle, exclusive_now))) {
         .SUCCESS => return dir,
-        .AGAIN => return command.fail("Another bootfarm-edge boot-files is at work in {s}.", .{path}),
+        .AGAIN => return command.fail("Another bootfarm-edge boot-files is running in {s}.", .{path}),
         else => return command.fail(cannot, .{path}),
     }
 }
@@ -181,13 +182,14 @@ fn openLocked(command: *const Command) Failure!Io.Dir {
 /// Hidden, so that no edge takes it for a set.
 const being_made = ".boot-files-import";
 
-/// Writes the set beside its place and puts it there by one rename; what was there before goes.
+/// Writes the set beside its final place and moves it there with one rename; an earlier set is
+/// replaced.
 fn put(command: *const Command, dir: Io.Dir, set: *const Set) Failure!void {
     const io = command.sources.io;
     const cannot = "{s}/{s} cannot be written: {t}.";
     const where = command.options.boot_files;
     if (isPresent(io, dir, set.name)) try expectSet(command, dir, set.name);
-    // What an import that was killed left behind.
+    // Left by an import that was killed.
     dir.deleteTree(io, being_made) catch {};
     write(command, dir, set) catch |err| {
         dir.deleteTree(io, being_made) catch {};
@@ -232,11 +234,11 @@ fn isPresent(io: Io, dir: Io.Dir, name: []const u8) bool {
     return true;
 }
 
-/// What somebody put there by hand is nobody's to take away.
+/// Refuses a directory that was not made by an import: it belongs to a person.
 fn expectSet(command: *const Command, dir: Io.Dir, name: []const u8) Failure!void {
     const path = try std.fs.path.join(command.sources.arena, &.{ name, host.program_set.manifest_name });
     if (!isPresent(command.sources.io, dir, path)) return command.fail(
-        "{s}/{s} is no set of boot-files import; move it away, or use another name.",
+        "{s}/{s} is not a set of boot-files import; move it away, or use another name.",
         .{ command.options.boot_files, name },
     );
 }
@@ -269,7 +271,7 @@ fn list(command: *const Command) Failure!void {
         error.OutOfMemory => error.OutOfMemory,
         error.DirectoryNotReadable => command.fail("The directory {s} cannot be read.", .{path}),
         error.FileNotReadable => command.fail("A file in {s} cannot be read, or is larger than 64 MiB.", .{path}),
-        error.TooManyFiles => command.fail("There are more files or sets in {s} than an edge takes.", .{path}),
+        error.TooManyFiles => command.fail("There are more files or sets in {s} than an edge supports.", .{path}),
     };
     for (files.left_out) |*set| _ = command.sources.terminal.fail(
         "{s}/{s} {s}.",
@@ -284,7 +286,7 @@ fn list(command: *const Command) Failure!void {
     }
 }
 
-/// One object for each file, with the names of `bootProgram` in packages/proto/src/uplink.ts.
+/// Writes one object per file, with the names of `bootProgram` in packages/proto/src/uplink.ts.
 fn listJson(command: *const Command, files: *const BootFiles) Failure!void {
     var writer: Io.Writer.Allocating = .init(command.sources.arena);
     var json: std.json.Stringify = .{ .writer = &writer.writer, .options = .{ .whitespace = .indent_2 } };

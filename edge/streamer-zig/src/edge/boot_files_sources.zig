@@ -1,6 +1,6 @@
-//! Where `bootfarm-edge boot-files import` takes programs from, and which of them make a set: the
-//! places of the system's packages, or the files of a folder. What is not known is refused; a set
-//! that would stop half way is refused too.
+//! The sources of `bootfarm-edge boot-files import`: the system's packages, or the files of a
+//! folder, and which of them make a set. Unknown programs are refused, and so is a set that would
+//! fail in the middle of a boot.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,7 +14,7 @@ const Io = std.Io;
 const File = host.program_set.File;
 const Set = host.program_set.Set;
 
-/// `Explained`: the reason has been written for people already.
+/// `Explained`: the reason has already been printed.
 pub const Failure = error{ Explained, OutOfMemory };
 
 pub const Sources = struct {
@@ -27,7 +27,7 @@ pub const Sources = struct {
         return error.Explained;
     }
 
-    /// The sets that the packages below `root` make; of `wanted` alone, where one is named.
+    /// Returns the sets that the packages below `root` make, or only `wanted` if it is given.
     pub fn ofSystem(sources: *const Sources, root: []const u8, wanted: ?[]const u8) Failure![]const Set {
         var sets: std.ArrayList(Set) = .empty;
         var is_known = false;
@@ -37,14 +37,14 @@ pub const Sources = struct {
             if (try sources.cook(root, recipe)) |set| try sets.append(sources.arena, set);
         }
         if (!is_known) return sources.fail(
-            "The system's packages make the sets ipxe, snponly, shim-grub and pxelinux; for {s} name a folder by --from.",
+            "The system's packages make the sets ipxe, snponly, shim-grub and pxelinux; for {s}, name a folder with --from.",
             .{wanted.?},
         );
         if (sets.items.len == 0) return error.Explained;
         return sets.items;
     }
 
-    /// Null where packages are missing; that is said.
+    /// Returns null, and prints why, if packages are missing.
     fn cook(sources: *const Sources, root: []const u8, recipe: *const Recipe) Failure!?Set {
         var files: std.ArrayList(File) = .empty;
         var missing: std.ArrayList([]const u8) = .empty;
@@ -62,16 +62,16 @@ pub const Sources = struct {
             }
             const ingredient = lacks orelse continue;
             is_broken = is_broken or part.is_needed;
-            // A part that nothing of is there is of other machines.
+            // A part without any file is for other machines.
             if (!part.is_needed and files.items.len > before) _ = sources.terminal.fail(
-                "{s}: {s} is not there, so that its programs for this architecture are left out.",
+                "{s}: {s} is missing, so its programs for this architecture are left out.",
                 .{ recipe.name, ingredient.paths[0] },
             );
             files.items.len = before;
         }
         if (is_broken or files.items.len == 0) {
             const names = try std.mem.join(sources.arena, " ", missing.items);
-            _ = sources.terminal.fail("{s} is not imported, a package is not installed: apt install {s}", .{
+            _ = sources.terminal.fail("{s} is not imported because a package is not installed: apt install {s}", .{
                 recipe.name, names,
             });
             return null;
@@ -90,7 +90,7 @@ pub const Sources = struct {
             const program = boot_program.inspect(bytes) catch |problem|
                 return sources.fail("{s} {s}.", .{ path, boot_program.sentence(problem) });
             if (program.kind != ingredient.kind or program.arch != ingredient.arch) return sources.fail(
-                "{s} is {s} for {s}, and {s} for {s} should be there; reinstall the package {s}.",
+                "{s} is {s} for {s}, but {s} for {s} is expected; reinstall the package {s}.",
                 .{
                     path,                      program.kind.text(),
                     archText(program.arch),    ingredient.kind.text(),
@@ -102,7 +102,8 @@ pub const Sources = struct {
         return null;
     }
 
-    /// All files of a folder as the set `name`. `force_arch`: somebody knows what unknown ones are.
+    /// Returns all files of a folder as the set `name`. `force_arch` is the architecture of unknown
+    /// programs, if somebody names it.
     pub fn ofFolder(
         sources: *const Sources,
         folder: []const u8,
@@ -155,7 +156,7 @@ pub const Sources = struct {
         );
         const program = boot_program.inspect(bytes) catch |problem| blk: {
             const arch = force_arch orelse return sources.fail(
-                "{s} {s}; take it out of the folder, or say what it is for by --force-arch.",
+                "{s} {s}; take it out of the folder, or name its architecture with --force-arch.",
                 .{ path, boot_program.sentence(problem) },
             );
             break :blk boot_program.Program{ .kind = .other, .arch = arch };
@@ -163,11 +164,11 @@ pub const Sources = struct {
         return .of(name, bytes, program);
     }
 
-    /// A set that would stop half way would fail each boot with it.
+    /// Refuses a set with which every boot would fail half way.
     fn check(sources: *const Sources, set: *const Set, folder: []const u8) Failure!void {
         const first = &set.first;
         if (first.bios == null and first.uefi_x64 == null and first.uefi_arm64 == null)
-            return sources.fail("{s} has nothing that a firmware could load first.", .{folder});
+            return sources.fail("{s} has no program that a firmware could load first.", .{folder});
         for (set.files, 0..) |*file, index| {
             for (set.files[0..index]) |*other| if (std.mem.eql(u8, file.name, other.name))
                 return sources.fail("{s} has two files that devices would know as {s}.", .{ folder, file.name });
@@ -178,7 +179,7 @@ pub const Sources = struct {
                 else => continue,
             };
             if (set.find(next) == null) return sources.fail(
-                "{s} has {s}, and {s} loads {s}, which is not there.",
+                "{s} has {s}, and {s} loads {s}, which is missing.",
                 .{ folder, file.name, file.kind.text(), next },
             );
         }
@@ -211,8 +212,8 @@ fn addOnce(arena: Allocator, list: *std.ArrayList([]const u8), text: []const u8)
     try list.append(arena, text);
 }
 
-/// Packages call signed files `.signed`, and a distribution's GRUB for networks otherwise than shim
-/// asks for it.
+/// Packages name signed files `.signed`, and a distribution's GRUB for networks differs from the
+/// name that shim loads.
 fn publishedName(name: []const u8) []const u8 {
     const plain = if (std.mem.endsWith(u8, name, ".signed")) name[0 .. name.len - ".signed".len] else name;
     if (std.mem.eql(u8, plain, "grubnetx64.efi")) return "grubx64.efi";
@@ -220,7 +221,7 @@ fn publishedName(name: []const u8) []const u8 {
     return plain;
 }
 
-/// A file of the system's packages: `paths` below the root, of Debian first and then of others.
+/// A file of the system's packages: `paths` below the root, first Debian's, then those of others.
 const Ingredient = struct {
     name: []const u8,
     paths: []const []const u8,
@@ -230,11 +231,11 @@ const Ingredient = struct {
     is_optional: bool = false,
 };
 
-/// Files that are only together of use. A needed part's lack is the whole set's.
+/// Files that are only useful together. If a needed part is missing, the whole set is.
 const Part = struct {
     ingredients: []const Ingredient,
     is_needed: bool,
-    /// This system has a package of it.
+    /// This system has a package for it.
     lack_is_told: bool = true,
 };
 
@@ -248,7 +249,7 @@ const undionly: Ingredient = .{
     .arch = .bios,
 };
 
-/// Debian 12 keeps some in /boot, with links to them, which would lead out of a root.
+/// Debian 12 keeps some in /boot and links to them; the links would lead out of a root.
 fn ipxeUefi(comptime name: []const u8) []const Part {
     return &.{
         .{ .is_needed = true, .ingredients = &.{ undionly, .{

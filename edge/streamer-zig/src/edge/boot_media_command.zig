@@ -1,5 +1,5 @@
 //! `bootfarm-edge boot-media build`: writes the image of a boot medium from the system's iPXE and
-//! ISOLINUX, and says what it took. It may be run again at any time; the same input gives the same
+//! ISOLINUX, and prints what it used. Running it again is safe; the same input gives the same
 //! bytes.
 
 const std = @import("std");
@@ -24,7 +24,7 @@ const Options = struct {
     address: ?ipxe_script.FixedAddress = null,
 };
 
-/// `Explained`: the reason has been written for people already.
+/// `Explained`: the reason has already been printed.
 const Failure = error{ Explained, OutOfMemory };
 
 const Command = struct {
@@ -37,7 +37,7 @@ const Command = struct {
         return error.Explained;
     }
 
-    /// A line of what is done; one that does not fit is left out.
+    /// Prints a line about the progress; one that does not fit is left out.
     fn say(command: *const Command, comptime format: []const u8, arguments: anytype) void {
         var buffer: [line_size_max]u8 = undefined;
         command.terminal.out(std.mem.print(&buffer, format ++ "\n", arguments) catch return);
@@ -97,7 +97,7 @@ fn parseEdge(command: *const Command, text: []const u8) Failure!base.Endpoint {
         ),
         .port = http_port_default,
     };
-    if (!edge.ip.isUnicast()) return command.fail("--edge {s} is no machine's address", .{text});
+    if (!edge.ip.isUnicast()) return command.fail("--edge {s} is not the address of a machine", .{text});
     return edge;
 }
 
@@ -117,7 +117,7 @@ fn parseAddress(command: *const Command, text: []const u8) Failure!?ipxe_script.
     if (ip.toInt() >> host_bits != gateway.toInt() >> host_bits)
         return command.fail("--address {s}: the gateway is not in the address's network", .{text});
     if (!ip.isUnicast() or ip.eql(gateway))
-        return command.fail("--address {s}: {f} is no address for a device", .{ text, ip });
+        return command.fail("--address {s}: {f} is not an address for a device", .{ text, ip });
     return .{ .ip = ip, .prefix = prefix, .gateway = gateway };
 }
 
@@ -167,12 +167,12 @@ fn readFile(
         return bytes;
     }
     return command.fail(
-        "{s} is not in {s}: install the Debian package {s}, or name a folder by {s}",
+        "{s} is not in {s}: install the Debian package {s}, or name a folder with {s}",
         .{ wanted.name, folders[0], wanted.package, option },
     );
 }
 
-/// Either the whole image gets its name, or nothing does.
+/// Writes the whole image under its name, or nothing.
 fn writeImage(command: *const Command, path: []const u8, image: []const u8) Failure!void {
     const cannot = "{s} cannot be written: {s}";
     const folder = Io.Dir.cwd();

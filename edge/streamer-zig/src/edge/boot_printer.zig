@@ -1,5 +1,6 @@
-//! Prints a boot that is over: a table of its phases and of the device's own steps, or one line of JSON
-//! with the fields of the report. Steps that come later are printed alone, or with the JSON once more.
+//! Prints a finished boot: a table of its phases and of the device's own steps, or one line of JSON
+//! with the fields of the report. Steps that arrive later are printed alone, or the JSON is printed
+//! once more.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,7 +16,7 @@ pub fn writeJson(writer: *Writer, boot: *const Boot) Writer.Error!void {
     try writer.writeByte('\n');
 }
 
-/// Enough for both.
+/// Enough for the table and for the JSON.
 pub const size_max = 12 * 1024;
 
 pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps }) Writer.Error!void {
@@ -51,7 +52,8 @@ pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps 
     try writeSteps(writer, boot);
 }
 
-/// Of a boot that did not get ready: what its cause means, the offers on the segment, and the last packets.
+/// Writes what the edge heard during a boot that did not become ready: the meaning of its cause,
+/// the offers on the segment, and the last packets.
 fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
     switch (boot.outcome.?) {
         .ready, .local_disk => return,
@@ -86,7 +88,8 @@ fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot.packets.Pack
     try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{ whence, last.packet, ms(last.at_us) });
 }
 
-/// What the device measured itself. Begins are on the boot's clock, as those of the phases.
+/// Writes what the device measured itself. Start times are on the boot's clock, like those of the
+/// phases.
 fn writeSteps(writer: *Writer, boot: *const Boot) Writer.Error!void {
     const guest = if (boot.guest) |*value| value else return;
     if (guest.write_cache) |cache| try writer.print(

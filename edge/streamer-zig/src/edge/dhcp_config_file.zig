@@ -1,5 +1,5 @@
-//! The file of `--dhcp-config`: `{"subnets": [{"subnet": "10.1.0.0/16", "dhcp": "server", …}]}`,
-//! strict JSON. What is wrong is said with the place: line and column, or the path of the field.
+//! Reads the file of `--dhcp-config`: `{"subnets": [{"subnet": "10.1.0.0/16", "dhcp": "server",
+//! …}]}`, strict JSON. An error names its place: line and column, or the path of the field.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,7 +15,7 @@ const Value = std.json.Value;
 
 pub const Error = subnet_settings.Error;
 
-/// Bytes; 4096 reservations with names are a quarter of it.
+/// In bytes; 4096 named reservations take a quarter of it.
 const file_size_max = 4 << 20;
 
 pub fn read(
@@ -34,7 +34,7 @@ pub fn read(
     return parse(arena, path, text, complaint);
 }
 
-/// `path` is for complaints.
+/// `path` is used in error messages.
 pub fn parse(
     arena: std.mem.Allocator,
     path: []const u8,
@@ -76,15 +76,15 @@ fn parseJson(
             diagnostics.getLine(),
             diagnostics.getColumn(),
             switch (err) {
-                error.DuplicateField => "a field stands twice",
-                error.UnexpectedEndOfInput => "the JSON ends here before it is whole",
+                error.DuplicateField => "a field appears twice",
+                error.UnexpectedEndOfInput => "the JSON ends before it is complete",
                 else => "this is not JSON",
             },
         }),
     };
 }
 
-/// A field, for complaints.
+/// A field, for error messages.
 const Place = struct {
     arena: std.mem.Allocator,
     complaint: *Complaint,
@@ -119,7 +119,7 @@ const Place = struct {
     }
 
     fn string(place: Place, value: Value) error{Wrong}![]const u8 {
-        return if (value == .string) value.string else place.wrong("is not a text", .{});
+        return if (value == .string) value.string else place.wrong("is not a string", .{});
     }
 };
 
@@ -231,7 +231,7 @@ fn readReservation(place: Place, builder: *Builder, value: Value) Error!void {
 
 const testing = std.testing;
 
-test "a file says of each subnet what --subnet can say" {
+test "a file can set for each subnet everything that --subnet can" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var complaint: Complaint = .{};
@@ -251,17 +251,17 @@ test "a file says of each subnet what --subnet can say" {
     try testing.expectEqual(1, settings[1].network.relays.len);
 }
 
-test "what is wrong in a file is said with its place" {
+test "an error in a file is reported with its place" {
     const cases = [_]struct { []const u8, []const u8 }{
         .{ "{\n  \"subnets\": [}\n", "dhcp.json, line 2, column 15: this is not JSON." },
-        .{ "{\"subnets\": [", "dhcp.json, line 1, column 14: the JSON ends here before it is whole." },
+        .{ "{\"subnets\": [", "dhcp.json, line 1, column 14: the JSON ends before it is complete." },
         .{ "[]", "dhcp.json is not an object." },
         .{ "{\"pools\": []}", "dhcp.json has no field 'pools' (but subnets)." },
         .{ "{\"subnets\": [{}]}", "dhcp.json: subnets[0] has no subnet, such as 10.1.0.0/16." },
         .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"pools\": [\"10.1.0.1-10.1.0.2\", \"x\"]}]}", "dhcp.json: subnets[0].pools[1]: pool 'x' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250." },
         .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"mtu\": \"1500\"}]}", "dhcp.json: subnets[0].mtu is not a whole number." },
         .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"reservations\": [{\"mac\": \"02:bf:00:00:00:01\"}]}]}", "dhcp.json: subnets[0].reservations[0] has no ip." },
-        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"subnet\": \"10.1.0.0/16\"}]}", "dhcp.json, line 1, column 63: a field stands twice." },
+        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"subnet\": \"10.1.0.0/16\"}]}", "dhcp.json, line 1, column 63: a field appears twice." },
     };
     for (cases) |case| {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);

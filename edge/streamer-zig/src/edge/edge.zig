@@ -1,5 +1,5 @@
-//! One running edge: what it keeps on disk, its boots, its packet loop, and the uplink if it is
-//! enrolled.
+//! One running edge: its files, its boots, its packet loop, and the uplink if it is enrolled.
+//! `start.zig` prepares it, `serve.zig` runs it.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,14 +12,14 @@ const Terminal = @import("terminal.zig").Terminal;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
-/// Before the instant of a schedule.
+/// How long before the instant of a schedule the boot profiles are loaded.
 const look_ahead_ms = 120 * std.time.ms_per_s;
 
 pub const Edge = struct {
     init: std.process.Init,
     terminal: *Terminal,
     options: options_module.Serve,
-    /// Fast and safe for threads; the packet loop allocates nothing after the start.
+    /// Fast and thread-safe; the packet loop allocates nothing after the start.
     gpa: std.mem.Allocator = std.heap.smp_allocator,
     started_us: u64 = 0,
     data: ?host.DataDir = null,
@@ -28,16 +28,16 @@ pub const Edge = struct {
     journal: ?host.BootJournal = null,
     files: host.BootFiles = .none,
     boots: host.Boots = undefined,
-    /// Null where the store's directory holds plain files alone.
+    /// Null if the store's directory holds only plain files.
     store: ?store.Store = null,
     store_files: store.LinuxFiles = undefined,
     loop: host.EdgeLoop = undefined,
     link: ?*host.UplinkLink = null,
     worker: ?*host.UplinkWorker = null,
-    /// Null in standalone use.
+    /// Null without a control plane.
     store_worker: ?*host.StoreWorker = null,
     captures: ?host.BootCaptures = null,
-    /// The same files through a directory of its own: two threads cannot go through one together.
+    /// The same files through another directory descriptor: two threads cannot iterate over one.
     waiting_captures: ?host.CaptureFiles = null,
     state: ?*host.StateBox = null,
     power_ons: core.uplink.sender.PowerOnLog = .{},
@@ -46,10 +46,10 @@ pub const Edge = struct {
     schedules: ?*host.Schedules = null,
     power_hook: ?*host.PowerHook = null,
     lease_file: ?host.lease_file.LeaseFile = null,
-    /// Who started this program and watches it, if anybody does.
+    /// The service manager that started this program and watches it, if there is one.
     manager: ?host.ServiceManager = null,
     boot_counters: host.metrics_page.BootCounters = .{},
-    /// Null where nobody is to scrape.
+    /// Null without `--metrics`.
     metrics: ?*host.MetricsServer = null,
 
     /// Runs a prepared edge until TERM or INT; returns the exit code.
@@ -62,7 +62,7 @@ pub const Edge = struct {
         edge.loop.stream.start() catch
             return edge.terminal.fail("The threads that read disks cannot be started on this system.", .{});
         if (edge.store_worker) |worker| worker.start() catch
-            return edge.terminal.fail("The thread that works for the store cannot be started on this system.", .{});
+            return edge.terminal.fail("The thread for store jobs cannot be started on this system.", .{});
         if (edge.power_hook) |hook| hook.start() catch
             return edge.terminal.fail("The threads of --power-hook cannot be started on this system.", .{});
         if (edge.metrics) |metrics| metrics.start() catch
@@ -72,7 +72,7 @@ pub const Edge = struct {
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
             return edge.terminal.fail(
-                "The system refused to wait for packets; the edge ends.",
+                "The system refused to wait for packets; the edge stops.",
                 .{},
             );
         };
@@ -84,7 +84,7 @@ pub const Edge = struct {
         return .{ .context = edge, .begins = begins, .reported = reported, .written = written, .version_problem = versionProblem };
     }
 
-    /// Acts on a verified state. The boots that go on keep what they were given.
+    /// Applies a verified state. Boots in progress keep what they have.
     pub fn applyState(edge: *Edge, box: *host.StateBox) void {
         edge.boots.policy = box.policy;
         if (edge.captures) |*captures| captures.wanted = box.state.capture;
@@ -100,14 +100,14 @@ pub const Edge = struct {
         );
     }
 
-    /// Machines will be switched on: the edge's memory is warm by then.
+    /// Loads the boot profiles before a schedule wakes machines, so that the edge's memory is warm.
     fn lookAhead(edge: *Edge, now_us: u64) void {
         const box = edge.state orelse return;
         const unix_ms = host.sys.unixMs();
         for (box.state.schedules) |*schedule| if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
     }
 
-    /// Every version that may be booted.
+    /// Loads the boot profile of every version that may be booted.
     pub fn wantProfiles(edge: *Edge, now_us: u64) void {
         const profiles = edge.boots.profiles orelse return;
         if (edge.options.version) |id| profiles.want(id, now_us);
@@ -117,7 +117,7 @@ pub const Edge = struct {
         }
     }
 
-    /// After the boots are known: an order belongs to the boot that its device is in.
+    /// Runs once the boots are known: an order belongs to the boot that its device is in.
     pub fn applyOrders(edge: *Edge) void {
         const box = edge.state orelse return;
         edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
@@ -130,7 +130,7 @@ pub const Edge = struct {
     fn announce(edge: *const Edge) void {
         const options = &edge.options;
         const ports = &options.ports;
-        // Sixteen addresses at most, each with a comma and a space.
+        // At most sixteen addresses, each with a comma and a space.
         var buffer: [core.dhcp.network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
         var listens: std.Io.Writer = .fixed(&buffer);
         for (options.listens.items, 0..) |ip, index|
@@ -145,7 +145,7 @@ pub const Edge = struct {
         });
     }
 
-    /// Once a second.
+    /// Runs once a second.
     pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
@@ -153,7 +153,7 @@ pub const Edge = struct {
         if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
         edge.saveLeases(now_us);
         edge.lookAhead(now_us);
-        // From here alone: a loop that no longer turns is no longer heard of, and started anew.
+        // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
         edge.tellManager("WATCHDOG=1");
     }
 
@@ -203,7 +203,7 @@ pub const Edge = struct {
 
     fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
-        // A power command may be over.
+        // A power command may have ended.
         if (edge.schedules) |schedules| schedules.next_turn_us = 0;
         const box = edge.link.?.takeState() orelse return;
         edge.applyState(box);
@@ -228,7 +228,7 @@ pub const Edge = struct {
         if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps)) edge.print(boot);
     }
 
-    /// Something waits to be sent.
+    /// There is something to send.
     pub fn written(context: *anyopaque) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
@@ -254,8 +254,8 @@ pub const Edge = struct {
         file.tick(&edge.loop.dhcp.?.service, now_us);
     }
 
-    /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the
-    /// process.
+    /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
+    /// with the process.
     fn finish(edge: *Edge) void {
         edge.tellManager("STOPPING=1");
         const now_us = host.sys.monotonicUs();

@@ -1,4 +1,4 @@
-//! What a running edge does by the clock, with a real store beside it.
+//! Tests what a running edge does by the clock, with a real store.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,7 +27,7 @@ const Site = struct {
 
     var never: std.atomic.Value(bool) = .init(false);
 
-    /// An edge that has a version, has learned from a boot of it, and is told of one schedule.
+    /// Makes an edge that has a version, has learned from a boot of it, and knows one schedule.
     fn init(site: *Site) !void {
         site.tmp = testing.tmpDir(.{ .iterate = true });
         try site.importVersion();
@@ -118,7 +118,7 @@ const Site = struct {
         profiles.doAll();
     }
 
-    /// A tick of the edge's loop; returns the bytes that it has had read ahead into memory.
+    /// Runs a tick of the edge's loop; returns the bytes that were read ahead into memory.
     fn tick(site: *Site, now_us: u64) u64 {
         const profiles = site.edge.boots.profiles.?;
         const before = profiles.getFigures().warmed_bytes;
@@ -127,18 +127,19 @@ const Site = struct {
         return profiles.getFigures().warmed_bytes - before;
     }
 
-    /// The schedule's only wake-up comes in so many seconds.
+    /// Moves the schedule's only wake-up to `seconds` from now.
     fn wakeIn(site: *Site, seconds: u64) void {
         site.instant_ms = .{host.sys.unixMs() + seconds * std.time.ms_per_s};
     }
 };
 
-test "before a schedule wakes machines, the next tick of the edge reads into memory what their boots will want, and once" {
+test "before a schedule wakes machines, the next tick reads into memory what their boots will need, and does so once" {
     var site: Site = undefined;
     try site.init();
     defer site.deinit();
     const warmed = learned_blocks * 4096;
-    // What an edge does as soon as it has a state is done already, and the memory has been used for something else since.
+    // What the edge does when it gets a state is done, and the memory has been used for something
+    // else since.
     site.edge.wantProfiles(1);
     site.edge.boots.profiles.?.doAll();
     try testing.expectEqual(warmed, site.edge.boots.profiles.?.getFigures().warmed_bytes);
@@ -149,7 +150,7 @@ test "before a schedule wakes machines, the next tick of the edge reads into mem
     site.wakeIn(100);
     try testing.expectEqual(warmed, site.tick(later_us + second));
     try testing.expectEqual(0, site.tick(later_us + 2 * second));
-    // One that has passed wakes nobody.
+    // An instant in the past wakes nobody.
     site.instant_ms = .{host.sys.unixMs() - 1};
     try testing.expectEqual(0, site.tick(2 * later_us));
 }

@@ -1,6 +1,6 @@
-//! `bootfarm-edge enrol`: makes this edge's key, and buys an identity with the join token, once. With
-//! `--rejoin` an identity that is there stays as long as the control plane accepts it; one that was
-//! revoked is given up, with all that belongs to it, and a new key buys a new one.
+//! `bootfarm-edge enrol`: creates this edge's key and obtains an identity with the join token,
+//! once. With `--rejoin` an existing identity is kept as long as the control plane accepts it; a
+//! revoked one is given up with everything that belongs to it, and a new key obtains a new one.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -18,7 +18,8 @@ const Identity = host.data_dir.Identity;
 const KeyPair = base.Ed25519.KeyPair;
 const uplink_message = core.uplink.message;
 
-/// What an edge that was revoked leaves behind; disks of the store, boot programs and leases are the site's.
+/// What a revoked edge leaves behind. The store, boot programs and leases belong to the site and
+/// stay.
 const of_an_identity = [_][]const u8{
     "identity.json", "edge.key",  "state.json",   "epoch", "reports", "captures",
     "boots.journal", "power-ons", "power-orders",
@@ -56,11 +57,11 @@ fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Co
         ),
     }
     const answer = ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |err| switch (err) {
-        // The key was kept, its edge was revoked: the token is unused.
+        // The key was kept, but its edge was revoked: the token is unused.
         error.Revoked => blk: {
             forget(&data);
             break :blk ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |again| switch (again) {
-                error.Revoked => return complaint.set("The control plane has revoked this edge; make a new token.", .{}),
+                error.Revoked => return complaint.set("The control plane has revoked this edge; create a new token.", .{}),
                 else => |other| return other,
             };
         },
@@ -80,7 +81,8 @@ fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Co
     return .{ .identity = identity };
 }
 
-/// Kept when the answer is lost: the same token with the same key gets the same identity again.
+/// The key is kept when the answer is lost: the same token with the same key gets the same identity
+/// again.
 fn ownKey(data: *const host.DataDir, options: *const enrol_options.Enrol, complaint: *Complaint) Error!KeyPair {
     const seed = data.secret("edge.key") catch return complaint.set(
         "{s}/edge.key cannot be read or written.",
@@ -100,7 +102,7 @@ fn keep(
         return complaint.set("{s}/identity.json cannot be written.", .{options.data});
 }
 
-/// The identity that is there, if the control plane accepts it; null where it is given up.
+/// Returns the existing identity if the control plane accepts it, or null if it is given up.
 fn rejoin(
     init: std.process.Init,
     options: *const enrol_options.Enrol,
@@ -119,7 +121,7 @@ fn rejoin(
         .counter = &counter,
     });
     defer client.deinit();
-    // Higher than any: there is no news, and the answer comes at once.
+    // Higher than any state: there is no news, and the answer comes at once.
     const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
     const result = client.request(.GET, path, "", host.UplinkWorker.request_timeout_ms, buffer);
@@ -127,11 +129,11 @@ fn rejoin(
         .nothing, .later => return complainOfSilence(result, options.url, complaint),
         .ok => {},
         .refused => |refused| switch (refused.code) {
-            // Known, and started since from elsewhere.
+            // The edge is known, and another copy of it has started since.
             .stale_epoch => {},
             .edge_revoked, .edge_unknown, .signature_invalid => {
                 if (options.token == null) return complaint.set(
-                    "The control plane at {s} no longer accepts edge {f} ({t}); make a join token and give it by --token-file.",
+                    "The control plane at {s} no longer accepts edge {f} ({t}); create a join token and pass it with --token-file.",
                     .{ options.url, existing.edgeId, refused.code },
                 );
                 forget(data);
@@ -146,7 +148,7 @@ fn rejoin(
     return .{ .identity = identity, .is_known = true };
 }
 
-/// The identity first: what follows is nobody's without it.
+/// Removes the identity first: what follows is useless without it.
 fn forget(data: *const host.DataDir) void {
     for (of_an_identity) |name| data.dir.deleteTree(data.io, name) catch {};
 }
@@ -159,7 +161,7 @@ fn ask(
 ) (Error || error{Revoked})!uplink_message.EnrolAnswer {
     const arena = init.arena.allocator();
     const token = options.token orelse return complaint.set(
-        "{s} has no identity; make a join token and give it by --token-file.",
+        "{s} has no identity; create a join token and pass it with --token-file.",
         .{options.data},
     );
     var counter: std.atomic.Value(u64) = .init(0);
@@ -198,12 +200,12 @@ fn ask(
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
         return complaint.set(
-            "What answers at {s} is not a control plane of Bootfarm.",
+            "What answers at {s} is not a Bootfarm control plane.",
             .{options.url},
         );
     _ = uplink_message.parseKey(answer.signingKey.publicKey) catch
         return complaint.set(
-            "The control plane at {s} sent a signing key that is none.",
+            "The control plane at {s} sent an invalid signing key.",
             .{options.url},
         );
     return answer;
@@ -234,10 +236,10 @@ fn fail(
             .{url},
         ),
         .join_token_used => complaint.set(
-            "The join token was already used by another edge; make a new one.",
+            "The join token was already used by another edge; create a new one.",
             .{},
         ),
-        .join_token_expired => complaint.set("The join token has expired; make a new one.", .{}),
+        .join_token_expired => complaint.set("The join token has expired; create a new one.", .{}),
         else => complaint.set(
             "The control plane at {s} refused the enrolment: {t} ({d}).",
             .{ url, code, status },

@@ -9,10 +9,10 @@ const token_size_max = core.uplink.message.join_token_size_max;
 
 pub const Enrol = struct {
     url: []const u8,
-    /// Null: the data directory has an identity already, or nothing can be done.
+    /// Null if the data directory already has an identity.
     token: ?[]const u8,
     data: []const u8,
-    /// An identity that the control plane no longer accepts is given up for a new one.
+    /// Gives up an identity that the control plane no longer accepts, for a new one.
     rejoin: bool,
 };
 
@@ -56,13 +56,13 @@ pub fn parse(
     };
     const is_http = std.mem.startsWith(u8, enrol.url, "http://") or std.mem.startsWith(u8, enrol.url, "https://");
     if (!is_http)
-        return complaint.set("--url begins with http:// or https://, and '{s}' does not.", .{enrol.url});
+        return complaint.set("--url must begin with http:// or https://, and '{s}' does not.", .{enrol.url});
     if (enrol.token) |text| if (text.len == 0 or text.len > token_size_max)
         return complaint.set("This is not a join token.", .{});
     return enrol;
 }
 
-/// A command line is seen by everybody on the machine, a file is not.
+/// Reads the token from a file: every user of this machine can see the command line.
 fn readToken(
     arena: std.mem.Allocator,
     io: std.Io,
@@ -72,7 +72,7 @@ fn readToken(
     const text = std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(token_size_max + 2)) catch |err|
         return switch (err) {
             error.OutOfMemory => error.OutOfMemory,
-            error.StreamTooLong => complaint.set("{s} does not hold a join token.", .{path}),
+            error.StreamTooLong => complaint.set("{s} does not contain a join token.", .{path}),
             else => complaint.set("--token-file {s} cannot be read.", .{path}),
         };
     return std.mem.trim(u8, text, " \r\n");

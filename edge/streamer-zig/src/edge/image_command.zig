@@ -1,4 +1,5 @@
-//! `bootfarm-edge image inspect` and `image extract`: what a raw disk image would boot, and its kernel and initramfs as files.
+//! `bootfarm-edge image inspect` and `image extract`: show what a raw disk image would boot, and
+//! write its kernel and initramfs to files.
 
 const std = @import("std");
 const Io = std.Io;
@@ -23,7 +24,7 @@ const Options = struct {
     added: []const []const u8 = &.{},
 };
 
-/// `Explained`: the reason has been written for people already.
+/// `Explained`: the reason has already been printed.
 const Failure = error{ Explained, OutOfMemory };
 
 const Command = struct {
@@ -68,7 +69,7 @@ fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const
     while (index < arguments.len) : (index += 1) {
         const name = arguments[index];
         if (!std.mem.startsWith(u8, name, "-")) {
-            if (options.file.len > 0) return command.fail("image {s} takes one image, not {s} too", .{ verb, name });
+            if (options.file.len > 0) return command.fail("image {s} takes one image, not also {s}", .{ verb, name });
             options.file = name;
             continue;
         }
@@ -94,9 +95,9 @@ fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const
         }
     }
     options.added = added.items;
-    if (options.file.len == 0) return command.fail("Say which image: a raw disk image or a block device.", .{});
+    if (options.file.len == 0) return command.fail("Name the image: a raw disk image or a block device.", .{});
     if (is_extract and options.kernel_to == null and options.initrd_to == null)
-        return command.fail("Say where to write: --kernel-to FILE, --initrd-to FILE or both.", .{});
+        return command.fail("Name a file to write: --kernel-to FILE, --initrd-to FILE or both.", .{});
     return options;
 }
 
@@ -145,13 +146,13 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
     const kernel = try boot_bundle.printable(command.arena, bundle.files.kernel.path);
     const origin = try boot_bundle.printable(command.arena, bundle.files.origin);
     try command.say("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
-    try command.say("initramfs: {s}", .{if (bundle.built == null) "the image's own" else "made from the image's modules"});
+    try command.say("initramfs: {s}", .{if (bundle.built == null) "the image's own" else "built from the image's modules"});
     try command.say("command line: {s}", .{bundle.command_line});
 }
 
 const Writing = fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void;
 
-/// Whole or not at all.
+/// Writes the whole file or nothing.
 fn write(command: *const Command, bundle: *BootBundle, path: []const u8, content: Writing) Failure!void {
     var atomic = Io.Dir.cwd().createFileAtomic(command.io, path, .{ .replace = true }) catch
         return command.fail("{s} cannot be written", .{path});

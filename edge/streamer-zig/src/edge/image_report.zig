@@ -1,4 +1,4 @@
-//! What an image holds and would boot, as JSON and for people.
+//! Describes what an image contains and would boot, as JSON and as text.
 
 const std = @import("std");
 const Allocator = std.mem.Allocator;
@@ -8,16 +8,16 @@ const image = @import("image");
 const printable = boot_bundle.printable;
 
 pub const Partition = struct {
-    /// Null: a file system that fills the disk.
+    /// Null for a file system that fills the disk.
     number: ?u16,
     firstByte: u64,
     sizeBytes: u64,
     purpose: []const u8,
-    /// Null where none can be read.
+    /// Null if none can be read.
     fileSystem: ?[]const u8,
-    /// `root` or `boot`, as far as boot files are concerned.
+    /// `root` or `boot`: the role of the partition for the boot files.
     role: ?[]const u8,
-    /// Why it cannot be looked into.
+    /// Why the file system cannot be read.
     refused: ?[]const u8,
 };
 
@@ -107,12 +107,12 @@ fn fileOf(arena: Allocator, disk: *const image.Disk, found: *const image.Found) 
 fn warningsOf(arena: Allocator, disk: *const image.Disk, answer: *const image.boot_files.Answer) Allocator.Error![]const []const u8 {
     var warnings: std.ArrayList([]const u8) = .empty;
     if (disk.is_backup_table)
-        try warnings.append(arena, "the partition table at the disk's begin is damaged; its copy at the end was used");
+        try warnings.append(arena, "the partition table at the start of the disk is damaged; its copy at the end was used");
     for (disk.parts.buffer[0..disk.parts.count]) |*part| {
         const name = if (part.number()) |number| try std.fmt.allocPrint(arena, "partition {d}", .{number}) else "the disk";
         if (part.is_cut) try warnings.append(arena, try std.fmt.allocPrint(
             arena,
-            "{s} is larger than what is there of it: the image was cut",
+            "{s} is larger than what the image contains of it: the image was truncated",
             .{name},
         ));
         const ext = switch (part.content) {
@@ -129,7 +129,7 @@ fn warningsOf(arena: Allocator, disk: *const image.Disk, answer: *const image.bo
         ));
         if (ext.is_unclean) try warnings.append(arena, try std.fmt.allocPrint(
             arena,
-            "the file system of {s} has no journal and was not unmounted: what was written last may be missing",
+            "the file system of {s} has no journal and was not unmounted: the last writes may be missing",
             .{name},
         ));
     }
@@ -137,7 +137,7 @@ fn warningsOf(arena: Allocator, disk: *const image.Disk, answer: *const image.bo
         .reason => {},
         .found => |*files| if (!files.is_prepared) try warnings.append(
             arena,
-            "the system was not prepared for an edge (bootfarm-target prepare): its initramfs is replaced by one made from its modules",
+            "the system was not prepared for an edge (bootfarm-target prepare): its initramfs is replaced by one built from its modules",
         ),
     }
     return warnings.items;
@@ -166,7 +166,7 @@ fn printBoot(writer: *Writer, boot: *const Boot) Writer.Error!void {
     for (boot.initramfs) |*initrd| try printFile(writer, "initramfs", initrd);
     try writer.print("  command line: {s}\n", .{boot.commandLine});
     if (boot.removedWords > 0)
-        try writer.print("  left out, since they belonged to a boot from the disk: {d} words\n", .{boot.removedWords});
+        try writer.print("  left out because they belong to a boot from the disk: {d} words\n", .{boot.removedWords});
 }
 
 fn mib(bytes: u64) f64 {

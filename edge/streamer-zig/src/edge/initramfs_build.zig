@@ -1,5 +1,6 @@
-//! What `bootfarm-edge initramfs build` and a boot bundle put into an initramfs: the modules that a kernel needs to reach its streamed root
-//! disk, of a directory or of a disk image, with `bootfarm-target` and busybox. It says what it puts in and what the kernel lacks.
+//! Collects the contents of an initramfs for `bootfarm-edge initramfs build` and for a boot bundle:
+//! the modules that a kernel needs to reach its streamed root disk, from a directory or a disk
+//! image, with `bootfarm-target` and busybox. Prints what it includes and what the kernel lacks.
 
 const std = @import("std");
 const Io = std.Io;
@@ -14,22 +15,22 @@ const module_table = initramfs.module_table;
 
 pub const file_size_max = 256 << 20;
 const line_size_max = 4096;
-/// Of all modules together; those of a distribution's kernel have some 30 MB.
+/// All modules together; those of a distribution's kernel take about 30 MB.
 const unpacked_size_max = 512 << 20;
 
-/// `Explained`: the reason has been written for people already.
+/// `Explained`: the reason has already been printed.
 pub const Failure = error{ Explained, OutOfMemory };
 
 pub const Options = struct {
     release: []const u8,
-    /// A root with lib/modules in it, that folder, or the release's own.
+    /// A root with lib/modules, that folder, or the release's own folder.
     modules: []const u8 = "/",
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
     added: []const []const u8 = &.{},
 };
 
-/// Where modules are read from. Everything that cannot be read is not there.
+/// The source of modules. What cannot be read counts as missing.
 pub const ModuleSource = struct {
     context: *anyopaque,
     readFn: *const fn (context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8,
@@ -49,13 +50,13 @@ pub const ModuleSource = struct {
     }
 };
 
-/// What is ready to be written.
+/// Everything that is ready to be written.
 pub const Prepared = struct {
     mark: wire.initramfs_mark.InitramfsMark,
     content: initramfs.archive.Content,
 };
 
-/// One word of at most the length that the kernel has for it.
+/// Returns whether `text` is one word that fits the kernel's limit for it.
 pub fn isRelease(text: []const u8) bool {
     if (text.len == 0 or text.len > base.UntrustedText.size_max or std.mem.eql(u8, text, "..")) return false;
     for (text) |byte| if (!std.ascii.isGraphical(byte) or byte == '/') return false;
@@ -67,7 +68,7 @@ pub const Build = struct {
     arena: Allocator,
     terminal: *Terminal,
     source: ModuleSource,
-    /// Where a complaint goes instead of to the terminal; what goes in is then not said.
+    /// Takes an error message instead of the terminal; the contents are then not printed.
     complaint: ?*Io.Writer.Allocating = null,
 
     pub fn fail(from: *const Build, comptime format: []const u8, arguments: anytype) Failure {
@@ -79,7 +80,7 @@ pub const Build = struct {
         return error.Explained;
     }
 
-    /// A line of what the initramfs has in it; one that does not fit is left out.
+    /// Prints a line about the contents; one that does not fit is left out.
     pub fn say(from: *const Build, comptime format: []const u8, arguments: anytype) void {
         if (from.complaint != null) return;
         var buffer: [line_size_max]u8 = undefined;
@@ -90,7 +91,7 @@ pub const Build = struct {
         return from.source.read(from.arena, path) orelse from.fail("{s} cannot be read", .{path});
     }
 
-    /// A file of this machine.
+    /// Reads a file of this machine.
     fn readOptional(from: *const Build, path: []const u8) ?[]const u8 {
         return Io.Dir.cwd().readFileAlloc(from.io, path, from.arena, .limited(file_size_max)) catch null;
     }
@@ -99,12 +100,12 @@ pub const Build = struct {
         return std.fs.path.join(from.arena, parts);
     }
 
-    /// Everything that can be wrong is found here, before anything is written.
+    /// Finds every problem before anything is written.
     pub fn prepare(from: *const Build, options: Options) Failure!Prepared {
         return prepareFrom(from, options);
     }
 
-    /// The mark, and behind it the compressed archive. Returns how many bytes it has unpacked.
+    /// Writes the mark and then the compressed archive. Returns the unpacked size in bytes.
     pub fn write(from: *const Build, prepared: *const Prepared, writer: *Io.Writer) (Io.Writer.Error || error{OutOfMemory})!u64 {
         const flate = std.compress.flate;
         const window = try from.arena.alloc(u8, flate.max_window_len);
@@ -126,7 +127,7 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
         .softdep = from.source.read(from.arena, try from.join(&.{ folder, "modules.softdep" })) orelse "",
         .alias = from.source.read(from.arena, try from.join(&.{ folder, "modules.alias" })) orelse "",
     }) catch |reason| switch (reason) {
-        error.BadModuleList => return from.fail("{s}/modules.dep is not a list that depmod wrote", .{folder}),
+        error.BadModuleList => return from.fail("{s}/modules.dep was not written by depmod", .{folder}),
         error.OutOfMemory => return error.OutOfMemory,
     };
     from.say("initramfs for kernel {s}, modules of {s}", .{ options.release, folder });
@@ -134,7 +135,7 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
     const files = try readModules(from, &table, folder);
     const target = try readTarget(from, options);
     const busybox = try readBusybox(from, options);
-    const machine = (initramfs.elf.facts(target) catch unreachable).machine; // readTarget has looked at it.
+    const machine = (initramfs.elf.facts(target) catch unreachable).machine; // readTarget has checked it.
     try checkMachines(from, machine, busybox, files, options);
 
     var dep: Io.Writer.Allocating = .init(from.arena);
@@ -159,7 +160,7 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
     } };
 }
 
-/// The folder with the release's modules.dep.
+/// Returns the folder with the release's modules.dep.
 fn findModules(from: *const Build, options: Options) Failure![]const u8 {
     const places = [_][]const u8{
         try from.join(&.{ options.modules, "lib/modules", options.release }),
@@ -176,12 +177,12 @@ fn findModules(from: *const Build, options: Options) Failure![]const u8 {
             place, options.modules, options.release,
         });
     }
-    return from.fail("there are no modules of kernel {s} in {s}; there are {s}", .{
+    return from.fail("there are no modules of kernel {s} in {s}, only of {s}", .{
         options.release, options.modules, try listReleases(from, options),
     });
 }
 
-/// The kernels whose modules are there, for whoever gave another one.
+/// Lists the kernels whose modules are there, for an error message.
 fn listReleases(from: *const Build, options: Options) Failure![]const u8 {
     const places = [_][]const u8{
         try from.join(&.{ options.modules, "lib/modules" }),
@@ -213,10 +214,10 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
     _ = try chooseGroup(from, table, "required", &required);
     _ = try chooseGroup(from, table, "buses", &initramfs.module_choice.buses);
     if (try chooseGroup(from, table, "network cards", &initramfs.module_choice.network_cards) == 0)
-        from.say("  warning: no driver of a common network card; add the device's own by --add-module", .{});
+        from.say("  warning: no driver of a common network card; add the device's driver with --add-module", .{});
     _ = try chooseGroup(from, table, "local disks", &initramfs.module_choice.local_disks);
     if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
-        from.say("  warning: no file system of a root disk", .{});
+        from.say("  warning: no file system for a root disk", .{});
     for (options.added) |name| {
         if (table.availability(name) == .absent)
             return from.fail("kernel {s} has no module {s} (--add-module)", .{ options.release, name });
@@ -224,13 +225,14 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
     if (options.added.len > 0) _ = try chooseGroup(from, table, "added", options.added);
 }
 
-/// Chooses what exists of `names`, says so, and returns how many there are, built-in ones included.
+/// Chooses those of `names` that exist, prints them, and returns how many there are, built-in ones
+/// included.
 fn chooseGroup(from: *const Build, table: *ModuleTable, title: []const u8, names: []const []const u8) Failure!usize {
     var count: usize = 0;
     var line: Io.Writer.Allocating = .init(from.arena);
     for (names) |name| {
         const is_module = table.choose(from.arena, name) catch |reason| switch (reason) {
-            error.BadModuleList => return from.fail("modules.dep has a name that is no module's", .{}),
+            error.BadModuleList => return from.fail("modules.dep has an invalid module name", .{}),
             error.OutOfMemory => return error.OutOfMemory,
         };
         if (!is_module and table.availability(name) == .absent) continue;
@@ -274,7 +276,7 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
 }
 
 fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
-    const advice = "install the package busybox-static, or give one by --busybox";
+    const advice = "install the package busybox-static, or name a busybox with --busybox";
     const path = options.busybox orelse "/bin/busybox";
     const content = from.readOptional(path) orelse return from.fail("{s} cannot be read; {s}", .{ path, advice });
     const facts = initramfs.elf.facts(content) catch return from.fail("{s} is not a program; {s}", .{ path, advice });
@@ -286,7 +288,7 @@ fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
     return content;
 }
 
-/// Everything is for one processor.
+/// Checks that everything is for the same processor.
 fn checkMachines(
     from: *const Build,
     machine: initramfs.elf.Machine,
@@ -294,9 +296,9 @@ fn checkMachines(
     files: []const ModuleFile,
     options: Options,
 ) Failure!void {
-    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine; // readBusybox has looked at it.
+    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine; // readBusybox has checked it.
     if (busybox_machine != machine)
-        return from.fail("bootfarm-target is for {t}, but busybox for {t}; give the matching one by --busybox", .{
+        return from.fail("bootfarm-target is for {t}, but busybox for {t}; name a matching one with --busybox", .{
             machine, busybox_machine,
         });
     for (files) |file| {
@@ -304,11 +306,11 @@ fn checkMachines(
             return from.fail("{s} is not a kernel module", .{file.path});
         const made_for = initramfs.elf.moduleRelease(file.content);
         if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
-            return from.fail("{s} is of kernel {s}, not {s}; give the modules of that one by --modules", .{
+            return from.fail("{s} is for kernel {s}, not {s}; name the modules of that one with --modules", .{
                 file.path, release, options.release,
             });
         if (facts.machine == machine) continue;
-        return from.fail("kernel {s} is for {t}, but bootfarm-target for {t}; give the matching one by --target", .{
+        return from.fail("kernel {s} is for {t}, but bootfarm-target for {t}; name a matching one with --target", .{
             options.release, facts.machine, machine,
         });
     }

@@ -1,5 +1,6 @@
-//! `bootfarm-edge initramfs build`: makes the initramfs with which a kernel reaches its streamed root disk, and says what it
-//! put in and what the kernel lacks. It may be run again at any time; the same input gives the same bytes.
+//! `bootfarm-edge initramfs build`: builds the initramfs with which a kernel reaches its streamed
+//! root disk, and prints what it includes and what the kernel lacks. Running it again is safe; the
+//! same input gives the same bytes.
 
 const std = @import("std");
 const Io = std.Io;
@@ -63,7 +64,7 @@ fn parse(build: *const Build, arguments: []const [:0]const u8) Failure!Options {
     return options;
 }
 
-/// A directory of this machine.
+/// Reads modules from a directory of this machine.
 const Directory = struct {
     io: Io,
 

@@ -1,5 +1,5 @@
-//! `bootfarm-edge leases`: which addresses the DHCP server gave to whom, out of the data directory of
-//! an edge that may be running.
+//! `bootfarm-edge leases`: lists the addresses that the DHCP server has leased, from the data
+//! directory of an edge that may be running.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,7 +19,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         return terminal.fail("The data directory {s} cannot be read.", .{options.data});
     const rows = host.lease_file.read(arena, dir.handle) catch |err| return switch (err) {
         error.Missing => terminal.fail(
-            "{s} has no leases: no edge has served DHCP with --dhcp server and this directory.",
+            "{s} has no leases: no edge has run with --dhcp server and this directory.",
             .{options.data},
         ),
         error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
@@ -32,10 +32,10 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
-/// What an address is now, in the words of the table.
+/// The present state of an address, as the table shows it.
 const State = enum {
     bound,
-    /// The lease ran out or was given back; its client gets the address again.
+    /// The lease expired or was released; its client gets the address again.
     remembered,
     declined,
     free,
@@ -54,7 +54,7 @@ const Line = struct {
     ip: base.Ip4,
     state: State,
     mac: ?base.Mac,
-    /// Hex; null where the client is known by its MAC.
+    /// Hex; null if the client is known by its MAC.
     clientId: ?[]const u8,
     until: ?[]const u8,
 };
@@ -101,9 +101,9 @@ fn isBefore(_: void, a: Row, b: Row) bool {
     return a.ip.toInt() < b.ip.toInt();
 }
 
-/// RFC 3339, UTC.
+/// Formats an instant as RFC 3339, UTC.
 fn timeText(arena: std.mem.Allocator, unix_ms: u64) error{OutOfMemory}![]const u8 {
-    // The last year that has four digits.
+    // The last year with four digits.
     const seconds = @min(unix_ms / std.time.ms_per_s, 253402300799);
     const epoch: std.time.epoch.EpochSeconds = .{ .secs = seconds };
     const year_day = epoch.getEpochDay().calculateYearDay();
@@ -121,7 +121,7 @@ fn timeText(arena: std.mem.Allocator, unix_ms: u64) error{OutOfMemory}![]const u
 
 const testing = std.testing;
 
-test "the table has each address that is somebody's, with its state at this moment" {
+test "the table has each address that belongs to a client, with its present state" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const mac: base.Mac = .fromInt(0x02bf00000001);

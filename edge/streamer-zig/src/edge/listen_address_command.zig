@@ -1,5 +1,5 @@
-//! `bootfarm-edge listen-address`: which address of this machine an edge should listen on where nobody
-//! has said it: the only one, or the one of the interface that the default route goes through.
+//! `bootfarm-edge listen-address`: prints the address of this machine that an edge should listen
+//! on: the only one, or that of the interface with the default route.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,13 +16,13 @@ pub fn run(_: std.process.Init, _: []const [:0]const u8, terminal: *Terminal) u8
     const routes = small_files.read("/proc/net/route", &buffer) orelse "";
     const ip = choose(&interfaces, routes) orelse {
         if (interfaces.count == 0)
-            return terminal.fail("This machine has no IPv4 address; give it one that stays.", .{});
+            return terminal.fail("This machine has no IPv4 address; give it a fixed one.", .{});
         var text: [1024]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&text);
         for (interfaces.constSlice()) |*interface|
             writer.print(" {f} ({f})", .{ interface.ip, interface.name }) catch break;
         return terminal.fail(
-            "This machine has several addresses; say by --listen IP which of them devices reach:{s}.",
+            "This machine has several addresses; name the one that devices reach with --listen IP:{s}.",
             .{writer.buffered()},
         );
     };
@@ -39,8 +39,8 @@ fn choose(interfaces: *const Interfaces, routes: []const u8) ?base.Ip4 {
     return null;
 }
 
-/// Of /proc/net/route (proc(5)): interface, destination, gateway, flags, …, mask; the first without a
-/// destination and a mask.
+/// Finds the default route in /proc/net/route (proc(5)): interface, destination, gateway, flags, …,
+/// mask; the first line without a destination and a mask.
 fn defaultInterface(routes: []const u8) ?[]const u8 {
     var lines = std.mem.tokenizeScalar(u8, routes, '\n');
     while (lines.next()) |line| {
@@ -54,7 +54,7 @@ fn defaultInterface(routes: []const u8) ?[]const u8 {
     return null;
 }
 
-test "the address is the only one, or that of the default route, or nobody's to guess" {
+test "the address is the only one, or that of the default route, and otherwise none is chosen" {
     const routes =
         "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n" ++
         "eth1\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF\t0\t0\t0\n" ++

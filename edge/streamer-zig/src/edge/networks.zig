@@ -1,5 +1,5 @@
-//! The networks of an edge, out of its options and of what the interfaces of this machine say. Each
-//! address that it listens at has one; the others are behind relay agents.
+//! Derives the networks of an edge from its options and from the interfaces of this machine. Each
+//! address that the edge listens on has a network; all other networks are behind relay agents.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,7 +24,7 @@ pub const Networks = struct {
 
 pub const Error = options_module.Error || error{OutOfMemory};
 
-/// What is made lives in the arena.
+/// Allocates the result in the arena.
 pub fn find(
     arena: std.mem.Allocator,
     io: std.Io,
@@ -44,7 +44,7 @@ pub fn find(
         listen.* = .{ .ip = ip, .interface = interface, .dhcp = false };
         link.* = .{ .ip = ip };
         try networks.append(arena, .{
-            // One with no room for a second host has devices behind a router.
+            // A network without a second host address has its devices behind a router.
             .subnet = .of(ip, @intCast(@min(prefix_size, 30))),
             .mode = options.dhcp,
             .link = @intCast(index),
@@ -61,8 +61,8 @@ pub fn find(
     return .{ .listens = listens, .links = links, .networks = networks.items };
 }
 
-/// A subnet that has an address of this edge describes that address's network; the others are behind
-/// relay agents.
+/// A subnet that contains an address of this edge describes that address's network; the others are
+/// behind relay agents.
 fn settle(
     arena: std.mem.Allocator,
     options: *const Serve,
@@ -94,7 +94,7 @@ fn settle(
         }
         network.via = indexOf(listens, said.server orelse host.sockets.sourceTo(network.subnet.ip));
         if (said.server) |server| if (network.via == null) return complaint.set(
-            "{f} is to use {f}, and no --listen has this address.",
+            "{f} is configured for {f}, but no --listen has this address.",
             .{ network.subnet, server },
         );
         if (networks.items.len == core.dhcp.network.networks_max) return complaint.set(
@@ -105,7 +105,7 @@ fn settle(
     }
     for (listens, 0..) |ip, index| for (networks.items[0..index]) |*other| {
         if (other.subnet.eql(networks.items[index].subnet)) return complaint.set(
-            "{f} and {f} are of the same network {f}; one --listen serves all its devices.",
+            "{f} and {f} are in the same network {f}; one --listen serves all its devices.",
             .{ listens[other.link.?], ip, other.subnet },
         );
     };
@@ -126,7 +126,7 @@ fn indexOf(listens: []const base.Ip4, wanted: ?base.Ip4) ?u8 {
     return null;
 }
 
-/// Null on loopback.
+/// Returns null on loopback.
 fn findInterface(ip: base.Ip4, complaint: *Complaint) Error!?host.sockets.Interface {
     if (host.sockets.isLoopback(ip)) return null;
     const found = host.sockets.interfaceOf(ip) catch
@@ -144,33 +144,33 @@ fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Er
         .link_without_network => unreachable,
         .subnet_twice => complaint.set("There are two descriptions of {f}; one is enough.", .{network.subnet}),
         .no_addresses => complaint.set(
-            "--dhcp server needs addresses to give in {f}: --dhcp-pool FIRST-LAST, or a pool of its --subnet.",
+            "--dhcp server needs addresses to lease in {f}: --dhcp-pool FIRST-LAST, or a pool of its --subnet.",
             .{network.subnet},
         ),
         .pool_backwards, .pool_outside, .pools_overlap => {
             const pool = network.pools[problem.index];
             return complaint.set("The pool {f}-{f} of {f} {s}.", .{ pool.first, pool.last, network.subnet, switch (problem.what) {
                 .pool_backwards => "ends before it begins",
-                .pool_outside => "is not of addresses that devices can have there",
+                .pool_outside => "has addresses that devices cannot have there",
                 .pools_overlap => "overlaps another one",
                 else => unreachable,
             } });
         },
         .pool_too_large => complaint.set(
-            "{f} has more than {d} addresses to give; make its pools smaller.",
+            "{f} has more than {d} addresses to lease; make its pools smaller.",
             .{ network.subnet, core.dhcp.network.pool_size_max },
         ),
         .reservation_outside, .reservation_of_nobody, .reservation_twice => {
             const ip = network.reservations[problem.index].ip;
             return complaint.set("The reservation of {f} in {f} {s}.", .{ ip, network.subnet, switch (problem.what) {
-                .reservation_outside => "is not of an address that a device can have there",
+                .reservation_outside => "has an address that a device cannot have there",
                 .reservation_of_nobody => "needs a MAC address or a client identifier",
-                .reservation_twice => "has an address or a client that another one has already",
+                .reservation_twice => "has an address or a client that another reservation already has",
                 else => unreachable,
             } });
         },
         .lease_times => complaint.set(
-            "The lease times of {f} do not fit: renewal before rebinding before the lease's end, and the shortest lease before the longest.",
+            "The lease times of {f} contradict each other: renewal comes before rebinding, rebinding before the lease's end, and the shortest lease is shorter than the longest.",
             .{network.subnet},
         ),
     };

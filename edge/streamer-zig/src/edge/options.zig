@@ -1,4 +1,5 @@
-//! The command line of `bootfarm-edge serve`, `doctor` and `leases`. Wrong options are told in one sentence.
+//! The command lines of `bootfarm-edge serve`, `doctor` and `leases`. A wrong option is explained
+//! in one sentence.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,12 +9,12 @@ const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
     vdisk: ?[]const u8 = null,
-    /// Of the store, without a control plane.
+    /// A version in the store, without a control plane.
     version: ?base.Uuid = null,
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
     cmdline: []const u8 = "",
-    /// The first one is the edge's own where only one is meant.
+    /// The first one is the edge's own where only one is needed.
     listens: std.ArrayList(base.Ip4) = .empty,
     dhcp: core.dhcp.Service.Mode = .proxy,
     pool: ?[1]Pool = null,
@@ -21,39 +22,40 @@ pub const Serve = struct {
     dhcp_config: ?[]const u8 = null,
     router_advertisement: bool = false,
     ports: host.EdgeSockets.Ports = .{},
-    /// Threads that serve the stream, each with a socket; null: by the cores.
+    /// Threads that serve the stream, each with its own socket; null: derived from the number of
+    /// cores.
     stream_shards: ?u16 = null,
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
     store: ?[]const u8 = null,
     wol_target: base.Endpoint = .{ .ip = .broadcast, .port = 9 },
     json: bool = false,
-    /// Ends boots as silent after this at the latest.
+    /// Ends a boot as silent after at most this time.
     silence_limit_s: ?u32 = null,
     /// The program that switches devices on.
     power_hook: ?[]const u8 = null,
-    /// Where boots' packets go without a control plane.
+    /// Where packets of boots are written without a control plane.
     capture: ?[]const u8 = null,
-    /// Bytes that reports may take on the disk.
+    /// Disk space for reports, in bytes.
     report_log_size: u64 = core.uplink.report_log.size_max_default,
-    /// Of every device without a control plane.
+    /// The write cache of every device without a control plane.
     write_cache: host.write_layers.Wanted = .{},
-    /// What boots read is learned, handed to devices and read ahead.
+    /// Learns what boots read, hands it to devices and reads it ahead.
     boot_profile: bool = true,
-    /// Streams go in clear text.
+    /// Sends streams in clear text.
     clear: bool = false,
-    /// Where `/metrics` is; nowhere unless it is given.
+    /// Where `/metrics` is served; null: nowhere.
     metrics: ?base.Endpoint = null,
 
     pub const Pool = core.dhcp.network.Pool;
 
-    /// Without a control plane: everything that boots gets one disk.
+    /// Returns whether the edge works without a control plane: every device boots one disk.
     pub fn isAlone(serve: *const Serve) bool {
         return serve.vdisk != null or serve.version != null;
     }
 };
 
-/// Where the sentence goes that says what is wrong.
+/// Collects the sentence that explains what is wrong.
 pub const Complaint = struct {
     buffer: [512]u8 = undefined,
     size: usize = 0,
@@ -78,7 +80,7 @@ pub const Complaint = struct {
 pub const Error = error{Wrong};
 
 pub const Arguments = struct {
-    /// The command that takes the options, for the sentence that names its help.
+    /// The command that takes the options; error messages name its help.
     command: []const u8,
     rest: []const [:0]const u8,
     complaint: *Complaint,
@@ -97,7 +99,7 @@ pub const Arguments = struct {
         );
     }
 
-    /// The next option's name and, where it was written with `=`, its value.
+    /// Returns the next option's name and, if it was written with `=`, its value.
     pub fn next(arguments: *Arguments) Error!?struct { name: []const u8, value: ?[]const u8 } {
         if (arguments.rest.len == 0) return null;
         const argument = arguments.rest[0];
@@ -166,7 +168,7 @@ pub fn parseServe(
     return serve;
 }
 
-/// The doctor takes what `serve` takes: it looks at what an edge started so would find.
+/// The doctor takes the options of `serve` and checks what an edge with them would find.
 pub fn parseDoctor(
     arena: std.mem.Allocator,
     rest: []const [:0]const u8,
@@ -221,7 +223,7 @@ fn setServe(
         .@"--cmdline" => serve.cmdline = text,
         .@"--listen" => try serve.listens.append(arena, base.Ip4.parse(text) catch
             return complaint.set(
-                "--listen needs an IPv4 address of this machine, and '{s}' is none.",
+                "--listen needs an IPv4 address of this machine, not '{s}'.",
                 .{text},
             )),
         .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.dhcp.Service.Mode, text) orelse
@@ -267,12 +269,12 @@ fn setServe(
     }
 }
 
-/// A port alone is of the loopback address: nobody else on the network reads it.
+/// A port alone listens on the loopback address, so that nobody else on the network can read it.
 fn parseMetrics(text: []const u8, complaint: *Complaint) Error!base.Endpoint {
     if (std.mem.findScalar(u8, text, ':') == null)
         return .{ .ip = .init(127, 0, 0, 1), .port = try parsePort("--metrics", text, complaint) };
     return base.Endpoint.parse(text) catch complaint.set(
-        "--metrics is PORT, of this machine alone, or IP:PORT, not '{s}'.",
+        "--metrics is PORT, for this machine alone, or IP:PORT, not '{s}'.",
         .{text},
     );
 }
@@ -292,7 +294,7 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
     for (listens, 0..) |listen, index| {
         if (!listen.isUnicast())
             return complaint.set(
-                "--listen needs one address of this machine, and {f} is none.",
+                "--listen needs one address of this machine, not {f}.",
                 .{listen},
             );
         for (listens[0..index]) |earlier| if (earlier.eql(listen))
@@ -312,18 +314,18 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
     const has_cache = serve.write_cache.class != .device_ram;
     const is_at_the_edge = serve.write_cache.class.isAtTheEdge();
     if (!serve.isAlone() and has_cache)
-        return complaint.set("--write-cache goes with --vdisk; an enrolled edge is told by the control plane.", .{});
+        return complaint.set("--write-cache goes with --vdisk; an enrolled edge gets it from the control plane.", .{});
     if (is_at_the_edge and serve.store == null and serve.data == null)
-        return complaint.set("--write-cache {t} needs --store DIR, where what devices write is kept.", .{serve.write_cache.class});
+        return complaint.set("--write-cache {t} needs --store DIR, where the writes of devices are kept.", .{serve.write_cache.class});
     if (!has_cache and serve.write_cache.limit_bytes != null)
         return complaint.set("--write-cache-size goes with a --write-cache other than device_ram.", .{});
     const stays = serve.write_cache.class == .edge_persistent or serve.write_cache.class == .private;
     if (stays and serve.data == null)
-        return complaint.set("--write-cache {t} needs --data DIR, with which devices go on after a restart of this edge.", .{serve.write_cache.class});
+        return complaint.set("--write-cache {t} needs --data DIR, so that devices continue after a restart of this edge.", .{serve.write_cache.class});
     if (serve.isAlone() and serve.power_hook != null)
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
-        return complaint.set("--power-hook is the whole path of a program, beginning with /, not '{s}'.", .{path});
+        return complaint.set("--power-hook is the absolute path of a program, beginning with /, not '{s}'.", .{path});
     if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
         return complaint.set("--report-log goes with --data of an enrolled edge: nothing else is reported.", .{});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))

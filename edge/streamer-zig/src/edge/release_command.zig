@@ -1,7 +1,7 @@
-//! `bootfarm-edge verify-release`: whether a program is a release of this edge's control plane, before
-//! anybody runs it. The format is that of docs/decisions/0010-edge-installation.md: five lines, and an
-//! Ed25519 signature over them. An older release is refused: whoever can put himself between must not
-//! be able to bring back its faults.
+//! `bootfarm-edge verify-release`: checks that a program is a release of this edge's control plane
+//! before anybody runs it. The format is that of docs/decisions/0010-edge-installation.md: five
+//! lines, and an Ed25519 signature over them. An older release is refused: a man in the middle must
+//! not be able to bring back its bugs.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -22,7 +22,7 @@ const program_size_max = 256 << 20;
 const Option = enum { @"--key", @"--release", @"--signature", @"--program", @"--allow-older" };
 
 const Options = struct {
-    /// Raw 32 bytes in base64.
+    /// The raw 32 bytes in base64.
     key: []const u8,
     release: []const u8,
     signature: []const u8,
@@ -51,7 +51,7 @@ fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *C
         return complaint.set("--key is not a release key.", .{});
     const release = verify(text, std.mem.trim(u8, signature, " \r\n"), key) catch |err| return switch (err) {
         error.SignatureInvalid => complaint.set(
-            "The release is not signed by the release key that was given; it must not be run.",
+            "The release is not signed by the given release key; do not run it.",
             .{},
         ),
         error.Malformed => complaint.set("{s} does not describe a release of bootfarm-edge.", .{options.release}),
@@ -59,14 +59,14 @@ fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *C
     if (!std.mem.eql(u8, release.arch, @tagName(builtin.cpu.arch)))
         return complaint.set("The release is for {s}, and this machine is {t}.", .{ release.arch, builtin.cpu.arch });
     if (!options.allow_older and isOlder(release.version, base.version)) return complaint.set(
-        "The release is {s}, older than this program ({s}); an older one is not taken.",
+        "The release is {s}, which is older than this program ({s}); add --allow-older to accept it.",
         .{ release.version, base.version },
     );
     const program = try read(init, options.program, program_size_max, complaint);
     var digest: [32]u8 = undefined;
     Sha256.hash(program, &digest, .{});
     if (program.len != release.size or !std.mem.eql(u8, &digest, &release.sha256))
-        return complaint.set("{s} is not the program that was released; it must not be run.", .{options.program});
+        return complaint.set("{s} is not the program that was released; do not run it.", .{options.program});
     return release;
 }
 
@@ -106,7 +106,7 @@ fn read(
     };
 }
 
-/// What is returned lies in `text`.
+/// The result points into `text`.
 pub fn verify(
     text: []const u8,
     signature_text: []const u8,
@@ -141,7 +141,7 @@ fn isOlder(version: []const u8, than: []const u8) bool {
 
 const testing = std.testing;
 
-test "a release is taken by its key alone, as it was signed" {
+test "a release is accepted only with the key that signed it, unchanged" {
     const pair = try Ed25519.KeyPair.generateDeterministic(@splat(9));
     const text = head ++ "\n0.1.0\nx86_64\n" ++ @as([64]u8, @splat('a')) ++ "\n12\n";
     const signature = pair.sign(text);

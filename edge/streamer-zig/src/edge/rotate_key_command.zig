@@ -1,5 +1,5 @@
-//! `bootfarm-edge rotate-key`: asks the edge of a data directory to make itself a new key. The edge does it
-//! while it runs, since only it knows that the control plane has taken it.
+//! `bootfarm-edge rotate-key`: asks the edge of a data directory to create a new key. The running
+//! edge does it, because only it knows when the control plane has accepted the key.
 
 const std = @import("std");
 const host = @import("host");
@@ -15,7 +15,7 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} is not the data directory of an enrolled edge.", .{path});
     dir.writeFile(init.io, .{ .sub_path = host.key_rotation.request_name, .data = "" }) catch
         return terminal.fail("{s} cannot be written by this user.", .{path});
-    terminal.out("The edge makes itself a new key within seconds, or when it runs next and reaches the control plane.\n");
+    terminal.out("The edge creates a new key within seconds, or when it next runs and reaches the control plane.\n");
     return 0;
 }
 

@@ -1,5 +1,5 @@
-//! `bootfarm-edge serve`: opens everything or says what it cannot have, then runs until it is told
-//! to end.
+//! `bootfarm-edge serve`: opens everything that the edge needs or prints what it cannot get, then
+//! runs until a signal ends it.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,8 +19,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.Wrong => return terminal.fail("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
-    // The uplink's threads wait for answers that may take half a minute; everything that counts is
-    // on disk.
+    // The uplink's threads may wait half a minute for answers; everything that counts is on disk.
     std.process.exit(code);
 }
 

@@ -1,4 +1,4 @@
-//! What an edge without a control plane serves: one file, or one version of a store.
+//! Prepares what an edge without a control plane serves: one file, or one version of a store.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +18,7 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
     const path = options.vdisk.?;
     var disk = try openFile(path, .disk, complaint);
     if (host.disk_check.findShortage(&disk.source())) |shortage| return complaint.set(
-        "{s} is smaller than what is on it: {f}; import the whole image again.",
+        "{s} is smaller than its contents: {f}; import the whole image again.",
         .{ path, shortage },
     );
     var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = .{ .file = disk } };
@@ -36,7 +36,7 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
     });
 }
 
-/// A version of the store, with what it boots with.
+/// Prepares a version of the store with its kernel, initramfs and command line.
 pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!void {
     try start.openStore(edge, complaint);
     var problem: host.version_table.Problem = undefined;
@@ -48,11 +48,11 @@ pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!v
         &problem,
     ) catch return complaint.set("{s}: {f}.", .{ edge.options.store.?, problem });
     if (version.disk_shortage) |shortage| return complaint.set(
-        "The version {f} is smaller than what is on it: {f}; import the whole image again.",
+        "The version {f} is smaller than its contents: {f}; import the whole image again.",
         .{ id, shortage },
     );
     edge.boots.versions.add(version) catch unreachable;
-    // As long as the edge runs: the policy refers to it.
+    // Valid as long as the edge runs: the policy refers to it.
     const command_line = edge.boots.versions.find(id).?.commandLine();
     edge.boots.policy = .standalone(.{
         .assignment = .{
@@ -63,7 +63,8 @@ pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!v
     });
 }
 
-/// A device that is given files which cannot work shows nothing that helps.
+/// Checks the kernel and initramfs: a device that gets files which cannot work shows nothing
+/// useful.
 fn checkKernel(
     version: *host.version_table.Version,
     kernel_path: []const u8,
@@ -76,7 +77,7 @@ fn checkKernel(
     version.loader_files = files;
     const blocker = core.loader.kernel_fit.judge(&files, null) orelse return;
     return complaint.set(
-        "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
+        "{s} does not belong to {s}: {s}; build it again with bootfarm-edge initramfs build.",
         .{ initrd_path.?, kernel_path, blocker.text.slice() },
     );
 }
@@ -86,8 +87,8 @@ fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint
         complaint.set("{s} {s}.", .{ path, store.store_file.sentence(problem, kind) });
 }
 
-/// The same file in the same state has the same id at every start, so that devices can go on after
-/// a restart.
+/// Returns the same id for an unchanged file at every start, so that devices continue after a
+/// restart.
 fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
     var hash: base.Sha256 = .init(.{});
     hash.update(path);

@@ -1,5 +1,4 @@
-//! The start of `serve`, step by step. Each step that cannot be done leaves one sentence for a
-//! person.
+//! Starts `serve` step by step. A step that fails leaves one sentence for a person.
 
 const std = @import("std");
 const base = @import("base");
@@ -73,12 +72,13 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
     edge.metrics = server;
 }
 
-/// In the store's directory, or where it would be in the data directory: without either nothing is learned.
+/// Profiles are kept in the store's directory, or in that of the data directory; without either
+/// nothing is learned.
 fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
     if (!edge.options.boot_profile) return;
     const store_fd = edge.boots.store_fd orelse blk: {
         const data = if (edge.data) |*data| data else return;
-        const dir = data.subDir("store") catch return complaint.set("{s}/store cannot be made or read.", .{edge.options.data.?});
+        const dir = data.subDir("store") catch return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
         break :blk dir.handle;
     };
     const profiles = try host.BootProfiles.create(edge.gpa, edge.init.io, store_fd);
@@ -114,7 +114,7 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
     });
 }
 
-/// Opens the data directory, if there is to be one; returns the key with which devices resume.
+/// Opens the data directory, if there is one; returns the key with which devices resume.
 fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
     var random_key: [32]u8 = undefined;
     host.sys.random(&random_key);
@@ -125,7 +125,7 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
         return complaint.set("The data directory {s} cannot be written.", .{path});
     return data.secret("stream.key") catch |err| switch (err) {
         error.Damaged => complaint.set(
-            "{s}/stream.key is damaged; remove it, and devices that run have to start again.",
+            "{s}/stream.key is damaged; remove it. Running devices then have to be restarted.",
             .{path},
         ),
         else => complaint.set("{s}/stream.key cannot be read or written.", .{path}),
@@ -135,7 +135,7 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
 pub fn openData(io: std.Io, path: []const u8, complaint: *Complaint) Error!host.DataDir {
     return host.DataDir.open(io, path) catch |err| switch (err) {
         error.NotUsable => complaint.set(
-            "The data directory {s} cannot be made or written.",
+            "The data directory {s} cannot be created or written.",
             .{path},
         ),
         error.Locked => complaint.set("Another edge already uses the data directory {s}.", .{path}),
@@ -175,7 +175,7 @@ fn complainOfSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Er
         .peer => "--peer-port",
     };
     return switch (problem.why) {
-        error.PortInUse => complaint.set("Port {d} ({t}) of {f} is in use by another program; end it or choose another with {s}.", .{
+        error.PortInUse => complaint.set("Port {d} ({t}) of {f} is in use by another program; stop it or choose another port with {s}.", .{
             problem.port,
             problem.what,
             listen,
@@ -245,13 +245,13 @@ fn prepareLoop(
     dhcp.leases = &edge.lease_file.?;
 }
 
-/// The network of this edge's first address.
+/// Returns the network of this edge's first address.
 fn ownNetwork(found: *const networks.Networks) base.Ip4 {
     for (found.networks) |*network| if (network.link == 0) return network.subnet.ip;
     return found.links[0].ip;
 }
 
-/// One for each interface, if they are wanted.
+/// Opens one for each interface, if they are wanted.
 fn openAdvertisers(
     edge: *const Edge,
     listens: []const host.EdgeSockets.Listen,
@@ -280,8 +280,8 @@ fn openAdvertisers(
     return advertisers.items;
 }
 
-/// One for each interface. Those are missing where the system does not let this process listen: the
-/// edge serves without, and says what it cannot tell then.
+/// Opens one for each interface. Those are missing where the system does not let this process
+/// listen: the edge serves without them and says what it cannot see.
 fn openListeners(
     edge: *const Edge,
     listens: []const host.EdgeSockets.Listen,
@@ -314,7 +314,7 @@ fn openListener(
         error.OutOfMemory => return error.OutOfMemory,
         error.NotPermitted, error.SystemCallFailed => {
             host.log.info(
-                "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and no boot's packets are kept.",
+                "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and packets of boots are not captured.",
                 .{ listened.name(), if (err == error.NotPermitted) "needs root or CAP_NET_RAW" else "the system refused" },
             );
             return null;
@@ -322,7 +322,7 @@ fn openListener(
     };
 }
 
-/// Nothing is kept where nothing is heard, or nobody wants it.
+/// Nothing is captured where nothing is heard, or where nobody wants it.
 fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
     const is_alone = edge.options.isAlone();
     if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
@@ -331,7 +331,7 @@ fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
     edge.captures = .{
         .store = try host.BootCaptures.allocate(edge.gpa),
         .files = files,
-        // Until the control plane has said what it wants.
+        // Until the control plane has sent what it wants.
         .wanted = if (is_alone) .always else .failed,
         .written = Edge.written,
         .context = edge,
@@ -344,15 +344,15 @@ fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFile
     if (edge.options.capture) |path| {
         const options: std.Io.Dir.CreateDirPathOpenOptions = .{ .open_options = .{ .iterate = true } };
         const dir = std.Io.Dir.cwd().createDirPathOpen(io, path, options) catch
-            return complaint.set("The directory for captures {s} cannot be made or written.", .{path});
+            return complaint.set("The directory for captures {s} cannot be created or written.", .{path});
         return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_kept };
     }
     const dir = edge.data.?.subDir("captures") catch
-        return complaint.set("{s}/captures cannot be made or read.", .{edge.options.data.?});
+        return complaint.set("{s}/captures cannot be created or read.", .{edge.options.data.?});
     return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_waiting };
 }
 
-/// Identity, epoch, report log, the state on disk, and the threads' hands.
+/// Prepares identity, epoch, report log, the state on disk, and the uplink's threads.
 fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     const arena = edge.init.arena.allocator();
     const path = edge.options.data.?;
@@ -369,7 +369,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     };
     const signing_key = core.uplink.message.parseKey(identity.signingKey) catch
         return complaint.set(
-            "{s}/identity.json holds no signing key; enrol this edge again into another data directory.",
+            "{s}/identity.json has no signing key; enrol this edge again into another data directory.",
             .{path},
         );
     const seed = data.secret("edge.key") catch
@@ -384,7 +384,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         );
     edge.epoch = data.nextEpoch(arena) catch |err| return switch (err) {
         error.Damaged => complaint.set(
-            "{s}/epoch is damaged; write into it a number higher than every start of this edge.",
+            "{s}/epoch is damaged; write a number into it that is higher than every start of this edge.",
             .{path},
         ),
         else => complaint.set("{s}/epoch cannot be read or written.", .{path}),
@@ -444,7 +444,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .epoch = edge.epoch,
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        else => complaint.set("The system refused what work for the store needs.", .{}),
+        else => complaint.set("The system refused what store jobs need.", .{}),
     };
     edge.loop.stream.hold = &edge.store_worker.?.hold;
     try loadState(edge, .{
@@ -482,7 +482,7 @@ fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
 fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     const path = edge.options.data.?;
     const dir = edge.data.?.subDir("reports") catch
-        return complaint.set("{s}/reports cannot be made or read.", .{path});
+        return complaint.set("{s}/reports cannot be created or read.", .{path});
     edge.log = host.ReportLog.open(
         edge.gpa,
         .{ .io = edge.init.io, .dir = dir },
@@ -494,7 +494,7 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
             .{path},
         ),
         error.LogFromTheFuture => complaint.set(
-            "The report log in {s}/reports is of later starts than {s}/epoch says.",
+            "The report log in {s}/reports belongs to later starts than {s}/epoch has recorded.",
             .{ path, path },
         ),
     };
@@ -504,20 +504,21 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     edge.boots.discovery = discovery;
 }
 
-/// What a crash cut off in the store is finished, unless a process changes the store now: that has done it.
+/// Finishes what a crash interrupted in the store, unless another process changes the store now:
+/// that process has already done it.
 fn finishCutOff(opened: *store.Store) void {
     var change = opened.lockForChange() catch |err| switch (err) {
         error.Locked, error.ReadOnly, error.Denied => return,
         error.RecordDamaged => return host.log.info(
-            "The store's note of a seal that a crash cut off is damaged: its versions are served, and nothing in it can be changed; bring it back from a backup.",
+            "The store's record of a seal that a crash interrupted is damaged: its versions are served, but nothing in it can be changed; restore it from a backup.",
             .{},
         ),
-        else => |other| return host.log.info("What a crash may have cut off in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
+        else => |other| return host.log.info("What a crash may have interrupted in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
     };
     change.end();
 }
 
-/// The directory where vDisks are, and the store in it if there is one.
+/// Opens the directory where vDisks are, and the store in it if there is one.
 pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
     const given = edge.options.store;
     const dir = if (given) |path|
@@ -525,12 +526,12 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
             return complaint.set("The store directory {s} cannot be read.", .{path})
     else
         edge.data.?.subDir("store") catch
-            return complaint.set("{s}/store cannot be made or read.", .{edge.options.data.?});
+            return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
     edge.boots.store_fd = dir.handle;
     edge.store_files = .fromFd(dir.handle);
     edge.store = store.Store.open(edge.gpa, edge.store_files.files(), .{}) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
-        // Plain files alone.
+        // Only plain files.
         error.NotAStore => return,
         else => |other| {
             vdisk_open_store.complainOf(given orelse edge.options.data.?, other, complaint) catch {};
@@ -541,7 +542,8 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
     edge.boots.versions.store = &edge.store.?;
 }
 
-/// What the control plane said last; an edge that starts without it boots devices by this.
+/// Loads the last state that the control plane sent; an edge that starts without it boots devices
+/// from this one.
 fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!void {
     const arena = edge.init.arena.allocator();
     const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
@@ -569,10 +571,11 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!vo
         },
     };
     edge.link.?.setPair(box.state.pair());
-    // Its key was not pinned yet where the last process ended between the two.
+    // Its key was not pinned yet if the last process ended between the two steps.
     edge.worker.?.pin(box.reached);
     edge.worker.?.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
-    // Power commands of an earlier time are not carried out now: the API repeats what still counts.
+    // Power commands from before the restart are not carried out now: the API repeats those that
+    // still count.
     edge.applyState(box);
 }
 

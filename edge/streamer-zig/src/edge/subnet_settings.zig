@@ -1,5 +1,5 @@
-//! What the options of `serve` say of one subnet: `--subnet PREFIX,KEY=VALUE,…`. The file of
-//! `--dhcp-config` says the same in JSON (`dhcp_config_file.zig`).
+//! The settings of one subnet in the options of `serve`: `--subnet PREFIX,KEY=VALUE,…`. The file of
+//! `--dhcp-config` has the same settings as JSON (`dhcp_config_file.zig`).
 
 const std = @import("std");
 const base = @import("base");
@@ -15,13 +15,13 @@ pub const Error = options_module.Error || error{OutOfMemory};
 
 pub const SubnetSettings = struct {
     network: Network,
-    /// Null: what `--dhcp` says.
+    /// Null: the mode of `--dhcp`.
     mode: ?dhcp_network.Mode = null,
     /// The address of this edge that devices behind relay agents use.
     server: ?Ip4 = null,
 };
 
-/// What can be said; the names are those of `--subnet`.
+/// The settings; the names are those of `--subnet`.
 pub const Key = enum {
     dhcp,
     pool,
@@ -44,11 +44,11 @@ pub const Key = enum {
 
 const seconds_max = 365 * 86400;
 
-/// Collects what is said of one subnet. Lists live in the arena.
+/// Collects the settings of one subnet. Lists live in the arena.
 pub const Builder = struct {
     arena: std.mem.Allocator,
     complaint: *Complaint,
-    /// Where it is said, for complaints.
+    /// Where the settings come from, for error messages.
     place: []const u8,
     settings: SubnetSettings,
     pools: std.ArrayList(dhcp_network.Pool) = .empty,
@@ -57,7 +57,7 @@ pub const Builder = struct {
     dns_servers: std.ArrayList(Ip4) = .empty,
     ntp_servers: std.ArrayList(Ip4) = .empty,
     relays: std.ArrayList(Ip4) = .empty,
-    /// Keys that may stand once.
+    /// Keys that were given and may appear once.
     said: std.EnumSet(Key) = .empty,
 
     pub fn init(
@@ -144,7 +144,7 @@ pub const Builder = struct {
         network.dns_servers = builder.dns_servers.items;
         network.ntp_servers = builder.ntp_servers.items;
         network.relays = builder.relays.items;
-        // Limits that nobody set move with the lease.
+        // Limits that nobody set follow the lease.
         if (!builder.said.contains(.@"lease-max"))
             network.lease_time_max_s = @max(network.lease_time_max_s, network.lease_time_s);
         if (!builder.said.contains(.@"lease-min"))
@@ -152,7 +152,7 @@ pub const Builder = struct {
         return builder.settings;
     }
 
-    /// What a reservation needs, in text.
+    /// The parts of a reservation, as text.
     pub const Reserved = struct {
         ip: []const u8,
         mac: ?[]const u8 = null,
@@ -186,7 +186,7 @@ pub const Builder = struct {
         try builder.reservations.append(builder.arena, reservation);
     }
 
-    /// `MAC/IP` or `id:HEX/IP`.
+    /// Parses `MAC/IP` or `id:HEX/IP`.
     fn reserve(builder: *Builder, text: []const u8) Error!void {
         const who, const address = std.mem.cutScalar(u8, text, '/') orelse
             return builder.wrong(.reserve, text, "is not MAC/IP or id:HEX/IP");
@@ -225,7 +225,7 @@ pub const Builder = struct {
         ) catch unreachable);
     }
 
-    /// `3600`, `3600s`, `90m`, `12h`, `1d`.
+    /// Parses `3600`, `3600s`, `90m`, `12h` or `1d`.
     fn seconds(builder: *Builder, key: Key, text: []const u8) Error!u32 {
         const units = [_]struct { u8, u32 }{ .{ 's', 1 }, .{ 'm', 60 }, .{ 'h', 3600 }, .{ 'd', 86400 } };
         var digits = text;
@@ -245,7 +245,7 @@ pub const Builder = struct {
     }
 };
 
-/// One `--subnet`. What it says lives in the arena or in the text.
+/// Parses one `--subnet`. The result lives in the arena or points into the text.
 pub fn parse(arena: std.mem.Allocator, text: []const u8, complaint: *Complaint) Error!SubnetSettings {
     var parts = std.mem.splitScalar(u8, text, ',');
     const subnet = parts.first();
@@ -284,7 +284,7 @@ fn isName(text: []const u8, size_max: usize) bool {
 
 const testing = std.testing;
 
-test "a subnet says its mode, its addresses and what devices are told" {
+test "a subnet sets its mode, its addresses and the options for devices" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     var complaint: Complaint = .{};
@@ -310,7 +310,7 @@ test "a subnet says its mode, its addresses and what devices are told" {
     try testing.expectEqualSlices(u8, &.{ 0, 0xaa, 0xbb }, network.reservations[1].client_id.?);
 }
 
-test "what is wrong with a subnet is said in one sentence" {
+test "an error in a subnet is explained in one sentence" {
     const cases = [_]struct { []const u8, []const u8 }{
         .{ "10.1.0.0", "--subnet 10.1.0.0: '10.1.0.0' is not a subnet such as 10.1.0.0/16." },
         .{ "10.1.0.7/16", "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16." },

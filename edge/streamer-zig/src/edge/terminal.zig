@@ -1,4 +1,4 @@
-//! Where this program speaks: results on standard output, everything else on standard error, each
+//! The output of this program: results on standard output, everything else on standard error, each
 //! line in one write.
 
 const std = @import("std");
@@ -9,7 +9,7 @@ pub const Terminal = struct {
         host.sys.writeAll(1, text) catch {};
     }
 
-    /// One sentence on standard error; returns the exit code of a start that failed.
+    /// Prints one sentence on standard error; returns the exit code of a failed command.
     pub fn fail(_: *Terminal, comptime format: []const u8, arguments: anytype) u8 {
         host.log.info(format, arguments);
         return 1;

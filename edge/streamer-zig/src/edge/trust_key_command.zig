@@ -1,6 +1,7 @@
-//! `bootfarm-edge trust-key`: names the organization's signing key on the edge's own machine, for a control plane that was
-//! restored to before a change of that key (docs/operations.md, "Backup and restore"). The running edge, or its next start,
-//! takes the next desired state that is signed by it.
+//! `bootfarm-edge trust-key`: names the organization's signing key on the edge's own machine, after
+//! the control plane was restored from a backup older than a change of that key
+//! (docs/operations.md, "Backup and restore"). The running edge, or its next start, accepts the
+//! next desired state that this key signs.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,8 +21,8 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} is not the data directory of an enrolled edge.", .{given.path});
     host.named_key.write(init.io, dir, given.key) catch
         return terminal.fail("{s} cannot be written by this user.", .{given.path});
-    terminal.out("The edge takes the next desired state that is signed by this key, and then no other key but this one " ++
-        "and those that follow it.\n");
+    terminal.out("The edge accepts the next desired state that this key signs, and from then on only this key " ++
+        "and its successors.\n");
     return 0;
 }
 
@@ -39,10 +40,10 @@ fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) optio
         place.* = try arguments.value(argument.name, argument.value);
     }
     if (path == null or text == null)
-        return complaint.set("trust-key needs --data DIR of an enrolled edge and --key KEY, the public half that the " ++
+        return complaint.set("trust-key needs --data DIR of an enrolled edge and --key KEY, the public key that the " ++
             "organization's page shows.", .{});
     const key = core.uplink.message.parseKey(text.?) catch
-        return complaint.set("--key {s} is not a key: 44 characters, as the organization's page shows its public half.", .{text.?});
+        return complaint.set("--key {s} is not a key: 44 characters, as the organization's page shows its public key.", .{text.?});
     _ = base.Ed25519.PublicKey.fromBytes(key) catch
         return complaint.set("--key {s} is not a key: copy it again from the organization's page.", .{text.?});
     return .{ .path = path.?, .key = key };

@@ -1,4 +1,4 @@
-//! The step of the start of `serve` that makes a place for what devices write at the edge.
+//! Prepares, at the start of `serve`, the directory for what devices write at the edge.
 
 const std = @import("std");
 const core = @import("core");
@@ -6,7 +6,7 @@ const host = @import("host");
 const options_module = @import("options.zig");
 const Edge = @import("edge.zig").Edge;
 
-/// Where devices' writes are kept that are kept at the edge.
+/// Opens the directory of write caches that are kept at the edge.
 pub fn prepare(
     edge: *Edge,
     complaint: *options_module.Complaint,
@@ -19,7 +19,7 @@ pub fn prepare(
     if (options.isAlone() and !options.write_cache.class.isAtTheEdge()) return;
     const dir_fd = edge.boots.store_fd orelse blk: {
         const dir = std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{}) catch
-            return complaint.set("The directory {s} cannot be made or opened.", .{path});
+            return complaint.set("The directory {s} cannot be created or opened.", .{path});
         break :blk dir.handle;
     };
     const layers = try edge.gpa.create(host.write_layers.WriteLayers);
@@ -30,7 +30,7 @@ pub fn prepare(
         options.write_cache,
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.NotWritable => complaint.set("{s} cannot be written, and devices' write caches would lie there.", .{path}),
+        error.NotWritable => complaint.set("{s} cannot be written, and the write caches of devices would be there.", .{path}),
         error.SystemCallFailed => complaint.set("The system refused what write caches need.", .{}),
     };
     layers.start() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});

@@ -1,5 +1,5 @@
-//! `bootfarm-edge doctor`: looks at a site before its first boot, or when none succeeds, and says what
-//! to do. It changes nothing, and may run beside an edge that serves.
+//! `bootfarm-edge doctor`: looks at a site before its first boot, or when boots fail, and says what
+//! to do. It changes nothing and may run beside a serving edge.
 
 const std = @import("std");
 const options_module = @import("../options.zig");
@@ -15,7 +15,8 @@ const Findings = @import("findings.zig").Findings;
 
 const output_size_max = 64 * 1024;
 
-/// `arguments` follow `doctor`: those of `serve`, and `--only ports` behind them. Returns 0 where no problem was found.
+/// `arguments` follow `doctor`: those of `serve`, then `--only ports`. Returns 0 if there is no
+/// problem.
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
     const arena = init.arena.allocator();
@@ -31,13 +32,13 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(&findings, init.io, &options)) catch return terminal.fail("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
-    // What does not fit is cut: texts are bounded, and so is their number.
+    // What does not fit is cut: the texts and their number are bounded.
     (if (options.json) findings.writeJson(&writer) else findings.writeText(&writer)) catch {};
     terminal.out(writer.buffered());
     return if (findings.count(.problem) > 0) 1 else 0;
 }
 
-/// Before an edge is installed: whether it could start.
+/// Checks, before an edge is installed, whether it could start.
 fn lookAtPorts(
     findings: *Findings,
     io: std.Io,

@@ -1,5 +1,5 @@
-//! Whether the control plane can be reached and knows this edge, and whether the clocks agree. The
-//! question asked is one that changes nothing there: for a desired state that does not exist yet.
+//! Checks that the control plane is reachable and knows this edge, and that the clocks agree. The
+//! request changes nothing there: it asks for a desired state that does not exist yet.
 
 const std = @import("std");
 const Io = std.Io;
@@ -11,9 +11,9 @@ const Findings = @import("findings.zig").Findings;
 const linux = std.os.linux;
 
 const timeout_ms = 10_000;
-/// Certificates and people's logs cope with less.
+/// Certificates tolerate this offset, and so do people who read logs.
 const clock_offset_s_max = 60;
-/// This program is younger.
+/// This program is younger than that.
 const year_min = 2025;
 const year_max = 2100;
 
@@ -23,14 +23,14 @@ pub const Known = struct {
     epoch: u64,
 };
 
-/// The identity in the data directory, read without taking it from an edge that runs.
+/// Reads the identity in the data directory without taking the directory from a running edge.
 pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?Known {
     const identity_text = try readIn(findings, path, "identity.json") orelse {
         try findings.tell(
             .problem,
             .identity,
             try findings.print("{s} is not the data directory of an enrolled edge, or cannot be read by this user.", .{path}),
-            "bootfarm-edge enrol --url URL --token T --data DIR; the dashboard makes the token.",
+            "bootfarm-edge enrol --url URL --token-file F --data DIR; the dashboard creates the token.",
         );
         return null;
     };
@@ -57,19 +57,19 @@ fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfM
         .problem,
         .identity,
         try findings.print("{s}/{s} is damaged or cannot be read by this user.", .{ path, name }),
-        "Run the doctor as the edge's user; else enrol this edge again into another data directory.",
+        "Run the doctor as the edge's user, or enrol this edge again into another data directory.",
     );
     return null;
 }
 
-/// What the control plane said last, if it can be read.
+/// Returns the last state that the control plane sent, if it can be read.
 pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
         try findings.tell(
             .warning,
             .store,
-            "The control plane has not said yet what boots here.",
-            "Start the edge once with the control plane in reach.",
+            "The control plane has not sent a desired state yet.",
+            "Start the edge once while the control plane is reachable.",
         );
         return null;
     };
@@ -85,7 +85,7 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
                 .problem,
                 .store,
                 try findings.print("The desired state on disk is refused: {s}.", .{core.uplink.desired_state.sentence(other)}),
-                try findings.print("Remove {s}/state.json; the control plane sends it anew.", .{path}),
+                try findings.print("Remove {s}/state.json; the control plane sends it again.", .{path}),
             );
             return null;
         },
@@ -105,14 +105,15 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
         .problem,
         .clock,
         try findings.print("This machine's clock says the year {d}.", .{year}),
-        "Set it (timedatectl set-ntp true): HTTPS refuses certificates by a wrong clock.",
+        "Set it (timedatectl set-ntp true): HTTPS rejects certificates when the clock is wrong.",
     );
 }
 
 const Answer = struct { status: u16 = 0, code: core.uplink.sender.Code = .other, date_s: ?u64 = null };
 const AskError = anyerror;
 
-/// Looks up the name, connects, asks and reads, each told of by what went wrong.
+/// Resolves the name, connects, asks and reads the answer; each step that fails has its own
+/// finding.
 pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOfMemory}!void {
     const Outcome = union(enum) { answered: AskError!Answer, timeout: Io.Cancelable!void };
     var outcomes: [2]Outcome = undefined;
@@ -129,7 +130,7 @@ pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOf
             .problem,
             .uplink,
             try findings.print("{s} does not answer within {d} s.", .{ url, timeout_ms / 1000 }),
-            "Check routes and firewalls on the way: the edge dials out, nothing has to reach it.",
+            "Check routes and firewalls: the edge dials out, nothing has to reach it.",
         ),
         .answered => |result| if (result) |answer|
             try tellAnswer(findings, url, &answer)
@@ -141,7 +142,7 @@ pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOf
 fn ask(io: Io, known: *const Known) AskError!Answer {
     var client: std.http.Client = .{ .allocator = std.heap.smp_allocator, .io = io };
     defer client.deinit();
-    // Higher than any: there is no news, and the answer comes at once.
+    // Higher than any state: there is no news, and the answer comes at once.
     const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
     var buffer: [2048]u8 = undefined;
     const uri = try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
@@ -171,7 +172,8 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     try sent.sendBodiless();
     var response = try sent.receiveHead(&.{});
     var answer: Answer = .{ .status = @backingInt(response.head.status) };
-    // A 204 ends with its head; the standard library would wait for the end of a connection that is to be used again.
+    // A 204 ends with its head; the standard library would wait for the end of a connection that is
+    // kept alive.
     if (sent.connection) |connection| connection.closing = true;
     var iterator = response.head.iterateHeaders();
     while (iterator.next()) |header| {
@@ -198,25 +200,25 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
             .edge_revoked, .edge_unknown, .signature_invalid => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} answers, and does not accept this edge: {t}.", .{ url, answer.code }),
+                try findings.print("{s} answers, but does not accept this edge: {t}.", .{ url, answer.code }),
                 "Enrol this machine again with a new token, into another data directory.",
             ),
             .edge_too_old, .edge_too_new => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} does not take the version of this edge: {t}.", .{ url, answer.code }),
-                "Bring the older of the two up to date; machines boot meanwhile.",
+                try findings.print("{s} does not support the version of this edge: {t}.", .{ url, answer.code }),
+                "Update the older of the two; machines keep booting.",
             ),
             .stale_epoch => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} has seen later starts of this edge than the data directory knows.", .{url}),
+                try findings.print("{s} has seen later starts of this edge than the data directory has recorded.", .{url}),
                 "This data directory is an old copy: use the one that was used last, or enrol again.",
             ),
             else => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} answers with HTTP status {d}, which no control plane says here.", .{ url, answer.status }),
+                try findings.print("{s} answers with HTTP status {d}, which is not a control plane's answer.", .{ url, answer.status }),
                 "Check the URL; if it is right, look at the control plane's log.",
             ),
         },
@@ -232,7 +234,7 @@ fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
         .warning,
         .clock,
         try findings.print("This clock is {d} s {s} of the control plane's.", .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" }),
-        "Set both by NTP (timedatectl set-ntp true): boots would show wrong times of day.",
+        "Set both with NTP (timedatectl set-ntp true): boots would show wrong times.",
     );
 }
 
@@ -240,7 +242,7 @@ fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfM
     const name = @errorName(err);
     const Meaning = struct { part: []const u8, what: []const u8, remedy: []const u8 };
     const meanings = [_]Meaning{
-        .{ .part = "HostName", .what = "its name is not known", .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf)." },
+        .{ .part = "HostName", .what = "its name cannot be resolved", .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf)." },
         .{ .part = "NameServer", .what = "the name server does not answer", .remedy = "Check this machine's DNS (/etc/resolv.conf)." },
         .{ .part = "ResolvConf", .what = "this machine has no name server", .remedy = "Check /etc/resolv.conf." },
         .{ .part = "Refused", .what = "nothing listens there", .remedy = "Start the control plane, or check the URL's port." },
@@ -263,7 +265,8 @@ fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfM
     );
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7) as seconds of the Unix epoch.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7) into seconds since the Unix
+/// epoch.
 fn parseDate(text: []const u8) ?u64 {
     const months = [_][]const u8{ "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
     if (text.len != 29 or !std.mem.endsWith(u8, text, " GMT")) return null;
@@ -276,8 +279,8 @@ fn parseDate(text: []const u8) ?u64 {
     const minute = std.fmt.parseInt(u8, text[20..22], 10) catch return null;
     const second = std.fmt.parseInt(u8, text[23..25], 10) catch return null;
     if (year < 1970 or day < 1 or day > 31 or hour > 23 or minute > 59 or second > 60) return null;
-    // Days since 1970-01-01 of the proleptic Gregorian calendar; March begins the year, so that a leap
-    // day ends it.
+    // Days since 1970-01-01 in the proleptic Gregorian calendar. The year begins in March, so that
+    // a leap day is its last.
     const is_early = month < 2;
     const y: u64 = @as(u64, year) - @intFromBool(is_early);
     const m: u64 = if (is_early) month + 10 else month - 2;
@@ -285,7 +288,7 @@ fn parseDate(text: []const u8) ?u64 {
     return days * 86_400 + @as(u64, hour) * 3600 + @as(u64, minute) * 60 + second;
 }
 
-test "a Date header is seconds of the Unix epoch" {
+test "a Date header is parsed into seconds since the Unix epoch" {
     try std.testing.expectEqual(784111777, parseDate("Sun, 06 Nov 1994 08:49:37 GMT"));
     try std.testing.expectEqual(0, parseDate("Thu, 01 Jan 1970 00:00:00 GMT"));
     try std.testing.expectEqual(1709164800, parseDate("Thu, 29 Feb 2024 00:00:00 GMT"));

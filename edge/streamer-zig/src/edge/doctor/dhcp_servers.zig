@@ -1,6 +1,6 @@
-//! Asks the segment for DHCP as booting devices would, and looks at who answers what. Nothing is
-//! taken: an offer that nobody requests is forgotten by its server. Edges of this product know the
-//! user class and start no boot for it.
+//! Sends DHCP DISCOVERs to the segment as booting devices would, and evaluates the answers. No
+//! address is taken: a server forgets an offer that nobody requests. Edges of this product
+//! recognize the user class and start no boot for it.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,7 +17,7 @@ const dhcp = wire.dhcp;
 /// dnsmasq pings an address for three seconds before it offers it.
 const wait_us = 4 * std.time.us_per_s;
 const answers_max = 16;
-/// BIOS, and UEFI on x86-64 and ARM: a server may have a boot file for one of them only.
+/// BIOS, and UEFI on x86-64 and ARM: a server may have a boot file for only one of them.
 const architectures = [_]struct { arch: dhcp.ClientArch, class: []const u8 }{
     .{ .arch = .bios, .class = "PXEClient:Arch:00000:UNDI:002001" },
     .{ .arch = .uefi_x64, .class = "PXEClient:Arch:00007:UNDI:003016" },
@@ -46,7 +46,7 @@ pub fn check(
     ask(interface, &answers) catch return findings.tell(
         .warning,
         .dhcp,
-        "The segment cannot be asked for its DHCP servers without CAP_NET_RAW.",
+        "The DHCP servers on this segment cannot be queried without CAP_NET_RAW.",
         "Run the doctor as root.",
     );
     var gives_address = false;
@@ -72,28 +72,28 @@ fn tell(
         .problem,
         .dhcp,
         try findings.print("{f} also tells devices what to boot: {f} from {f}.", .{ server, answer.file, answer.next_server }),
-        try findings.print("Take its boot options out (next-server, filename, options 60, 66 and 67), or let them name {f}.", .{listen}),
+        try findings.print("Remove its boot options (next-server, filename, options 60, 66 and 67), or let them name {f}.", .{listen}),
     );
     if (answer.address) |address| {
         if (options.dhcp == .server) {
             try findings.tell(
                 .problem,
                 .dhcp,
-                try findings.print("{f} gives addresses too: it offered {f}{s}.", .{
+                try findings.print("{f} leases addresses, too: it offered {f}{s}.", .{
                     server, address, if (isInPool(options, address)) ", which is in --dhcp-pool" else "",
                 }),
                 "Switch one of the two off: --dhcp proxy leaves addresses to the other server.",
             );
         } else if (!answer.boots or answer.next_server.eql(listen)) try findings.ok(
             .dhcp,
-            "{f} gives addresses: it offered {f}{s}.",
+            "{f} leases addresses: it offered {f}{s}.",
             .{ server, address, if (answer.boots) ", and names this edge for booting" else ", and no boot file" },
         );
     }
     if (answer.mtu) |mtu| if (mtu != interface.mtu) try findings.tell(
         .problem,
         .dhcp,
-        try findings.print("{f} tells devices an MTU of {d} bytes, and {s} has {d}.", .{ server, mtu, interface.found.name(), interface.mtu }),
+        try findings.print("{f} tells devices an MTU of {d} bytes, but {s} has {d}.", .{ server, mtu, interface.found.name(), interface.mtu }),
         "Set the same MTU in both (option 26 of the server, `ip link set` here).",
     );
 }
@@ -109,11 +109,11 @@ fn tellAbsence(
             .problem,
             .dhcp,
             "No DHCP server on this segment offered an address within 4 s: devices will not boot.",
-            "Start one or a relay to one, or let this edge give addresses: --dhcp server --dhcp-pool FIRST-LAST.",
+            "Start a server or a relay, or let this edge lease addresses: --dhcp server --dhcp-pool FIRST-LAST.",
         ) else if (mode == .off and !is_pointed_here) try findings.tell(
             .problem,
             .dhcp,
-            "With --dhcp off a DHCP server has to name this edge for booting, and none does.",
+            "With --dhcp off, a DHCP server has to name this edge for booting, but none does.",
             "Set its next-server and boot file (docs/firmware-and-dhcp.md), or use --dhcp proxy.",
         ),
         .server => if (!gives_address)
@@ -132,7 +132,7 @@ const AskError = host.segment_listener.OpenError || error{OutOfMemory};
 fn ask(interface: *const interfaces.Interface, answers: *Answers) AskError!void {
     const gpa = std.heap.smp_allocator;
     const index = interface.found.index;
-    // The HTTP port is of no interest here.
+    // The HTTP port does not matter here.
     var listener = try host.SegmentListener.open(gpa, index, .{ .http = 1 });
     defer listener.close(gpa);
     var random: [10]u8 = undefined;
@@ -144,7 +144,7 @@ fn ask(interface: *const interfaces.Interface, answers: *Answers) AskError!void 
         const now_us = host.sys.monotonicUs();
         const elapsed_us = now_us - begin_us;
         if (elapsed_us >= wait_us) return;
-        // Twice, a second apart: a packet may be lost.
+        // Twice, a second apart, because a packet may be lost.
         if (sent == 0 or (sent == 1 and elapsed_us >= std.time.us_per_s)) {
             for (0..architectures.len) |at| send(&listener, index, at, random[4..10].*, first_xid);
             sent += 1;
@@ -160,7 +160,7 @@ fn ask(interface: *const interfaces.Interface, answers: *Answers) AskError!void 
     }
 }
 
-/// A locally administered address that no card has.
+/// Returns a locally administered address, which no network card has.
 fn macOf(random: [6]u8, index: usize) base.Mac {
     var mac: base.Mac = .{ .bytes = random };
     mac.bytes[0] = 0x02;
@@ -173,7 +173,7 @@ fn send(listener: *const host.SegmentListener, interface_index: u32, at: usize, 
     const packet: dhcp.Packet = .{
         .op = .request,
         .xid = first_xid +% @as(u32, @intCast(at)),
-        // Answers to all are heard behind every switch.
+        // Broadcast answers are heard behind every switch.
         .broadcast = true,
         .chaddr = mac,
         .options = .{

@@ -1,11 +1,12 @@
-//! What the doctor found: one line each, with what to do about it.
+//! The findings of the doctor: one line each, with what to do about it. The checks add them; the
+//! command prints them as text or JSON.
 
 const std = @import("std");
 const Allocator = std.mem.Allocator;
 
 pub const Level = enum { ok, warning, problem };
 
-/// What was looked at; the names are part of `--json`.
+/// What was checked; the names are part of `--json`.
 pub const Check = enum {
     rights,
     interface,
@@ -26,7 +27,7 @@ pub const Finding = struct { check: Check, level: Level, text: []const u8, remed
 pub const Findings = struct {
     arena: Allocator,
     list: std.ArrayList(Finding) = .empty,
-    /// More are left out: nobody reads them.
+    /// Counts findings beyond the capacity: nobody reads that many.
     left_out: u32 = 0,
 
     pub const count_max = 64;
@@ -41,7 +42,7 @@ pub const Findings = struct {
         try findings.add(.{ .check = check, .level = .ok, .text = text, .remedy = "" });
     }
 
-    /// `Sentence`: what is seen, and what to do about it, each with its arguments.
+    /// `Sentence`: what was found, and what to do about it, each with its arguments.
     pub fn tell(
         findings: *Findings,
         level: Level,
@@ -86,7 +87,7 @@ pub const Findings = struct {
         if (findings.left_out > 0) try writer.print("and {d} more\n", .{findings.left_out});
         const problems = findings.count(.problem);
         const warnings = findings.count(.warning);
-        if (problems + warnings == 0) return writer.writeAll("Nothing stands in the way of a boot.\n");
+        if (problems + warnings == 0) return writer.writeAll("Nothing prevents machines from booting.\n");
         try writer.print("{d} problems, {d} warnings.\n", .{ problems, warnings });
     }
 

@@ -1,6 +1,6 @@
-//! Whether the kernel's packet filter drops what arrives unless a rule lets it in: the input chains'
-//! policies, by nfnetlink (linux/netfilter/nf_tables.h). The iptables of today's systems is the same
-//! table.
+//! Checks whether the kernel's packet filter drops incoming packets unless a rule accepts them: the
+//! policies of the input chains, read by nfnetlink (linux/netfilter/nf_tables.h). The iptables of
+//! today's systems uses the same tables.
 
 const std = @import("std");
 const base = @import("base");
@@ -32,19 +32,19 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         "Run the doctor as root.",
     );
     const ports = &options.ports;
-    if (!drops) return findings.ok(.firewall, "No packet filter of this machine drops what arrives by default.", .{});
+    if (!drops) return findings.ok(.firewall, "No packet filter of this machine drops incoming packets by default.", .{});
     try findings.tell(
         .warning,
         .firewall,
-        try findings.print("The packet filter drops what no rule lets in (chain {s}).", .{name.slice()}),
+        try findings.print("The packet filter drops what no rule accepts (chain {s}).", .{name.slice()}),
         if (options.dhcp == .off)
-            try findings.print("Let in UDP {d}, {d} and TCP {d}.", .{ ports.tftp, ports.stream, ports.http })
+            try findings.print("Accept UDP {d}, {d} and TCP {d}.", .{ ports.tftp, ports.stream, ports.http })
         else
-            try findings.print("Let in UDP {d}, {d}, {d}, {d} and TCP {d}.", .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http }),
+            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}.", .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http }),
     );
 }
 
-/// Null where it cannot be read.
+/// Returns null if the filter cannot be read.
 fn dropsInput(name: *base.UntrustedText) ?bool {
     const kind = linux.SOCK.RAW | linux.SOCK.CLOEXEC;
     const rc = linux.socket(linux.AF.NETLINK, kind, netlink_netfilter);
@@ -99,7 +99,7 @@ fn isDroppingInput(attributes: []const u8, name: *base.UntrustedText) bool {
     var buffer: [64]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     for ([_]u16{ attribute_table, attribute_name }) |kind|
-        // What is too long is cut.
+        // A name that is too long is cut.
         writer.print("{s} ", .{std.mem.sliceTo(valueOf(attributes, kind) orelse "", 0)}) catch {};
     name.* = .init(std.mem.trim(u8, writer.buffered(), " "));
     return true;

@@ -1,5 +1,5 @@
-//! The interface that devices reach: there, up, with a cable, and with an MTU that firmware can cope
-//! with (netdevice(7)).
+//! Checks the interface that devices reach: it exists, is up, has a link, and has an MTU that
+//! firmware supports (netdevice(7)).
 
 const std = @import("std");
 const base = @import("base");
@@ -11,12 +11,12 @@ const siocgifflags = 0x8913;
 const siocgifmtu = 0x8921;
 const flag_up = 1;
 const flag_running = 0x40;
-/// An Ethernet network's; boot programs are sent in blocks that fill it.
+/// The MTU of Ethernet; boot programs are sent in blocks that fill it.
 pub const mtu_expected = 1500;
 
 pub const Interface = struct { found: host.sockets.Interface, mtu: u32, is_loopback: bool };
 
-/// Null where nothing can be served from.
+/// Returns null if nothing can be served from the address.
 pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interface {
     const found = host.sockets.interfaceOf(listen) catch null orelse {
         if (listen.bytes[0] == 127) return loopback(findings);
@@ -24,7 +24,7 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
             .problem,
             .interface,
             try findings.print("{f} is not an address of this machine.", .{listen}),
-            "Give --listen one that is (`ip -4 addr` shows them), and make it a fixed one.",
+            "Pass --listen one that is (`ip -4 addr` shows them), and make it a fixed one.",
         );
         return null;
     };
@@ -35,7 +35,7 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
     if (flags & flag_up == 0) try findings.tell(
         .problem,
         .interface,
-        try findings.print("{s}, which has {f}, is switched off.", .{ name, listen }),
+        try findings.print("{s}, which has {f}, is down.", .{ name, listen }),
         try findings.print("ip link set {s} up", .{name}),
     ) else if (flags & flag_running == 0) try findings.tell(
         .problem,
@@ -46,7 +46,7 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
         .warning,
         .interface,
         try findings.print("{s}, which has {f}, has an MTU of {d} bytes.", .{ name, listen, mtu }),
-        try findings.print("ip link set {s} mtu {d}; else blocks are cut into fragments, which much firmware loses.", .{ name, mtu_expected }),
+        try findings.print("ip link set {s} mtu {d}; otherwise blocks are fragmented, and much firmware drops fragments.", .{ name, mtu_expected }),
     ) else try findings.ok(.interface, "{s} has {f}/{d}, a link, and an MTU of {d} bytes.", .{ name, listen, found.prefix_size, mtu });
     return .{ .found = found, .mtu = mtu, .is_loopback = false };
 }
@@ -55,14 +55,14 @@ fn loopback(findings: *Findings) error{OutOfMemory}!?Interface {
     try findings.tell(
         .warning,
         .interface,
-        "The address is on loopback: no other machine reaches it.",
-        "Give --listen the address that devices reach.",
+        "The address is on loopback: no other machine can reach it.",
+        "Pass --listen the address that devices reach.",
     );
     const found = host.sockets.interfaceOf(.init(127, 0, 0, 1)) catch null orelse return null;
     return .{ .found = found, .mtu = 65536, .is_loopback = true };
 }
 
-/// A field of struct ifreq: the name, then the value.
+/// Reads a field of struct ifreq: the name, then the value.
 fn ask(name: []const u8, request: u32, comptime T: type) ?T {
     const rc = linux.socket(linux.AF.INET, linux.SOCK.DGRAM | linux.SOCK.CLOEXEC, 0);
     const fd: i32 = @intCast(host.sys.check(rc) catch return null);

@@ -1,5 +1,5 @@
-//! What the edge reads from its disks: boot programs, the disk or the store, and whether there is
-//! room for what it writes.
+//! Checks what the edge reads from its disks: boot programs, the disk or the store, and the free
+//! space for what it writes.
 
 const std = @import("std");
 const Io = std.Io;
@@ -13,7 +13,7 @@ const Findings = @import("findings.zig").Findings;
 
 const StoreFile = store.StoreFile;
 
-/// Reports, leases and captures of a large site, and some.
+/// Enough for reports, leases and captures of a large site.
 const free_size_wanted = 1 << 30;
 const free_size_min = 64 << 20;
 
@@ -22,7 +22,7 @@ pub fn checkBootFiles(
     io: Io,
     options: *const options_module.Serve,
 ) error{OutOfMemory}!void {
-    const remedy = "Take them from this system's packages: bootfarm-edge boot-files import.";
+    const remedy = "Import them from this system's packages: bootfarm-edge boot-files import.";
     const path = options.boot_files orelse return findings.tell(
         .warning,
         .boot_files,
@@ -62,7 +62,7 @@ pub fn checkBootFiles(
             );
             continue;
         };
-        try findings.ok(.boot_files, "{s} get {s} of the set {s}, unless another is chosen.", .{ kind.machines, name, set });
+        try findings.ok(.boot_files, "{s} get {s} of the set {s}, unless another one is chosen.", .{ kind.machines, name, set });
     }
 }
 
@@ -89,7 +89,7 @@ pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) erro
             try findings.tell(
                 .problem,
                 .vdisk,
-                try findings.print("{s} is smaller than what is on it: {f}.", .{ path, shortage }),
+                try findings.print("{s} is smaller than its contents: {f}.", .{ path, shortage }),
                 "Import the whole image again.",
             );
             continue;
@@ -98,7 +98,7 @@ pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) erro
     }
 }
 
-/// `state`: what the control plane said last.
+/// `state` is the last one that the control plane sent.
 pub fn checkStore(
     findings: *Findings,
     io: Io,
@@ -115,7 +115,7 @@ pub fn checkStore(
     defer dir.close(io);
     var whole: u32 = 0;
     for (state.vdisks) |vdisk| for (vdisk.versions) |version| {
-        // What it has of those is looked at by the running edge.
+        // The running edge checks those that are in the store.
         if (version.manifest != null or version.layerAboveVersionId != null) continue;
         const files = [_]?[]const u8{ version.diskPath, version.kernelPath, version.initrdPath };
         var is_whole = true;
@@ -139,16 +139,16 @@ pub fn checkStore(
                 .problem,
                 .store,
                 try findings.print("{s}/{s} has {d} bytes instead of {d}.", .{ path, name, file.size, version.sizeBytes }),
-                "Copy it again: it has not arrived whole.",
+                "Copy it again: it is incomplete.",
             );
         }
         whole += @intFromBool(is_whole);
     };
-    if (whole > 0) try findings.ok(.store, "{d} versions are whole in {s}.", .{ whole, path });
+    if (whole > 0) try findings.ok(.store, "{d} versions are complete in {s}.", .{ whole, path });
     try checkReadThrough(findings, io, options.data.?);
 }
 
-/// What the running edge found when it last read versions through.
+/// Reports what the running edge found when it last verified the store.
 fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMemory}!void {
     const path = try findings.print("{s}/" ++ host.StoreWorker.checks_name, .{data});
     const text = Io.Dir.cwd().readFileAlloc(io, path, findings.arena, .limited(1 << 20)) catch return;
@@ -164,7 +164,7 @@ fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMe
             "Restore it from another edge of the site, or import it again.",
         );
     }
-    if (right > 0) try findings.ok(.store, "{d} versions of the store were read through and found right.", .{right});
+    if (right > 0) try findings.ok(.store, "{d} versions of the store were verified.", .{right});
 }
 
 pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void {
@@ -172,14 +172,14 @@ pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void
     const space = host.file_system.spaceAt(terminated) catch return findings.tell(
         .problem,
         .disk_space,
-        try findings.print("{s} is not there, or cannot be read.", .{path}),
+        try findings.print("{s} does not exist or cannot be read.", .{path}),
         "Check the path and its permissions.",
     );
     const free = space.available_bytes;
     const text = try findings.print("{s} has {d} MiB free.", .{ path, free >> 20 });
     if (free < free_size_min)
-        return findings.tell(.problem, .disk_space, text, "Make room: reports and boots in progress cannot be kept.");
+        return findings.tell(.problem, .disk_space, text, "Free some space: reports and boots in progress cannot be kept.");
     if (free < free_size_wanted)
-        return findings.tell(.warning, .disk_space, text, "Make room before a boot storm: 1 GiB is plenty.");
+        return findings.tell(.warning, .disk_space, text, "Free some space before a boot storm: 1 GiB is plenty.");
     try findings.ok(.disk_space, "{s}", .{text});
 }

@@ -1,5 +1,5 @@
-//! Whether the edge's ports are free, and who has those that are not (proc(5): net/udp, net/tcp, and
-//! the sockets among the processes' open files).
+//! Checks whether the edge's ports are free, and finds the process that has one that is not
+//! (proc(5): net/udp, net/tcp, and the sockets among the processes' open files).
 
 const std = @import("std");
 const Io = std.Io;
@@ -26,7 +26,7 @@ pub fn check(
         .{ .protocol = .udp, .port = ports.stream, .what = "stream", .option = "--stream-port" },
         .{ .protocol = .tcp, .port = ports.http, .what = "boot HTTP", .option = "--http-port" },
     };
-    // What is taken then is taken by it.
+    // A port that is taken then is that edge's.
     var is_edge_running = false;
     var free: u32 = 0;
     for (&wanted, 0..) |*one, index| {
@@ -42,9 +42,9 @@ pub fn check(
                 try tellTaken(findings, one, owner);
                 continue;
             },
-            // Told of once, where rights are looked at.
+            // Reported once, with the rights.
             error.PermissionDenied => continue,
-            // Told of where the interface is looked at.
+            // Reported with the interface.
             error.AddressNotHere => continue,
             error.SystemCallFailed => {
                 try findings.tell(
@@ -59,7 +59,7 @@ pub fn check(
         free += 1;
     }
     if (is_edge_running)
-        try findings.ok(.ports, "An edge runs here already and has its ports.", .{})
+        try findings.ok(.ports, "An edge is already running here and has its ports.", .{})
     else if (free > 0)
         try findings.ok(.ports, "{d} of the ports that an edge needs are free.", .{free});
 }
@@ -77,18 +77,18 @@ fn tellTaken(findings: *Findings, wanted: *const Wanted, owner: ?Owner) error{Ou
     const who = if (owner) |found|
         try findings.print("{s} (process {d})", .{ found.name, found.pid })
     else
-        "a program that this user may not see";
+        "a program that this user cannot see";
     try findings.tell(
         .problem,
         .ports,
         try findings.print("{t} port {d} ({s}) is taken by {s}.", .{ wanted.protocol, wanted.port, wanted.what, who }),
-        try findings.print("End that program, or choose another port with {s}.", .{wanted.option}),
+        try findings.print("Stop that program, or choose another port with {s}.", .{wanted.option}),
     );
 }
 
 const Owner = struct { pid: u32, name: []const u8 };
 
-/// Null where nobody is found, for example for want of rights.
+/// Returns null if no process is found, for example because this user may not see it.
 fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const Wanted) error{OutOfMemory}!?Owner {
     var buffer: [256 * 1024]u8 = undefined;
     const path = switch (wanted.protocol) {
@@ -110,8 +110,9 @@ fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const Wanted) error{OutOfM
     return null;
 }
 
-/// Of the listening or unconnected socket of this port. Lines: `sl local_address rem_address st tx:rx
-/// tr:when retrnsmt uid timeout inode`; addresses are hex, the port after the colon.
+/// Returns the inode of the listening or unconnected socket of this port. Lines: `sl local_address
+/// rem_address st tx:rx tr:when retrnsmt uid timeout inode`; addresses are hex, with the port after
+/// the colon.
 fn inodeOf(table: []const u8, wanted: *const Wanted) ?u64 {
     const tcp_listen = "0A";
     var lines = std.mem.tokenizeScalar(u8, table, '\n');

@@ -1,4 +1,5 @@
-//! What this process may do: ports below 1024, and listening on the segment (capabilities(7)).
+//! Checks what this process may do: open ports below 1024, and listen on the segment
+//! (capabilities(7)).
 
 const std = @import("std");
 const options_module = @import("../options.zig");
@@ -15,7 +16,7 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         try findings.tell(
             .warning,
             .rights,
-            "What this process may do cannot be read from /proc/self/status.",
+            "The rights of this process cannot be read from /proc/self/status.",
             "Mount /proc, or run as root.",
         );
         return .{ .ports = true, .listening = false };
@@ -30,17 +31,17 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
     if (!rights.ports) try findings.tell(
         .problem,
         .rights,
-        try findings.print("Port {d} and others below {d} may not be opened by this user.", .{ lowest, lowestFreePort() }),
+        try findings.print("This user may not open port {d} and others below {d}.", .{ lowest, lowestFreePort() }),
         "Run as root, or give the program CAP_NET_BIND_SERVICE (AmbientCapabilities= of its systemd unit).",
     );
     if (!rights.listening) try findings.tell(
         .warning,
         .rights,
-        "CAP_NET_RAW is missing: other servers' offers are not heard, no packets are kept, and DHCP servers cannot be asked for now.",
+        "CAP_NET_RAW is missing: offers of other servers are not heard, packets are not captured, and DHCP servers cannot be queried now.",
         "Run as root, or give the program CAP_NET_RAW as well.",
     );
     if (rights.ports and rights.listening)
-        try findings.ok(.rights, "All ports may be opened, and the segment may be listened to.", .{});
+        try findings.ok(.rights, "This user may open all ports and listen on the segment.", .{});
     return rights;
 }
 

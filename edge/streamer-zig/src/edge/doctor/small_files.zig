@@ -1,10 +1,10 @@
-//! Short files, most of them of /proc, read whole into a buffer.
+//! Reads short files, most of them in /proc, whole into a buffer.
 
 const std = @import("std");
 const host = @import("host");
 const linux = std.os.linux;
 
-/// Null where it cannot be read; what does not fit is cut.
+/// Returns null if the file cannot be read; what does not fit is cut.
 pub fn read(path: [:0]const u8, buffer: []u8) ?[]u8 {
     const rc = linux.openat(linux.AT.FDCWD, path, .{ .CLOEXEC = true }, 0);
     const fd: i32 = @intCast(host.sys.check(rc) catch return null);

@@ -1,6 +1,7 @@
-//! The options of `bootfarm-edge vdisk ...`: each subcommand names its own as the fields of a struct, and all take those of `Common`.
-//! `--disk-size` is the field `disk_size`; a bool is a switch; `positional` is what has no name; options that several
-//! subcommands share are a struct of their own in each.
+//! Parses the options of `bootfarm-edge vdisk ...`: each subcommand names its own as the fields of
+//! a struct, and all take those of `Common`. `--disk-size` is the field `disk_size`; a bool is a
+//! switch; `positional` is the argument without a name; options that several subcommands share are
+//! a nested struct in each.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,7 +11,7 @@ const Complaint = options_module.Complaint;
 const Error = options_module.Error;
 const Uuid = base.Uuid;
 
-/// Of every subcommand.
+/// The options of every subcommand.
 pub const Common = struct {
     store: ?[]const u8 = null,
     json: bool = false,
@@ -58,7 +59,7 @@ fn setPositional(
     return arguments.notAnOption(text);
 }
 
-/// False: there is none of that name.
+/// Returns false if there is no option of that name.
 fn set(
     comptime Options: type,
     options: *Options,
@@ -90,7 +91,7 @@ fn set(
                     "{s} is a number from 1 to 4294967295, not '{s}'.",
                     .{ name, text },
                 ),
-                else => @compileError("no option is of this type"),
+                else => @compileError("no option has this type"),
             };
             return true;
         }

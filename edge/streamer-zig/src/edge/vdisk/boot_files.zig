@@ -1,5 +1,5 @@
-//! The kernel, initramfs and command line that a version is to boot with: taken from its disk, or given, or its parent's, or none. They are
-//! looked at as `serve` does, and copied into the store.
+//! The kernel, initramfs and command line that a version boots with: taken from its disk, given,
+//! taken from its parent, or none. They are checked as `serve` does, and copied into the store.
 
 const std = @import("std");
 const base = @import("base");
@@ -21,7 +21,7 @@ const Taking = store_module.boot_bundle.Taking;
 
 const CommandLine = base.BoundedArray(u8, store_module.manifest.command_line_size_max);
 
-/// Of the commands that make a version.
+/// Options of the commands that make a version.
 pub const Options = struct {
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
@@ -30,26 +30,26 @@ pub const Options = struct {
     target: ?[]const u8 = null,
     parent_boot_files: bool = false,
     no_boot_files: bool = false,
-    /// Paths, also that of an image, are below the store's directory.
+    /// All paths, also that of an image, are below the store's directory.
     in_store: bool = false,
 
-    /// Whether anything is said of what the version boots with.
+    /// Returns whether the options choose what the version boots with.
     pub fn isChosen(options: *const Options) bool {
         return options.kernel != null or options.initrd != null or options.cmdline != null or options.parent_boot_files or
             options.no_boot_files;
     }
 };
 
-/// What the command line says.
+/// The choice that the command line makes.
 pub const Wanted = struct {
     from: enum { disk, parent, none } = .disk,
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
     command_line: ?[]const u8 = null,
-    /// Programs of an initramfs that is built; null takes those of this machine.
+    /// Programs for an initramfs that is built; null takes those of this machine.
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
-    /// Paths of kernel and initramfs are below the store's directory.
+    /// The paths of kernel and initramfs are below the store's directory.
     in_store: bool = false,
 
     pub fn of(call: *const command.Call, options: *const Options) command.Error!Wanted {
@@ -72,7 +72,7 @@ pub const Wanted = struct {
         };
     }
 
-    /// Whether the disk has to be read for it.
+    /// Returns whether the disk has to be read for it.
     pub fn needsDisk(wanted: *const Wanted) bool {
         return wanted.from == .disk and wanted.kernel == null;
     }
@@ -80,9 +80,9 @@ pub const Wanted = struct {
 
 pub const Taken = struct { kernel: ?BootFile = null, initrd: ?BootFile = null, command_line: CommandLine = .empty };
 
-/// Under the store's lock.
+/// Runs under the store's lock.
 ///
-/// @param disk what is to be imported or sealed; used where `Wanted.needsDisk`
+/// @param disk what is imported or sealed; used if `Wanted.needsDisk`
 pub fn take(call: *const command.Call, wanted: *const Wanted, parent: ?*const Manifest, disk: ?*const BlockSource) command.Error!Taken {
     switch (wanted.from) {
         .none => return .{},
@@ -105,7 +105,7 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
     const found = host.loader_files.inspect(&kernel, if (initrd) |*file| file else null) catch |err|
         return call.fail("{s} {s}.", .{ kernel_path, host.loader_files.sentence(err) });
     if (core.loader.kernel_fit.judge(&found, null)) |blocker| return call.fail(
-        "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
+        "{s} does not belong to {s}: {s}; build it again with bootfarm-edge initramfs build.",
         .{ wanted.initrd.?, kernel_path, blocker.text.slice() },
     );
     return .{
@@ -131,7 +131,7 @@ fn takeFromDisk(call: *const command.Call, wanted: *const Wanted, disk: *const B
     switch (try bundle.open(&tools, disk)) {
         .ready => {},
         .reason => |reason| return call.fail(
-            "What the disk boots with cannot be taken from it: {s}. Give --kernel, --initrd and --cmdline, or say --parent-boot-files or --no-boot-files.",
+            "The boot files of the disk cannot be used: {s}. Give --kernel, --initrd and --cmdline, or add --parent-boot-files or --no-boot-files.",
             .{reason},
         ),
     }
@@ -148,7 +148,7 @@ fn takeFromDisk(call: *const command.Call, wanted: *const Wanted, disk: *const B
 
 fn copyFile(call: *const command.Call, file: *StoreFile, path: []const u8) command.Error!BootFile {
     return store_module.boot_bundle.take(call.files(), .{ .context = file, .read = read }) catch |err| switch (err) {
-        error.SourceFailed => call.fail("{s} cannot be read: it changes, or the system reports an error.", .{path}),
+        error.SourceFailed => call.fail("{s} cannot be read: it is changing, or the system reports an error.", .{path}),
         error.TooLarge => call.fail("{s} is larger than any kernel or initramfs.", .{path}),
         error.Empty => call.fail("{s} is empty.", .{path}),
         else => |other| call.failStore(other),
@@ -192,7 +192,7 @@ fn complainOf(call: *const command.Call, into: *const TakingWriter, problem: boo
     };
 }
 
-/// Into the store.
+/// Writes into the store.
 const TakingWriter = struct {
     taking: Taking,
     problem: ?(store_module.files.Error || error{TooLarge}) = null,

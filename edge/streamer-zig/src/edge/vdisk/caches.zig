@@ -1,5 +1,6 @@
-//! `bootfarm-edge vdisk caches`: what devices have written that stays on this edge's disk, persistent write caches and images of
-//! their own. Works beside a running edge, and with a directory of plain files as well.
+//! `bootfarm-edge vdisk caches`: lists the writes of devices that stay on this edge's disk:
+//! persistent write caches and private images. Works beside a running edge, and with a directory of
+//! plain files.
 
 const std = @import("std");
 const store_module = @import("store");
@@ -23,7 +24,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
     return if (damaged > 0) command.exit_failed else 0;
 }
 
-/// How many cannot be read.
+/// Returns how many cannot be read.
 fn write(files: store_module.Files, is_json: bool, writer: *std.Io.Writer) (std.Io.Writer.Error || store_module.files.Error)!usize {
     if (!is_json) try writer.print("{s:<38}{s:<17}{s:<38}{s:>10}{s:>11}\n", .{ "device", "class", "version", "used", "limit" });
     var damaged: usize = 0;

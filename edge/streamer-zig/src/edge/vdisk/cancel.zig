@@ -1,4 +1,4 @@
-//! INT and TERM ask a long command to end where it can go on.
+//! INT and TERM ask a long command to end at a point from which it can continue.
 
 const std = @import("std");
 

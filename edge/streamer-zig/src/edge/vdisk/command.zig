@@ -1,6 +1,7 @@
-//! `bootfarm-edge vdisk`: what is done with the versions of a store. Each subcommand is a file of its own with its `Options` and a `run`;
-//! its words and what it prints with `--json` are one form for people's scripts and for the edge, which has its jobs done by it
-//! (core/uplink/store_job.zig). A kill at any moment is an ordinary end.
+//! `bootfarm-edge vdisk`: works on the versions of a store. Each subcommand has its own file with
+//! its `Options` and a `run`. Its words and its `--json` output are one format, for people's
+//! scripts and for the edge, which runs store jobs through it (core/uplink/store_job.zig). Being
+//! killed at any moment is an ordinary end.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,22 +19,22 @@ const Uuid = base.Uuid;
 
 pub const Error = open_store.Error;
 
-/// 0: done; 1: not, and a sentence says why.
+/// 0: done; 1: failed, and a sentence says why.
 pub const exit_failed = 1;
-/// It was ended before, and can go on.
+/// A signal ended it; running it again continues.
 pub const exit_interrupted = 3;
-/// Another process has what this one needs; a sentence says which. The same command does it later.
+/// Another process has what this one needs; a sentence names it. The same command succeeds later.
 pub const exit_busy = 4;
 
 /// One run of a subcommand.
 pub const Call = struct {
     init: std.process.Init,
     gpa: std.mem.Allocator,
-    /// Of the subcommand.
+    /// The name of the subcommand.
     name: []const u8,
     terminal: *Terminal,
     complaint: *Complaint,
-    /// Lines for programs in place of text for people.
+    /// Prints lines for programs instead of text for people.
     is_json: bool,
     opened: *open_store.OpenStore,
 
@@ -45,7 +46,7 @@ pub const Call = struct {
         return call.opened.on.files();
     }
 
-    /// The store's directory as it was given.
+    /// Returns the store's directory as it was given.
     pub fn path(call: *const Call) []const u8 {
         return call.opened.path;
     }
@@ -54,7 +55,7 @@ pub const Call = struct {
         return call.complaint.set(format, values);
     }
 
-    /// Another process has what is needed; the sentence says which.
+    /// Another process has what is needed; the sentence names it.
     pub fn failBusy(call: *const Call, comptime format: []const u8, values: anytype) error{Busy} {
         call.complaint.set(format, values) catch {};
         return error.Busy;
@@ -68,12 +69,12 @@ pub const Call = struct {
         return open_store.complainOfVersion(call.path(), id, problem, call.complaint);
     }
 
-    /// The right to change the store.
+    /// Acquires the right to change the store.
     pub fn lock(call: *const Call) Error!store_module.store_dir.Change {
         return call.opened.lock(call.init.io, call.name, call.complaint);
     }
 
-    /// As `lock`, without waiting.
+    /// Does what `lock` does without waiting.
     pub fn lockNow(call: *const Call) Error!store_module.store_dir.Change {
         return call.opened.lockNow(call.name, call.complaint);
     }
@@ -82,7 +83,7 @@ pub const Call = struct {
         return id orelse call.fail("{s} needs " ++ option ++ ".", .{call.name});
     }
 
-    /// What came of it: the line of JSON, or the text.
+    /// Prints the result: the line of JSON, or the text.
     pub fn say(call: *const Call, json: anytype, comptime format: []const u8, values: anytype) void {
         if (call.is_json) return call.line(json);
         var buffer: [8192]u8 = undefined;
@@ -145,7 +146,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
         fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Told) Error!u8 {
             const options = try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse
-                return told.complaint.set("vdisk " ++ name ++ " needs --store DIR, the directory where versions of vDisks are.", .{});
+                return told.complaint.set("vdisk " ++ name ++ " needs --store DIR, the directory of the store.", .{});
             var opened: open_store.OpenStore = undefined;
             var call: Call = .{
                 .init = init,

@@ -1,5 +1,5 @@
-//! `bootfarm-edge vdisk delete`: a version that nobody has open goes, or what was written for one that is not sealed, or an import that was
-//! begun; its room is free after `vdisk gc`.
+//! `bootfarm-edge vdisk delete`: deletes a version that nobody has open, or the writes for one that
+//! is not sealed, or an interrupted import. `vdisk gc` frees the space.
 
 const base = @import("base");
 const host = @import("host");
@@ -12,7 +12,7 @@ const Checkpoint = store_module.import_checkpoint.Checkpoint;
 
 pub const Options = struct {
     version: ?Uuid = null,
-    /// One that is not there is deleted.
+    /// A version that does not exist counts as deleted.
     again: bool = false,
 };
 
@@ -22,14 +22,14 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     defer change.end();
     const is_found = [_]bool{ try deleteVersion(call, &change, id), try deleteLayer(call, id), try deleteImport(call, id) };
     if (!options.again and !is_found[0] and !is_found[1] and !is_found[2]) return call.failVersion(id, error.NotFound);
-    call.say(.{ .deleted = id }, "deleted {f}; its room is free after bootfarm-edge vdisk gc", .{id});
+    call.say(.{ .deleted = id }, "deleted {f}; bootfarm-edge vdisk gc frees its space", .{id});
     return 0;
 }
 
 fn deleteVersion(call: *const command.Call, change: *store_module.store_dir.Change, id: Uuid) command.Error!bool {
     change.delete(id) catch |err| return switch (err) {
         error.NotFound => false,
-        error.Needed => call.fail("The version {f} is needed: a device's own image lies above it; see vdisk caches, and drop that first.", .{id}),
+        error.Needed => call.fail("The version {f} is needed: a private image of a device lies above it; see vdisk caches, and drop that first.", .{id}),
         else => |other| call.failVersion(id, other),
     };
     host.profile_files.removeAll(call.files(), id);

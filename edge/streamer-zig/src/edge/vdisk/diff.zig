@@ -1,4 +1,4 @@
-//! `bootfarm-edge vdisk diff`: how much of two versions differs; reads nodes only.
+//! `bootfarm-edge vdisk diff`: counts the bytes in which two versions differ; reads nodes only.
 
 const base = @import("base");
 const store_module = @import("store");
@@ -22,7 +22,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     var versions: [2]store_module.OpenVersion = undefined;
     for (ids, 0..) |id, index| {
         errdefer for (versions[0..index]) |*version| version.close();
-        // Open, so that nobody deletes it meanwhile.
+        // Kept open, so that nobody deletes it in the meantime.
         versions[index] = call.store().openVersion(id) catch |err| return call.failVersion(id, err);
         const manifest = &versions[index].manifest;
         trees[index] = .{ .root = manifest.root, .level = manifest.rootLevel() };

@@ -1,5 +1,6 @@
-//! `bootfarm-edge vdisk drop-cache`: what one device has written and this edge keeps goes, its persistent write cache or the images of
-//! its own. Beside a running edge, but not while the device runs; with a directory of plain files as well.
+//! `bootfarm-edge vdisk drop-cache`: drops what one device has written and this edge keeps: its
+//! persistent write cache, or its private images. Works beside a running edge, but not while the
+//! device runs; also with a directory of plain files.
 
 const base = @import("base");
 const store_module = @import("store");
@@ -8,11 +9,11 @@ const Uuid = base.Uuid;
 
 pub const Options = struct {
     device: ?Uuid = null,
-    /// Images of its own, in place of the persistent write cache.
+    /// Drops private images instead of the persistent write cache.
     private: bool = false,
-    /// Names an image whose head cannot be read, too.
+    /// Also names an image whose header cannot be read.
     vdisk: ?Uuid = null,
-    /// What is not there is dropped.
+    /// A cache that does not exist counts as dropped.
     again: bool = false,
 };
 
@@ -24,7 +25,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
     const class: store_module.layer_head.Class = if (options.private) .private else .edge_persistent;
     const count = store_module.device_layers.drop(on.files(), device_id, class, options.vdisk) catch |err| return switch (err) {
         error.InUse => call.fail(
-            "The device {f} runs, or its edge has heard of it in the last half minute: shut it down first.",
+            "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first.",
             .{device_id},
         ),
         else => |other| call.fail("What the device {f} wrote cannot be removed: the store {s}.", .{
@@ -32,12 +33,12 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
         }),
     };
     if (count == 0 and !options.again) return call.fail(
-        "There is nothing of class {t} of the device {f} in {s}; see bootfarm-edge vdisk caches.",
+        "Nothing of class {t} is kept for the device {f} in {s}; see bootfarm-edge vdisk caches.",
         .{ class, device_id, path },
     );
     call.say(
         .{ .dropped = count, .device = device_id },
-        "dropped what {f} had written; at its next boot it begins anew",
+        "dropped what {f} had written; its next boot starts without it",
         .{device_id},
     );
     return 0;

@@ -1,5 +1,5 @@
-//! `bootfarm-edge vdisk export`: writes a version out as a raw image. A file gets its name when it is whole; until then it is
-//! `NAME.part`, from which an interrupted export goes on.
+//! `bootfarm-edge vdisk export`: writes a version as a raw image. A file gets its name when it is
+//! complete; until then it is `NAME.part`, from which an interrupted export continues.
 
 const std = @import("std");
 const base = @import("base");
@@ -31,7 +31,7 @@ const Opened = struct { fd: i32, target: Target };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     const path = options.positional orelse
-        return call.fail("vdisk export needs where to write: a file, a block device, or - for standard output.", .{});
+        return call.fail("vdisk export needs a target: a file, a block device, or - for standard output.", .{});
     if (path.len == 0 or path.len > path_size_max) return call.fail("The path to write to is empty or too long.", .{});
     const is_stream = std.mem.eql(u8, path, "-");
     if (is_stream and (call.is_json or options.@"resume" or options.force))
@@ -89,7 +89,7 @@ fn openTarget(options: *const Options, path: []const u8, size: u64, complaint: *
     if (kind != linux.S.IFREG and kind != linux.S.IFBLK)
         return complaint.set("{s} is neither a file nor a block device.", .{path});
     if (is_there and !options.force) return complaint.set(
-        "{s} is there already; --force writes over it.",
+        "{s} already exists; --force overwrites it.",
         .{path},
     );
     if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
@@ -99,29 +99,29 @@ fn openTarget(options: *const Options, path: []const u8, size: u64, complaint: *
     return switch (linux.errno(rc)) {
         .SUCCESS => .{ .fd = @intCast(rc), .target = if (options.@"resume") .begun_file else .file },
         .EXIST => complaint.set(
-            "{s}" ++ suffix ++ " is there: an export to it was interrupted, or runs. --resume goes on with it; to begin anew, remove it.",
+            "{s}" ++ suffix ++ " already exists: an export to it was interrupted, or is running. --resume continues it; to start again, remove it.",
             .{path},
         ),
         .NOENT => if (options.@"resume")
-            complaint.set("{s}" ++ suffix ++ " is not there: no export to {s} was begun; leave --resume out.", .{ path, path })
+            complaint.set("{s}" ++ suffix ++ " does not exist: no export to {s} was interrupted; leave --resume out.", .{ path, path })
         else
             complaint.set("The folder of {s} does not exist.", .{path}),
         .ROFS => complaint.set("{s} is on a file system that is read-only.", .{path}),
         .NOSPC, .DQUOT => complaint.set("The disk of {s} is full.", .{path}),
-        else => complaint.set("{s}" ++ suffix ++ " cannot be made or written by this user.", .{path}),
+        else => complaint.set("{s}" ++ suffix ++ " cannot be created or written by this user.", .{path}),
     };
 }
 
 const seek_end = 2;
 
 fn openDevice(options: *const Options, path: []const u8, size: u64, complaint: *Complaint) command.Error!Opened {
-    if (options.@"resume") return complaint.set("--resume is for files: what a block device has is not looked at.", .{});
+    if (options.@"resume") return complaint.set("--resume is for files: the contents of a block device are not checked.", .{});
     const path_z = pathOf(path, "");
     // Exclusive: the kernel refuses a device that is mounted.
     const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .ACCMODE = .RDWR, .CLOEXEC = true, .EXCL = true }, 0);
     switch (linux.errno(rc)) {
         .SUCCESS => {},
-        .BUSY => return complaint.set("{s} is in use, for example mounted; end that first.", .{path}),
+        .BUSY => return complaint.set("{s} is in use, for example mounted; release it first.", .{path}),
         .ROFS => return complaint.set("{s} is read-only.", .{path}),
         else => return complaint.set("{s} cannot be written by this user.", .{path}),
     }
@@ -139,7 +139,7 @@ fn openDevice(options: *const Options, path: []const u8, size: u64, complaint: *
 fn giveName(path: []const u8, complaint: *Complaint) command.Error!void {
     const part, const whole = .{ pathOf(path, suffix), pathOf(path, "") };
     if (linux.errno(linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{})) != .SUCCESS)
-        return complaint.set("{s}" ++ suffix ++ " is whole and cannot be renamed to {s}.", .{ path, path });
+        return complaint.set("{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.", .{ path, path });
     const dir = pathOf(std.fs.path.dirname(path) orelse ".", "");
     const rc = linux.openat(linux.AT.FDCWD, &dir, .{ .DIRECTORY = true, .CLOEXEC = true }, 0);
     if (linux.errno(rc) != .SUCCESS) return;
@@ -157,7 +157,7 @@ fn complainOf(
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Canceled => {
-            if (is_file) host.log.info("The export was ended; the same command with --resume goes on.", .{}) else host.log.info("The export was ended; {s} is not whole.", .{path});
+            if (is_file) host.log.info("The export was interrupted; the same command with --resume continues it.", .{}) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
             return command.exit_interrupted;
         },
         error.Damaged, error.Lost => call.fail(
@@ -170,7 +170,7 @@ fn complainOf(
         ),
         error.NoSpace, error.ReadOnly, error.Denied, error.WriteFailed, error.Closed => |other| call.fail(
             "{s} {s}.{s}",
-            .{ path, store_module.@"export".sentence(other), if (is_file) " The same command with --resume goes on." else "" },
+            .{ path, store_module.@"export".sentence(other), if (is_file) " The same command with --resume continues it." else "" },
         ),
     };
 }

@@ -1,4 +1,5 @@
-//! `bootfarm-edge vdisk gc`: frees what no version needs, at a rate; ended at any moment, it has freed less.
+//! `bootfarm-edge vdisk gc`: frees what no version needs, at a limited rate. If it is interrupted,
+//! it has freed less.
 
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
@@ -8,7 +9,7 @@ const Pace = @import("pace.zig").Pace;
 
 pub const Options = struct {
     rate_mib: ?u32 = null,
-    /// At half of the disk's time at most.
+    /// Uses at most half of the disk's time.
     idle: bool = false,
 };
 
@@ -43,7 +44,7 @@ fn complainOf(call: *const command.Call, problem: store_module.collect.Error) co
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(
-            "Nothing is freed: what an import into the store {s} has written is not known. Go on with it or give it up first: bootfarm-edge vdisk " ++
+            "Nothing is freed: the contents of an import into the store {s} are not known. Continue it or give it up first: bootfarm-edge vdisk " ++
                 "list --store {s} names it.",
             .{ call.path(), call.path() },
         ),

@@ -1,4 +1,5 @@
-//! `bootfarm-edge vdisk import`: makes a version out of an image, goes on with an import that was interrupted, or gives one up.
+//! `bootfarm-edge vdisk import`: makes a version from an image, continues an interrupted import, or
+//! gives one up.
 
 const std = @import("std");
 const base = @import("base");
@@ -30,11 +31,13 @@ pub const Options = struct {
     pad: bool = false,
     @"resume": ?Uuid = null,
     abandon: ?Uuid = null,
-    /// For programs that repeat what was cut off: what was made is made, what was begun goes on, and what fails is given up.
+    /// For programs that repeat an interrupted command: a finished import counts as done, an
+    /// interrupted one continues, and one that fails is given up.
     again: bool = false,
 };
 
-/// How long the end of an import waits for others that change the store, such as a garbage collection.
+/// How long the end of an import waits for other processes that change the store, such as a garbage
+/// collection.
 const wait_limit_us = 10 * std.time.us_per_min;
 const wait_step_ms = 200;
 
@@ -42,7 +45,7 @@ const Running = struct {
     call: *const command.Call,
     options: *const Options,
     line: output.ProgressLine,
-    /// The right to change the store; not while the image is read.
+    /// The right to change the store; not held while the image is read.
     change: ?Change,
 
     fn letGo(running: *Running) void {
@@ -70,18 +73,18 @@ fn check(call: *const command.Call, options: *const Options) command.Error!void 
     if (modes == 2) return call.fail("--resume and --abandon exclude each other.", .{});
     if (modes == 1 and (options.name != null or options.vdisk != null or options.version != null or options.number != null or
         options.parent != null or options.boot.isChosen() or options.pad or options.again))
-        return call.fail("An import goes on, or is given up, as it was begun: --resume and --abandon take --store alone.", .{});
+        return call.fail("--resume and --abandon take --store alone: an import continues with the options that it began with.", .{});
     if (options.abandon != null and options.positional != null)
         return call.fail("--abandon takes no image.", .{});
-    if (options.again and options.version == null) return call.fail("--again goes with --version ID: what was made is known by it.", .{});
+    if (options.again and options.version == null) return call.fail("--again goes with --version ID, which identifies a finished import.", .{});
     if (options.name) |name| if (name.len == 0 or name.len > store_module.manifest.name_size_max)
         return call.fail("--name has 1 to {d} bytes.", .{store_module.manifest.name_size_max});
     if (options.name) |name| for (name) |byte| if (std.ascii.isControl(byte))
         return call.fail("--name is one line, without control characters.", .{});
     if (options.name == null and modes == 0 and options.parent == null and options.vdisk == null)
-        return call.fail("vdisk import needs --name NAME, what people call the vDisk, or --vdisk ID.", .{});
+        return call.fail("vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.", .{});
     for ([_]?Uuid{ options.vdisk, options.version, options.parent }) |id| if (id) |given| if (given.eql(.zero))
-        return call.fail("An id of zeros names nothing.", .{});
+        return call.fail("The id is all zeros; give a real one.", .{});
 }
 
 fn abandon(running: *Running, id: Uuid) command.Error!u8 {
@@ -89,27 +92,27 @@ fn abandon(running: *Running, id: Uuid) command.Error!u8 {
     Checkpoint.remove(running.call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
     running.call.say(
         .{ .abandoned = id },
-        "gave up the import {f}; its room is free after bootfarm-edge vdisk gc",
+        "gave up the import {f}; bootfarm-edge vdisk gc frees its space",
         .{id},
     );
     return 0;
 }
 
-/// Nobody reads the image of this import. Under the store's lock.
+/// Checks, under the store's lock, that no process reads the image of this import.
 pub fn checkIdle(call: *const command.Call, id: Uuid) command.Error!void {
     const is_running = store_module.import_checkpoint.isRunning(call.files(), id) catch |err| return call.failStore(err);
     if (is_running) return failRunning(call, id);
 }
 
 fn failRunning(call: *const command.Call, id: Uuid) error{Busy} {
-    return call.failBusy("The import {f} goes on in another process; wait for its end, or end that first.", .{id});
+    return call.failBusy("The import {f} is running in another process; wait for its end, or stop it first.", .{id});
 }
 
 fn complainOfCheckpoint(running: *Running, id: Uuid, problem: store_module.import_checkpoint.Error) command.Error {
     return running.call.complaint.set("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(problem) });
 }
 
-/// Some of it, or all, may have been done before.
+/// Part of the import, or all of it, may already be done.
 fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
     const id = running.options.version.?;
     const files = running.call.files();
@@ -131,7 +134,7 @@ fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.
     };
 }
 
-/// It was done, and its process ended before it could say so.
+/// Finds an import that was finished by a process which ended before it could report it.
 fn madeBefore(running: *Running, id: Uuid) command.Error!?Manifest {
     const manifest = running.call.store().manifestOf(id) catch |err|
         return if (err == error.NotFound) null else running.call.failVersion(id, err);
@@ -156,7 +159,7 @@ fn begin(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error
         null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);
     if (source.size == null and wanted_boot.needsDisk()) return call.fail(
-        "Standard input is read once, and not before it is known what the version boots with: give --kernel, --initrd and --cmdline, or say " ++
+        "Standard input is read once, and only after it is known what the version boots with: give --kernel, --initrd and --cmdline, or add " ++
             "--parent-boot-files or --no-boot-files.",
         .{},
     );
@@ -178,7 +181,8 @@ fn readDisk(context: *anyopaque, buffer: []u8, offset: u64) store_module.block_s
     if (count < buffer.len) return error.ReadFailed;
 }
 
-/// All that a new version is, but for what the source says and what it boots with.
+/// Returns everything about the new version except what the source determines and what it boots
+/// with.
 fn wantedOf(running: *Running, change: *Change, path: []const u8, parent: ?*const Manifest) command.Error!Checkpoint {
     const options, const call = .{ running.options, running.call };
     var wanted: Checkpoint = .{
@@ -203,12 +207,12 @@ fn wantedOf(running: *Running, change: *Change, path: []const u8, parent: ?*cons
     if (call.store().manifestOf(wanted.version)) |_| return failExists(running, wanted.version) else |err| if (err != error.NotFound)
         return call.failVersion(wanted.version, err);
     if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
-        "The import {f} was begun already; go on with it by --resume {f}, or give it up by --abandon {f}.",
+        "The import {f} was interrupted; continue it with --resume {f}, or give it up with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
     ) else |err| if (err != error.NoImport) return complainOfCheckpoint(running, wanted.version, err);
     wanted.number = options.number orelse store_module.import.nextNumber(change, wanted.vdisk) catch
         return call.fail(
-            "The versions of the store {s} cannot all be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
+            "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
             .{ call.path(), call.path() },
         );
     return wanted;
@@ -247,7 +251,7 @@ fn finish(running: *Running, import: *Import, path: []const u8) command.Error!u8
     const id = import.checkpoint.version;
     running.line.begun_us = host.sys.monotonicUs();
     if (running.call.is_json) running.call.say(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
-    // Hours, with a large image: others change the store meanwhile.
+    // A large image takes hours: others change the store in the meantime.
     running.letGo();
     const is_read = import.read();
     running.line.end();
@@ -264,10 +268,11 @@ fn complainOfEnd(running: *Running, import: *const Import, path: []const u8, pro
     return complainOf(running, path, problem, import.failed_at, id);
 }
 
-/// What was read waits for whoever changes the store at the moment. False: it was ended meanwhile.
+/// Waits for a process that changes the store. Returns false if a signal ended the wait.
 fn takeLock(running: *Running, import: *const Import) command.Error!bool {
     const call = running.call;
-    // Whoever repeats a command tries again by itself, and says who has the store. Other sources would be read again.
+    // A caller that repeats the command tries again by itself and is told who has the store. Other
+    // sources would have to be read again.
     const limit_us: u64 = if (running.options.again and import.checkpoint.stamp.isProof()) 0 else wait_limit_us;
     const begun_us = host.sys.monotonicUs();
     var is_told = false;
@@ -275,7 +280,7 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
         running.change = call.lockNow() catch |err| {
             if (err != error.Busy) return err;
             if (host.sys.monotonicUs() - begun_us >= limit_us) return failAtEnd(call, import.checkpoint.version);
-            if (!is_told) host.log.info("The image was read; the version is there when others let go of the store. {s}", .{call.complaint.text()});
+            if (!is_told) host.log.info("The image was read; the version is made when other processes release the store. {s}", .{call.complaint.text()});
             is_told = true;
             call.init.io.sleep(.fromMilliseconds(wait_step_ms), .awake) catch {};
             continue;
@@ -285,21 +290,21 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
     return false;
 }
 
-/// The complaint says who has the store.
+/// The complaint names the process that has the store.
 fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
     const who = call.complaint.*;
-    return call.failBusy("The image was read, and its version is not there yet. {s} Then --resume {f} makes it.", .{ who.text(), id });
+    return call.failBusy("The image was read, but its version is not made yet. {s} Then --resume {f} makes it.", .{ who.text(), id });
 }
 
 fn sayInterrupted(running: *Running, id: Uuid) u8 {
     host.log.info(
-        "The import was ended; go on with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
+        "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
         .{ running.call.path(), id, id },
     );
     return command.exit_interrupted;
 }
 
-/// The image that was begun is not there any more, or never was one.
+/// Returns whether the image no longer exists or never was one.
 fn isHopeless(problem: store_module.import.Error) bool {
     return switch (problem) {
         error.SourceChanged,
@@ -333,7 +338,7 @@ fn say(running: *Running, manifest: *const Manifest, done: ?*const store_module.
 
 const unreadable = "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error.";
 
-/// There is a checkpoint, and nobody is about to remove it: the import can go on.
+/// Returns whether there is a checkpoint that nobody is about to remove: the import can continue.
 fn isKept(running: *const Running, id: Uuid) bool {
     if (running.options.again) return false;
     _ = Checkpoint.read(running.call.files(), id) catch return false;
@@ -353,31 +358,31 @@ fn complainOf(
         error.Canceled => unreachable,
         error.InUse => failRunning(running.call, id),
         error.ReadFailed => if (isKept(running, id)) complaint.set(
-            unreadable ++ " When it can be read, go on with --resume {f}, or give it up with --abandon {f}.",
+            unreadable ++ " When it can be read, continue with --resume {f}, or give it up with --abandon {f}.",
             .{ path, store, at, id, id },
         ) else complaint.set(unreadable ++ " When it can be read, import the image again.", .{ path, store, at }),
-        error.SourceShrank => complaint.set("{s} shrank while it was read, to {d} bytes; import it again when nobody writes it.", .{ path, at }),
-        error.SourceGrew => complaint.set("{s} grew while it was read, to {d} bytes; import it again when nobody writes it.", .{ path, at }),
+        error.SourceShrank => complaint.set("{s} shrank to {d} bytes while it was read; import it again when nobody writes to it.", .{ path, at }),
+        error.SourceGrew => complaint.set("{s} grew to {d} bytes while it was read; import it again when nobody writes to it.", .{ path, at }),
         error.SourceChanged => complaint.set(
-            "{s} is not what it was when the import was begun: it was changed, or is another image; give up the import {f} with --abandon, and import it anew.",
+            "{s} has changed since the import began, or is another image; give up the import {f} with --abandon, and import it again.",
             .{ path, id },
         ),
         error.NotSectors => complaint.set(
-            "{s} is not a disk image: its size is not a multiple of 512 bytes. --pad fills its end up with zeros.",
+            "{s} is not a disk image: its size is not a multiple of 512 bytes. --pad fills its end with zeros.",
             .{path},
         ),
         error.Empty => complaint.set("{s} is empty.", .{path}),
         error.TooLarge => complaint.set("{s} is larger than a vDisk can be: 4 PiB at most.", .{path}),
-        error.OtherSize => complaint.set("{s} has another size than its parent; an update has the size of what it is made from.", .{path}),
+        error.OtherSize => complaint.set("{s} and its parent differ in size; an update has the size of its parent.", .{path}),
         error.ParentMissing => complaint.set(
             "The parent of the import {f} is not in the store {s}; give it up with --abandon.",
             .{ id, store },
         ),
         error.NoSpace => if (isKept(running, id)) complaint.set(
-            "The disk of the store {s} is full. Free some room and go on with --resume {f}, or give it up with --abandon {f}.",
+            "The disk of the store {s} is full. Free some space and continue with --resume {f}, or give it up with --abandon {f}.",
             .{ store, id, id },
         ) else complaint.set(
-            "The disk of the store {s} is full, and nothing of the import is kept. Free some room (bootfarm-edge vdisk gc --store {s} frees " ++
+            "The disk of the store {s} is full, and nothing of the import is kept. Free some space (bootfarm-edge vdisk gc --store {s} frees " ++
                 "what no version needs) and import the image again.",
             .{ store, store },
         ),

@@ -1,4 +1,4 @@
-//! `bootfarm-edge vdisk init`: makes a store.
+//! `bootfarm-edge vdisk init`: creates a store.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,10 +13,10 @@ pub const Options = struct {
     beside_files: bool = false,
 };
 
-/// There is nothing yet that could be opened.
+/// Runs before there is a store to open.
 pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
     std.Io.Dir.cwd().createDirPath(call.init.io, path) catch
-        return call.fail("The directory {s} cannot be made; choose one that this user may make.", .{path});
+        return call.fail("The directory {s} cannot be created; choose one that this user may create.", .{path});
     var on = store_module.LinuxFiles.open(path) catch |err|
         return call.fail("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
     defer on.close();
@@ -29,7 +29,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
         .beside_files = options.beside_files,
     };
     store_module.Store.make(on.files(), made) catch |err| switch (err) {
-        error.Exists => return call.fail("There is a store in {s} already.", .{path}),
+        error.Exists => return call.fail("There is already a store in {s}.", .{path}),
         else => |other| return open_store.complainOf(path, other, call.complaint),
     };
     call.say(.{ .store = made.id }, "made store {f}", .{made.id});

@@ -1,5 +1,5 @@
-//! `bootfarm-edge vdisk list`: the versions of a store, those that cannot be read with the reason, what was written for versions that are
-//! not sealed, and imports that are not done.
+//! `bootfarm-edge vdisk list`: lists the versions of a store, those that cannot be read with the
+//! reason, the writes for versions that are not sealed, and unfinished imports.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +16,7 @@ const Usage = store_module.usage.Usage;
 
 pub const Options = struct {
     vdisk: ?Uuid = null,
-    /// What each takes, alone and with others: reads all nodes of the store.
+    /// The space of each version, alone and shared: reads all nodes of the store.
     sizes: bool = false,
 };
 
@@ -30,10 +30,11 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     return if (damaged > 0) command.exit_failed else 0;
 }
 
-/// How many cannot be read.
+/// Returns how many cannot be read.
 fn list(call: *const command.Call, options: *const Options) Error!usize {
     const store = call.store();
-    // Sizes are not known where a manifest or a node cannot be read; the versions are named all the same.
+    // Sizes are unknown where a manifest or a node cannot be read; the versions are listed all the
+    // same.
     var usage: ?Usage = if (!options.sizes) null else Usage.of(call.gpa, store) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
         else => null,
@@ -47,7 +48,7 @@ fn list(call: *const command.Call, options: *const Options) Error!usize {
     while (try store.nextVersion(id)) |found| {
         id = found;
         const manifest = store.manifestOf(found) catch |err| {
-            // Deleted meanwhile.
+            // Deleted in the meantime.
             if (err == error.NotFound) continue;
             damaged += 1;
             sayProblem(call, found, err);
@@ -115,7 +116,7 @@ fn sayImports(call: *const command.Call, options: *const Options) Error!void {
                 .positionBytes = checkpoint.position,
                 .sizeBytes = checkpoint.source_size,
             },
-            "{f}  is being imported, or was until it was interrupted: {f} of {s}",
+            "{f}  is being imported, or was interrupted: {f} of {s}",
             .{ found, Size{ .bytes = checkpoint.position }, checkpoint.path.constSlice() },
         );
     }

@@ -1,4 +1,5 @@
-//! `bootfarm-edge vdisk merge`: a version of the same bytes with fewer versions behind it; no data is copied.
+//! `bootfarm-edge vdisk merge`: makes a version with the same bytes and a shorter chain of parents;
+//! no data is copied.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,28 +12,28 @@ const Uuid = base.Uuid;
 const Manifest = store_module.Manifest;
 
 pub const Options = struct {
-    /// Whose bytes.
+    /// The version whose bytes the new one has.
     version: ?Uuid = null,
-    /// Absent: a new base.
+    /// Null: a new base.
     onto: ?Uuid = null,
-    /// Of what is made.
+    /// The id of the new version.
     into: ?Uuid = null,
     number: ?u32 = null,
-    /// What was made already is made.
+    /// A version that is already merged counts as merged.
     again: bool = false,
 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
-    const of = try call.need(options.version, "--version ID, whose bytes it is to have");
+    const of = try call.need(options.version, "--version ID, whose bytes the new version has");
     const into = options.into orelse command.randomId();
-    if (into.eql(.zero)) return call.fail("An id of zeros names nothing.", .{});
+    if (into.eql(.zero)) return call.fail("The id is all zeros; give a real one.", .{});
     if (options.again) if (try madeBefore(call, of, into)) |made| return say(call, &made);
     var change = try call.lock();
     defer change.end();
     const source = call.store().manifestOf(of) catch |err| return call.failVersion(of, err);
     const number = options.number orelse store_module.import.nextNumber(&change, source.vdisk) catch
         return call.fail(
-            "The versions of the store {s} cannot all be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
+            "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
             .{ call.path(), call.path() },
         );
     store_module.merge.merge(&change, .{
@@ -44,7 +45,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     }) catch |err| switch (err) {
         error.Exists => return failExists(call, into),
         error.OtherVdisk => return call.fail("{f} is a version of another vDisk than {f}.", .{ options.onto.?, of }),
-        error.NotBelow => return call.fail("{f} is not one of the versions that {f} was made from.", .{ options.onto.?, of }),
+        error.NotBelow => return call.fail("{f} is not an ancestor of {f}.", .{ options.onto.?, of }),
         error.NotFound => return call.failVersion(options.onto orelse of, error.NotFound),
         error.NotAManifest, error.Malformed, error.Damaged, error.WrongSignature, error.OtherStore, error.OtherName => return call.fail(
             "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
@@ -56,7 +57,8 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     return say(call, &made);
 }
 
-/// By a process that was killed, or whose end nobody heard. What it was made of may have been deleted since.
+/// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
+/// been deleted since.
 fn madeBefore(call: *const command.Call, of: Uuid, into: Uuid) command.Error!?Manifest {
     const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound) null else call.failVersion(into, err);
     const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound) made else call.failVersion(of, err);

@@ -1,4 +1,4 @@
-//! Opens a store for a command, and says in a sentence what is wrong where it cannot be opened or changed.
+//! Opens a store for a command, and explains in a sentence why it cannot be opened or changed.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +11,7 @@ const Complaint = options_module.Complaint;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
 
-/// `Busy`: another process has it, and the complaint says which.
+/// `Busy`: another process has it, and the complaint names it.
 pub const Error = options_module.Error || error{ Busy, OutOfMemory };
 
 pub const Problem = store_module.store_dir.Error || error{ OutOfMemory, RecordDamaged };
@@ -20,7 +20,7 @@ pub const VersionProblem = store_module.store_dir.VersionError || error{Locked};
 const moment_us = 3 * std.time.us_per_s;
 const moment_step_ms = 20;
 
-/// Stays where it is: the store refers to it.
+/// Must not move: the store refers to it.
 pub const OpenStore = struct {
     path: []const u8,
     on: store_module.LinuxFiles,
@@ -39,8 +39,9 @@ pub const OpenStore = struct {
         opened.on.close();
     }
 
-    /// Waits a moment for whoever changes the store: most changes, such as an edge's start, last no longer.
-    /// @param command what this process does, for others that want to change the store meanwhile
+    /// Waits briefly for another process that changes the store: most changes, such as an edge's
+    /// start, are short. @param command what this process does, for others that want to change the
+    /// store in the meantime
     pub fn lock(opened: *OpenStore, io: std.Io, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
         const begun_us = host.sys.monotonicUs();
         while (true) return opened.lockNow(command, complaint) catch |err| {
@@ -50,7 +51,7 @@ pub const OpenStore = struct {
         };
     }
 
-    /// As `lock`, without waiting.
+    /// Does what `lock` does without waiting.
     pub fn lockNow(opened: *OpenStore, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
@@ -78,7 +79,7 @@ fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Compl
         return busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path});
     return busy(
         complaint,
-        "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or end it.",
+        "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or stop it.",
         .{ path, holder.command, holder.pid, holder.host },
     );
 }
@@ -96,27 +97,27 @@ pub fn complainOf(
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.NotAStore => complaint.set(
-            "{s} is not a store of vDisks; make one by bootfarm-edge vdisk init --store {s}.",
+            "{s} is not a store of vDisks; create one with bootfarm-edge vdisk init --store {s}.",
             .{ path, path },
         ),
         error.NotEmpty => complaint.set(
-            "{s} holds files of something else; choose an empty directory, or add --beside-files to put the store beside them.",
+            "{s} contains other files; choose an empty directory, or add --beside-files to put the store beside them.",
             .{path},
         ),
         error.HeadDamaged => complaint.set(
-            "The store {s} cannot be used: its file bootfarm-store is damaged; bring it back from a backup.",
+            "The store {s} cannot be used: its file bootfarm-store is damaged; restore it from a backup.",
             .{path},
         ),
         error.KeyDamaged => complaint.set(
-            "The store {s} cannot be changed: its file store-key is damaged or of another store; bring it back from a backup.",
+            "The store {s} cannot be changed: its file store-key is damaged or belongs to another store; restore it from a backup.",
             .{path},
         ),
         error.TooNew => complaint.set(
-            "The store {s} is of a later format than this program knows; update bootfarm-edge.",
+            "The store {s} has a later format than this program supports; update bootfarm-edge.",
             .{path},
         ),
         error.RecordDamaged => complaint.set(
-            "The store {s} cannot be changed: its note of the seal that a crash cut off is damaged; bring the store back from a backup.",
+            "The store {s} cannot be changed: its record of a seal that a crash interrupted is damaged; restore the store from a backup.",
             .{path},
         ),
         error.Locked => busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path}),
@@ -124,7 +125,7 @@ pub fn complainOf(
     };
 }
 
-/// Why a version cannot be opened.
+/// Explains why a version cannot be opened.
 pub fn complainOfVersion(
     path: []const u8,
     id: Uuid,
@@ -139,7 +140,7 @@ pub fn complainOfVersion(
         ),
         error.Locked => busy(
             complaint,
-            name ++ "is in use: an edge serves it, or another process reads, deletes or changes it; end that first, or wait for its end.",
+            name ++ "is in use: an edge serves it, or another process reads, deletes or changes it; stop that process first, or wait for its end.",
             .{ id, path },
         ),
         error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),

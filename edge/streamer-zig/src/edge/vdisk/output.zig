@@ -1,4 +1,5 @@
-//! What the vdisk commands print: sizes and instants for people, JSON for programs, and how far a long one is.
+//! The output of the vdisk commands: sizes and instants for people, JSON for programs, and the
+//! progress of long commands.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +10,7 @@ const linux = std.os.linux;
 
 const Manifest = store_module.Manifest;
 
-/// 1536 is "1.5 KiB".
+/// Formats 1536 as "1.5 KiB".
 pub const Size = struct {
     bytes: u64,
 
@@ -24,12 +25,12 @@ pub const Size = struct {
     }
 };
 
-/// RFC 3339, UTC.
+/// Formats an instant as RFC 3339, UTC.
 pub const Instant = struct {
     unix_ms: u64,
 
     pub fn format(instant: Instant, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        // The last year that has four digits.
+        // The last year with four digits.
         const seconds = @min(instant.unix_ms / std.time.ms_per_s, 253402300799);
         const epoch: std.time.epoch.EpochSeconds = .{ .secs = seconds };
         const year_day = epoch.getEpochDay().calculateYearDay();
@@ -46,7 +47,7 @@ pub const Instant = struct {
     }
 };
 
-/// A sentence as a line for programs, cut where it would be too long for them.
+/// Writes a sentence as a line for programs, cut if it is too long.
 pub fn writeError(terminal: *Terminal, sentence: []const u8) void {
     var buffer: [4096]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
@@ -59,7 +60,7 @@ pub fn writeError(terminal: *Terminal, sentence: []const u8) void {
 /// A version that was made, or is shown.
 pub const Version = struct {
     manifest: *const Manifest,
-    /// What it takes in the store; null: not asked for, or not known.
+    /// The space that it takes in the store; null if it was not asked for or is not known.
     sizes: ?store_module.usage.Sizes = null,
 
     pub fn jsonStringify(version: Version, json: *std.json.Stringify) std.json.Stringify.Error!void {
@@ -109,7 +110,8 @@ fn field(json: *std.json.Stringify, name: []const u8, value: anytype) std.json.S
     try json.write(value);
 }
 
-/// One line at a time: on a terminal it replaces the last one, as JSON it is one of its own, and otherwise there is none.
+/// Shows one line at a time: on a terminal it replaces the previous one, as JSON each is its own
+/// line, and otherwise nothing is shown.
 pub const ProgressLine = struct {
     how: enum { none, terminal, json },
     begun_us: u64,
@@ -124,7 +126,7 @@ pub const ProgressLine = struct {
 
     pub const Figures = struct { position: u64, size: ?u64 };
 
-    /// As often as a person can read it.
+    /// Updates as often as a person can read it.
     pub fn say(line: *ProgressLine, figures: Figures) void {
         const now_us = host.sys.monotonicUs();
         if (line.how == .none or now_us -| line.said_us < pause_us) return;
@@ -152,7 +154,7 @@ pub const ProgressLine = struct {
         }
     }
 
-    /// What follows begins on a line of its own.
+    /// Ends the line, so that what follows begins on a new one.
     pub fn end(line: *ProgressLine) void {
         if (line.how == .terminal and line.said_us > 0) host.sys.writeAll(2, "\r\x1b[K") catch {};
         line.how = .none;
@@ -166,7 +168,7 @@ fn isTerminal(fd: i32) bool {
 
 const testing = std.testing;
 
-test "sizes are told in the unit that people read" {
+test "sizes are printed in the unit that people read" {
     var buffer: [32]u8 = undefined;
     for ([_]struct { u64, []const u8 }{
         .{ 0, "0 B" },
@@ -176,7 +178,7 @@ test "sizes are told in the unit that people read" {
     }) |case| try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{Size{ .bytes = case[0] }}));
 }
 
-test "an instant is told in UTC" {
+test "an instant is printed in UTC" {
     var buffer: [32]u8 = undefined;
     const text = try std.mem.print(&buffer, "{f}", .{Instant{ .unix_ms = 1_790_000_000_000 }});
     try testing.expectEqualStrings("2026-09-21T14:13:20Z", text);

@@ -1,18 +1,18 @@
-//! Keeps a job to a rate, so that it does not take the disk from those who boot.
+//! Limits the rate of a job, so that it does not take the disk from booting devices.
 
 const std = @import("std");
 const host = @import("host");
 const linux = std.os.linux;
 
 pub const Pace = struct {
-    /// Null: as fast as it goes.
+    /// Null: no limit.
     bytes_per_s: ?u64,
-    /// Rests as long as it works: half of the disk's time at most.
+    /// Rests as long as it works, and so uses at most half of the disk's time.
     is_idle: bool,
     begun_us: u64,
     worked_from_us: u64,
 
-    /// What is done between two looks at the clock.
+    /// Bytes between two looks at the clock.
     pub const step_size = 4 << 20;
 
     pub fn init(mib_per_s: ?u32, is_idle: bool) Pace {
@@ -25,7 +25,7 @@ pub const Pace = struct {
         };
     }
 
-    /// Waits until so many bytes may have been done.
+    /// Waits until `done` bytes are within the rate.
     pub fn wait(pace: *Pace, done: u64) void {
         const now_us = host.sys.monotonicUs();
         var left_us: u64 = if (pace.is_idle) now_us - pace.worked_from_us else 0;
@@ -38,7 +38,7 @@ pub const Pace = struct {
                 .sec = @intCast(left_us / std.time.us_per_s),
                 .nsec = @intCast(left_us % std.time.us_per_s * std.time.ns_per_us),
             };
-            // A signal ends it early: whoever paces looks for one.
+            // A signal ends it early; the caller checks for one.
             _ = linux.nanosleep(&pause, null);
         }
         pace.worked_from_us = host.sys.monotonicUs();

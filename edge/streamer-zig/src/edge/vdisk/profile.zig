@@ -1,4 +1,5 @@
-//! `bootfarm-edge vdisk profile show|clear`: what is known of what boots of a version read (docs/boot-profile.md).
+//! `bootfarm-edge vdisk profile show|clear`: shows or clears what the boots of a version read
+//! (docs/boot-profile.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -42,7 +43,7 @@ fn show(call: *const command.Call, options: *const Options) command.Error!u8 {
     while (iterator.next()) |found| {
         if (options.version) |id| if (!found.version.eql(id)) break;
         const class = profile_files.read(call.files(), found, profile, buffer) orelse continue;
-        // What is left of one that was cleared.
+        // The remainder of a cleared profile.
         if (profile.count == 0) continue;
         write(&text.writer, call.is_json, found.version, &class, profile) catch return error.OutOfMemory;
     }
@@ -72,7 +73,7 @@ fn write(
     var buffer: [32]u8 = undefined;
     const size = std.mem.print(&buffer, "{f}", .{output.Size{ .bytes = profile.handedBytes() }}) catch unreachable;
     try writer.print("{f}  {d:>6}  {s:>10}  {d:>7}  {f}", .{ version, profile.boots, size, profile.count, class.name });
-    if (from) |parent| try writer.print(", begun with that of {f}", .{parent});
+    if (from) |parent| try writer.print(", started from that of {f}", .{parent});
     try writer.writeByte('\n');
 }
 
@@ -86,7 +87,7 @@ fn clear(call: *const command.Call, options: *const Options) command.Error!u8 {
         return call.fail("Boot profiles cannot be cleared: a file {s}.", .{store_module.files.sentence(err)});
     call.say(
         .{ .cleared = count },
-        "cleared {d} boot profiles; an edge that runs gives them up within a second",
+        "cleared {d} boot profiles; a running edge drops them within a second",
         .{count},
     );
     return 0;

@@ -1,5 +1,6 @@
-//! `bootfarm-edge vdisk seal`: makes a version of what was written for it (`layers/ID`), without copying. What it boots with is taken from the
-//! disk as it is now. Where that fails, what was written stays as it was.
+//! `bootfarm-edge vdisk seal`: makes a version from the writes for it (`layers/ID`), without
+//! copying. Its boot files are taken from the disk as it is now. If that fails, the writes stay
+//! unchanged.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,11 +17,11 @@ const Manifest = store_module.Manifest;
 
 pub const Options = struct {
     version: ?Uuid = null,
-    /// What the layer lies above.
+    /// The version below the layer.
     parent: ?Uuid = null,
     number: ?u32 = null,
     boot: boot_files.Options = .{},
-    /// What was made already is made.
+    /// A version that is already sealed counts as sealed.
     again: bool = false,
 };
 
@@ -34,10 +35,10 @@ const Running = struct {
 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
-    const id = try call.need(options.version, "--version ID, for which something was written");
-    const parent_id = try call.need(options.parent, "--parent ID, which the layer lies above");
+    const id = try call.need(options.version, "--version ID, the version that its device has written");
+    const parent_id = try call.need(options.parent, "--parent ID, the version below it");
     const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
-    // The right to change the store finishes what a crash cut off.
+    // Acquiring the right to change the store finishes what a crash interrupted.
     var change = try call.lock();
     defer change.end();
     if (call.store().manifestOf(id)) |made| {
@@ -49,7 +50,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     defer parent.close();
     const number = options.number orelse store_module.import.nextNumber(&change, parent.manifest.vdisk) catch
         return call.fail(
-            "The versions of the store {s} cannot all be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
+            "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
             .{ call.path(), call.path() },
         );
     cancel.listen();
@@ -97,18 +98,18 @@ fn complainOf(running: *Running, id: Uuid, parent_id: Uuid, problem: store_modul
         error.OutOfMemory => error.OutOfMemory,
         error.NoBoot => running.problem.?,
         error.Cancelled => {
-            host.log.info("The seal was ended; the same command begins it again.", .{});
+            host.log.info("The seal was interrupted; the same command starts it again.", .{});
             return command.exit_interrupted;
         },
         error.NotFound => call.fail("Nothing was written for the version {f} in the store {s}: its device has not booted it yet.", .{ id, call.path() }),
-        error.InUse => call.failBusy("What was written for the version {f} is in use: shut its device down first.", .{id}),
-        error.NotSealable => call.fail("What was written under {f} is a write cache, and not a version in maintenance.", .{id}),
-        error.OtherParent => call.fail("What was written for the version {f} lies above another version than {f}.", .{ id, parent_id }),
+        error.InUse => call.failBusy("The writes for the version {f} are in use: shut its device down first.", .{id}),
+        error.NotSealable => call.fail("The writes under {f} are a write cache, not a version in maintenance.", .{id}),
+        error.OtherParent => call.fail("The writes for the version {f} lie above another version than {f}.", .{ id, parent_id }),
         error.Lost, error.DamagedLayer => call.fail(
-            "What was written for the version {f} is not whole, and is not sealed: a part of layers/{f} is missing or damaged. Discard the version.",
+            "The writes for the version {f} are incomplete and are not sealed: a part of layers/{f} is missing or damaged. Discard the version.",
             .{ id, id },
         ),
-        error.NewerLayer => call.fail("What was written for the version {f} is of a later format: update bootfarm-edge.", .{id}),
+        error.NewerLayer => call.fail("The writes for the version {f} have a later format: update bootfarm-edge.", .{id}),
         error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => call.fail(
             "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
             .{ call.path(), call.path() },

@@ -1,4 +1,4 @@
-//! `bootfarm-edge vdisk show`: what a version is.
+//! `bootfarm-edge vdisk show`: describes a version.
 
 const std = @import("std");
 const base = @import("base");

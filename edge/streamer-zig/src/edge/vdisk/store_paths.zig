@@ -1,5 +1,6 @@
-//! Files that a command is given: by a path of this machine, or, as the control plane gives them, below the store's directory. There
-//! nothing leads out of it, and what the store keeps for itself is nobody's image, kernel or initramfs.
+//! Opens the files that a command is given: by a path of this machine, or, as the control plane
+//! gives them, below the store's directory. Such a path cannot lead out of that directory, and the
+//! store's own files cannot serve as image, kernel or initramfs.
 
 const std = @import("std");
 const store_module = @import("store");
@@ -14,7 +15,7 @@ pub fn openPlain(call: *const command.Call, path: []const u8, in_store: bool) co
     return opened catch |err| call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
 }
 
-/// `-` is standard input, but for what is in the store.
+/// `-` is standard input, except for a path in the store.
 pub fn openImage(call: *const command.Call, path: []const u8, in_store: bool, is_canceled: *const std.atomic.Value(bool)) command.Error!FdSource {
     if (in_store) {
         try checkOwn(call, path);
@@ -35,7 +36,7 @@ fn checkOwn(call: *const command.Call, path: []const u8) command.Error!void {
     var parts = std.mem.splitScalar(u8, path, '/');
     const first = parts.first();
     if (store_module.store_dir.isOwn(first) and !std.mem.eql(u8, first, "imports")) return call.fail(
-        "{s} is what the store keeps for itself; put the file into imports/ or another directory below {s}.",
+        "{s} is one of the store's own files; put the file into imports/ or another directory below {s}.",
         .{ path, call.path() },
     );
 }

@@ -1,5 +1,6 @@
-//! `bootfarm-edge vdisk verify`: reads what versions consist of, at a rate, and names what is not as it was sealed. Of one version it
-//! says in the end what it is, for programs: the edge takes up so what was imported by hand.
+//! `bootfarm-edge vdisk verify`: reads the data of versions, at a limited rate, and names what
+//! differs from what was sealed. For one version it also prints, for programs, what the version is:
+//! the edge adopts images that were imported by hand from that.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +16,10 @@ const Complaint = @import("../options.zig").Complaint;
 const Verification = store_module.verify.Verification;
 
 pub const Options = struct {
-    /// Absent: all of them.
+    /// Null: all of them.
     version: ?Uuid = null,
     rate_mib: ?u32 = null,
-    /// At half of the disk's time at most.
+    /// Uses at most half of the disk's time.
     idle: bool = false,
 };
 
@@ -48,11 +49,11 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     const checked = running.verification.checked;
     call.say(
         .{ .checkedBytes = checked, .problems = running.problems },
-        "{f} are as they were sealed; {d} problems",
+        "{f} are unchanged since they were sealed; {d} problems",
         .{ output.Size{ .bytes = checked }, running.problems },
     );
     if (running.problems > 0) return call.fail(
-        "What the store {s} holds is damaged in {d} places: bring the versions that were named back from another store, or import them again.",
+        "The store {s} is damaged in {d} places: restore the versions named above from another store, or import them again.",
         .{ call.path(), running.problems },
     );
     return if (cancel.is_asked.load(.monotonic)) command.exit_interrupted else 0;
@@ -67,7 +68,7 @@ fn verifyAll(running: *Running) command.Error!void {
     )) |found| {
         id = found;
         verify(running, found) catch |err| switch (err) {
-            // Deleted meanwhile.
+            // Deleted in the meantime.
             error.Wrong => if (call.store().manifestOf(found)) |_| return err else |why| if (why != error.NotFound) return err,
             else => return err,
         };
@@ -92,7 +93,7 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
             .done => return,
             .more => {},
             .problem => |problem| tell(running, id, problem.step.first * store_module.block.block_size, switch (problem.why) {
-                error.Damaged => if (problem.step.level == null) "a block is damaged" else "a node is damaged, and nothing is known of what is below it",
+                error.Damaged => if (problem.step.level == null) "a block is damaged" else "a node is damaged, and nothing below it can be checked",
                 error.ReadFailed => "it cannot be read: the disk reports an error",
             }),
         }
@@ -101,7 +102,7 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
     }
 }
 
-/// They are read once, whatever the rate: they are small beside a disk.
+/// They are read once, without a rate limit: they are small compared with a disk.
 fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) void {
     for ([_]?store_module.manifest.BootFile{ manifest.kernel, manifest.initrd }, [_][]const u8{ "kernel", "initramfs" }) |file, noun| {
         store_module.boot_bundle.check(running.call.files(), if (file) |*given| given else continue) catch |err| {
@@ -114,7 +115,7 @@ fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) vo
     }
 }
 
-/// `at`: bytes from the begin of the disk.
+/// `at` is in bytes from the start of the disk.
 fn tell(running: *Running, id: Uuid, at: ?u64, why: []const u8) void {
     running.problems += 1;
     const line = .{ .version = id, .atByte = at, .problem = why };
