@@ -1,4 +1,5 @@
-//! Makes packets of fragments, each under a counter of its own. Good until the next call of the server.
+//! Seals fragments into packets, each under its own counter. Valid until the next call of the
+//! server.
 
 const base = @import("base");
 const wire = @import("wire").stream;
@@ -7,25 +8,36 @@ const Session = @import("server/server.zig").Session;
 const Sealer = @This();
 
 session: *Session,
-/// Taken and not used yet.
+/// Reserved counters that are not used yet.
 counter: u64 = 0,
 counters_left: u64 = 0,
 
-/// Before so many packets are sealed: they take their counters together.
+/// Reserves the counters of the next packets together.
 pub fn reserve(sealer: *Sealer, count: u64) void {
     sealer.counter = sealer.session.takeCounters(count);
     sealer.counters_left = count;
 }
 
-/// Where its device is now.
+/// Returns the device's current address.
 pub fn to(sealer: *const Sealer) base.Endpoint {
     return sealer.session.from;
 }
 
-/// `out` has room for a header, the payload and a tag.
-pub fn seal(sealer: *Sealer, header: *const [wire.header_size]u8, payload: []const u8, out: []u8) []const u8 {
+/// `out` holds a header, the payload and a tag.
+pub fn seal(
+    sealer: *Sealer,
+    header: *const [wire.header_size]u8,
+    payload: []const u8,
+    out: []u8,
+) []const u8 {
     if (sealer.counters_left == 0) sealer.reserve(1);
     defer sealer.counter += 1;
     sealer.counters_left -= 1;
-    return stream_seal.sealFragment(&sealer.session.from_edge, sealer.counter, header, payload, out);
+    return stream_seal.sealFragment(
+        &sealer.session.from_edge,
+        sealer.counter,
+        header,
+        payload,
+        out,
+    );
 }

@@ -1,5 +1,6 @@
-//! What protects the packets of a session (packages/proto/STREAM.md, "Protection"): keys from the hello, packets sealed and opened, and
-//! which of them have come before. Pure functions and small state; random numbers come in.
+//! Protection of a session's packets (packages/proto/STREAM.md, "Protection"): keys from the HELLO,
+//! sealing and opening of packets, and the replay window. Pure functions and small state; the
+//! caller passes random numbers.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,16 +23,16 @@ comptime {
 /// The key of one direction of a session.
 pub const Key = struct {
     cipher: wire.Cipher = .clear,
-    /// AEGIS-128L takes the first 16.
+    /// AEGIS-128L uses the first 16 bytes.
     bytes: [32]u8 = @splat(0),
 
-    /// What is sealed is longer by so much.
+    /// Bytes that sealing adds to a packet.
     pub fn overhead(key: *const Key) u16 {
         return if (key.cipher == .clear) 0 else tag_size;
     }
 };
 
-/// What this processor can do well comes first where an edge chooses.
+/// Chooses a cipher: the edge prefers the one that this processor computes fast.
 pub fn chooseCipher(offered: wire.Ciphers, own: wire.Ciphers) ?wire.Cipher {
     if (offered.clear and own.clear) return .clear;
     if (offered.aegis_128l and own.aegis_128l) return .aegis_128l;
@@ -39,22 +40,24 @@ pub fn chooseCipher(offered: wire.Ciphers, own: wire.Ciphers) ?wire.Cipher {
     return null;
 }
 
-/// What this program takes where nobody asked for clear text.
+/// The ciphers that this program accepts unless clear text was requested.
 pub fn ownCiphers() wire.Ciphers {
     return .{ .aegis_128l = aegis128l.hasInstructions(), .chacha20_poly1305 = true };
 }
 
-/// What it takes where somebody did: clear text, and all else from who does not.
+/// The ciphers when clear text was requested: clear text, and all others for devices that did not
+/// request it.
 pub fn withClear() wire.Ciphers {
     var ciphers = ownCiphers();
     ciphers.clear = true;
     return ciphers;
 }
 
-/// In what an edge tells its devices to load: the stream goes in clear text.
+/// Word in the edge's kernel command lines: the stream runs in clear text.
 pub const clear_word = "bootfarm.stream=clear";
 
-/// Of a HELLO: shows that its sender knows `secret`, the boot token or the resume secret, and that nobody changed it.
+/// Returns the proof of a HELLO: it shows that the sender knows `secret`, the boot token or the
+/// resume secret, and that nobody changed the HELLO.
 pub fn helloProof(secret: []const u8, hello: *const wire.Hello) [32]u8 {
     var proof: [32]u8 = undefined;
     var text: [wire.hello_size_max]u8 = undefined;
@@ -64,13 +67,13 @@ pub fn helloProof(secret: []const u8, hello: *const wire.Hello) [32]u8 {
 
 fn helloText(hello: *const wire.Hello, out: *[wire.hello_size_max]u8) []const u8 {
     var shown = hello.*;
-    // The same before and after the cookie has come.
+    // The proof is the same before and after the cookie has arrived.
     shown.cookie = @splat(0);
     shown.proof = @splat(0);
     return wire.emit(.{ .body = .{ .hello = shown } }, out);
 }
 
-/// A key pair of X25519; each is used for one hello.
+/// A key pair of X25519; each is used for one HELLO.
 pub const KeyPair = struct {
     secret: [32]u8,
     public: [32]u8,
@@ -85,7 +88,7 @@ pub const KeyPair = struct {
 pub const SessionKeys = struct {
     from_device: Key,
     from_edge: Key,
-    /// What the device counts its packets from: nobody else knows it.
+    /// First packet counter of the device; nobody else knows it.
     device_counter_first: u64,
 };
 
@@ -97,7 +100,8 @@ pub const Agreement = struct {
     secret: []const u8,
 };
 
-/// `own_secret` and `other_public` are of X25519. Null: the other one's key is one of the few that lead everybody to the same secret.
+/// `own_secret` and `other_public` are of X25519. Returns null if the other key is one of the few
+/// that give every peer the same secret.
 pub fn agree(agreement: Agreement, own_secret: [32]u8, other_public: [32]u8) ?SessionKeys {
     assert(agreement.cipher != .clear);
     const shared = x25519.shared(&own_secret, &other_public) orelse return null;
@@ -115,13 +119,14 @@ pub fn agree(agreement: Agreement, own_secret: [32]u8, other_public: [32]u8) ?Se
     return .{
         .from_device = .{ .cipher = agreement.cipher, .bytes = bytes[0..32].* },
         .from_edge = .{ .cipher = agreement.cipher, .bytes = bytes[32..64].* },
-        // Far from its end however long the session lasts.
+        // Far from overflow however long the session lasts.
         .device_counter_first = std.mem.readInt(u64, bytes[64..72], .big) >> 2 | 1,
     };
 }
 
-/// Seals a packet that lies in `buffer`, which has room for a tag behind it. The first `known_size` bytes stay to be read: the header
-/// at least, into which `counter` goes. No counter is used twice with one key.
+/// Seals a packet in `buffer`, which has space for a tag behind it. The first `known_size` bytes
+/// stay readable: at least the header, which receives `counter`. No counter is used twice with one
+/// key.
 pub fn seal(key: *const Key, counter: u64, buffer: []u8, size: usize, known_size: usize) []u8 {
     if (key.cipher == .clear) return buffer[0..size];
     std.mem.writeInt(u64, buffer[8..16], counter, .big);
@@ -130,8 +135,14 @@ pub fn seal(key: *const Key, counter: u64, buffer: []u8, size: usize, known_size
     return buffer[0 .. size + tag_size];
 }
 
-/// A packet of `header` and `payload`, sealed into `out` at once.
-pub fn sealFragment(key: *const Key, counter: u64, header: *const [header_size]u8, payload: []const u8, out: []u8) []u8 {
+/// Seals a packet of `header` and `payload` directly into `out`.
+pub fn sealFragment(
+    key: *const Key,
+    counter: u64,
+    header: *const [header_size]u8,
+    payload: []const u8,
+    out: []u8,
+) []u8 {
     out[0..header_size].* = header.*;
     if (key.cipher == .clear) {
         @memcpy(out[header_size..][0..payload.len], payload);
@@ -139,11 +150,25 @@ pub fn sealFragment(key: *const Key, counter: u64, header: *const [header_size]u
     }
     std.mem.writeInt(u64, out[8..16], counter, .big);
     const size = header_size + payload.len;
-    sealBytes(key, counter, out[0..header_size], payload, out[header_size..size], out[size..][0..tag_size]);
+    sealBytes(
+        key,
+        counter,
+        out[0..header_size],
+        payload,
+        out[header_size..size],
+        out[size..][0..tag_size],
+    );
     return out[0 .. size + tag_size];
 }
 
-fn sealBytes(key: *const Key, counter: u64, known: []const u8, text: []const u8, out: []u8, tag: *[tag_size]u8) void {
+fn sealBytes(
+    key: *const Key,
+    counter: u64,
+    known: []const u8,
+    text: []const u8,
+    out: []u8,
+    tag: *[tag_size]u8,
+) void {
     switch (key.cipher) {
         .clear => unreachable,
         .aegis_128l => aegis128l.seal(out, tag, text, known, nonce16(counter), key.bytes[0..16]),
@@ -151,8 +176,8 @@ fn sealBytes(key: *const Key, counter: u64, known: []const u8, text: []const u8,
     }
 }
 
-/// Opens `sealed` into `out`, where it stands as before it was sealed but for bytes 8 to 15, its counter. Null: nobody with the key
-/// sealed it so.
+/// Opens `sealed` into `out`, which then holds the packet as before sealing, except for bytes 8 to
+/// 15: its counter. Returns null if no holder of the key sealed exactly this.
 pub fn open(key: *const Key, sealed: []const u8, known_size: usize, out: []u8) ?[]u8 {
     assert(key.cipher != .clear);
     if (sealed.len < known_size + tag_size) return null;
@@ -164,14 +189,31 @@ pub fn open(key: *const Key, sealed: []const u8, known_size: usize, out: []u8) ?
     const tag = sealed[size..][0..tag_size];
     switch (key.cipher) {
         .clear => unreachable,
-        .aegis_128l => if (!aegis128l.open(out[known_size..size], tag, text, known, nonce16(counter), key.bytes[0..16])) return null,
-        .chacha20_poly1305 => ChaCha.decrypt(out[known_size..size], text, tag.*, known, nonce12(counter), key.bytes) catch return null,
+        .aegis_128l => if (!aegis128l.open(
+            out[known_size..size],
+            tag,
+            text,
+            known,
+            nonce16(counter),
+            key.bytes[0..16],
+        ))
+            return null,
+        .chacha20_poly1305 => ChaCha.decrypt(
+            out[known_size..size],
+            text,
+            tag.*,
+            known,
+            nonce12(counter),
+            key.bytes,
+        ) catch
+            return null,
     }
     @memcpy(out[0..known_size], known);
     return out[0..size];
 }
 
-/// Opens what `sealFragment` made; `out` is as long as its payload. False: nobody with the key sealed it so, and `out` holds nothing.
+/// Opens what `sealFragment` made; `out` is as long as its payload. Returns false if no holder of
+/// the key sealed exactly this; `out` then holds nothing of value.
 pub fn openFragment(key: *const Key, sealed: []const u8, out: []u8) bool {
     assert(key.cipher != .clear);
     assert(sealed.len == header_size + out.len + tag_size);
@@ -181,13 +223,28 @@ pub fn openFragment(key: *const Key, sealed: []const u8, out: []u8) bool {
     const tag = sealed[sealed.len - tag_size ..][0..tag_size];
     switch (key.cipher) {
         .clear => unreachable,
-        .aegis_128l => return aegis128l.open(out, tag, text, known, nonce16(counter), key.bytes[0..16]),
-        .chacha20_poly1305 => ChaCha.decrypt(out, text, tag.*, known, nonce12(counter), key.bytes) catch return false,
+        .aegis_128l => return aegis128l.open(
+            out,
+            tag,
+            text,
+            known,
+            nonce16(counter),
+            key.bytes[0..16],
+        ),
+        .chacha20_poly1305 => ChaCha.decrypt(
+            out,
+            text,
+            tag.*,
+            known,
+            nonce12(counter),
+            key.bytes,
+        ) catch
+            return false,
     }
     return true;
 }
 
-/// Of a packet of at least a header.
+/// Returns the counter of a packet of at least a header.
 pub fn counterOf(packet: []const u8) u64 {
     return std.mem.readInt(u64, packet[8..16], .big);
 }
@@ -204,7 +261,8 @@ fn nonce12(counter: u64) [12]u8 {
     return nonce;
 }
 
-/// Which packets of the other side have come: each is taken once, and none that is too far behind the newest (RFC 4303, section 3.4.3).
+/// Replay window: each packet of the other side is accepted once, and none that is too far behind
+/// the newest (RFC 4303, section 3.4.3).
 pub fn ReplayWindow(comptime size: u32) type {
     assert(size % 64 == 0);
     return struct {
@@ -213,22 +271,23 @@ pub fn ReplayWindow(comptime size: u32) type {
 
         newest: u64 = 0,
         is_used: bool = false,
-        /// Bit i % 64 of word i / 64: counter i, for the last `size` of them.
+        /// Bit i % 64 of word i / 64 stands for counter i, for the last `size` counters.
         seen: [size / 64]u64 = @splat(0),
 
-        /// Whether a packet with this counter could be taken; asked before it is opened.
+        /// Tells whether a packet with this counter may be accepted; checked before it is opened.
         pub fn isNew(window: *const Window, counter: u64) bool {
             if (!window.is_used or counter > window.newest) return true;
             if (window.newest - counter >= size) return false;
             return window.seen[counter / 64 % window.seen.len] >> @intCast(counter % 64) & 1 == 0;
         }
 
-        /// It was opened and is genuine.
+        /// Records the counter of a packet that was opened and is genuine.
         pub fn note(window: *Window, counter: u64) void {
             assert(window.isNew(counter));
             if (!window.is_used or counter > window.newest) {
                 const before = if (window.is_used) window.newest else counter -| 1;
-                if (!window.is_used or counter - before >= size) window.seen = @splat(0) else window.forget(before + 1, counter);
+                if (!window.is_used or counter -
+                    before >= size) window.seen = @splat(0) else window.forget(before + 1, counter);
                 window.newest = counter;
                 window.is_used = true;
             }

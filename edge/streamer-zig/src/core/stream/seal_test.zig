@@ -20,7 +20,7 @@ test "what one side sealed the other opens, and nothing else" {
         const opened = stream_seal.open(&key, sealed, 16, &out).?;
         try testing.expectEqualSlices(u8, before[0..8], opened[0..8]);
         try testing.expectEqualSlices(u8, before[16..180], opened[16..]);
-        // Every bit of it counts, the counter's too.
+        // Every bit counts, including the counter's.
         var forged: [196]u8 = sealed[0..196].*;
         for (0..forged.len * 8) |bit| {
             const flip = @as(u8, 1) << @intCast(bit % 8);
@@ -28,14 +28,15 @@ test "what one side sealed the other opens, and nothing else" {
             try testing.expectEqual(null, stream_seal.open(&key, &forged, 16, &out));
             forged[bit / 8] ^= flip;
         }
-        for (0..196) |size| try testing.expectEqual(null, stream_seal.open(&key, forged[0..size], 16, &out));
+        for (0..196) |size|
+            try testing.expectEqual(null, stream_seal.open(&key, forged[0..size], 16, &out));
         var other = key;
         other.bytes[15] ^= 1;
         try testing.expectEqual(null, stream_seal.open(&other, sealed, 16, &out));
     }
 }
 
-test "a fragment that is sealed at once is what a packet is that is sealed in place" {
+test "sealing a fragment in one pass equals sealing its packet in place" {
     for (ciphers) |cipher| {
         const key: stream_seal.Key = .{ .cipher = cipher, .bytes = @splat(9) };
         const payload: [100]u8 = @splat(3);
@@ -48,7 +49,7 @@ test "a fragment that is sealed at once is what a packet is that is sealed in pl
     }
 }
 
-test "a fragment is opened where its bytes belong, and what was changed is not" {
+test "a fragment opens into its final place, and a modified one does not" {
     for (ciphers) |cipher| {
         const key: stream_seal.Key = .{ .cipher = cipher, .bytes = @splat(9) };
         var payload: [100]u8 = undefined;
@@ -65,7 +66,7 @@ test "a fragment is opened where its bytes belong, and what was changed is not" 
             sealed[bit / 8] ^= flip;
         }
         try testing.expectEqual([2]u8{ 1, 1 }, [2]u8{ out[0], out[101] });
-        // What is sealed is as it was.
+        // The sealed packet is unchanged.
         try testing.expect(stream_seal.openFragment(&key, &sealed, out[1..101]));
     }
 }
@@ -82,7 +83,7 @@ fn helloOf(public: [32]u8) wire.Hello {
     };
 }
 
-test "both sides agree on keys, and on others with another secret, hello or cipher" {
+test "both sides agree on keys, and on others with another secret, HELLO or cipher" {
     const device: stream_seal.KeyPair = .init(@splat(0x41));
     const edge: stream_seal.KeyPair = .init(@splat(0x42));
     const hello = helloOf(device.public);
@@ -96,7 +97,7 @@ test "both sides agree on keys, and on others with another secret, hello or ciph
     const at_edge = stream_seal.agree(agreement, edge.secret, device.public).?;
     try testing.expectEqualDeep(at_device, at_edge);
     try testing.expect(!std.mem.eql(u8, &at_device.from_device.bytes, &at_device.from_edge.bytes));
-    // The cookie is no part of it: it comes between.
+    // The cookie is not covered: it arrives in between.
     var with_cookie = hello;
     with_cookie.cookie = @splat(8);
     var same = agreement;
@@ -112,11 +113,11 @@ test "both sides agree on keys, and on others with another secret, hello or ciph
         const keys = stream_seal.agree(other, edge.secret, device.public).?;
         try testing.expect(!std.mem.eql(u8, &at_device.from_edge.bytes, &keys.from_edge.bytes));
     }
-    // The point 0 leads to the secret 0 whatever the other side has.
+    // The point 0 gives the secret 0 for any other key.
     try testing.expectEqual(null, stream_seal.agree(agreement, edge.secret, @splat(0)));
 }
 
-test "a packet is taken once, however late within the window, and not behind it" {
+test "a packet is accepted once, however late within the window, and not behind it" {
     var window: stream_seal.ReplayWindow(128) = .{};
     var model: std.AutoHashMapUnmanaged(u64, void) = .empty;
     defer model.deinit(testing.allocator);
@@ -135,12 +136,23 @@ test "a packet is taken once, however late within the window, and not behind it"
     }
 }
 
-test "which cipher is used: the better one of those that both have, clear text only where both want it" {
+test "the better common cipher is used, and clear text only if both sides want it" {
     const all: wire.Ciphers = .{ .aegis_128l = true, .chacha20_poly1305 = true };
     try testing.expectEqual(.aegis_128l, stream_seal.chooseCipher(all, all));
-    try testing.expectEqual(.chacha20_poly1305, stream_seal.chooseCipher(all, .{ .chacha20_poly1305 = true }));
-    try testing.expectEqual(.aegis_128l, stream_seal.chooseCipher(.{ .clear = true, .aegis_128l = true }, all));
-    try testing.expectEqual(.aegis_128l, stream_seal.chooseCipher(all, .{ .clear = true, .aegis_128l = true }));
-    try testing.expectEqual(.clear, stream_seal.chooseCipher(.{ .clear = true }, .{ .clear = true, .aegis_128l = true }));
+    try testing.expectEqual(.chacha20_poly1305, stream_seal.chooseCipher(all, .{
+        .chacha20_poly1305 = true,
+    }));
+    try testing.expectEqual(
+        .aegis_128l,
+        stream_seal.chooseCipher(.{ .clear = true, .aegis_128l = true }, all),
+    );
+    try testing.expectEqual(
+        .aegis_128l,
+        stream_seal.chooseCipher(all, .{ .clear = true, .aegis_128l = true }),
+    );
+    try testing.expectEqual(
+        .clear,
+        stream_seal.chooseCipher(.{ .clear = true }, .{ .clear = true, .aegis_128l = true }),
+    );
     try testing.expectEqual(null, stream_seal.chooseCipher(.{ .clear = true }, all));
 }

@@ -1,4 +1,5 @@
-//! The golden hellos, keys and sealed packets of packages/proto/vectors/stream-sealed-v2.json, which the TypeScript tests read too. 64-bit
+//! Tests of seal.zig with the golden HELLOs, keys and sealed packets of
+//! packages/proto/vectors/stream-sealed-v2.json, which the TypeScript tests read too. 64-bit
 //! numbers are hex.
 
 const std = @import("std");
@@ -59,20 +60,41 @@ fn checkVector(vector: *const Vector) !void {
     const hello = (try wire.parse(try std.fmt.hexToBytes(&hello_buffer, vector.hello))).body.hello;
     try checkHello(vector, &hello, device.public);
     try testing.expectEqual(hello.proof, stream_seal.helloProof(secret, &hello));
-    const agreement: stream_seal.Agreement = .{ .hello = &hello, .edge_public = &edge.public, .cipher = vector.cipher, .secret = secret };
+    const agreement: stream_seal.Agreement = .{
+        .hello = &hello,
+        .edge_public = &edge.public,
+        .cipher = vector.cipher,
+        .secret = secret,
+    };
     const keys = stream_seal.agree(agreement, edge.secret, device.public).?;
     try testing.expectEqual(try bytesOf(32, vector.from_device), keys.from_device.bytes);
     try testing.expectEqual(try bytesOf(32, vector.from_edge), keys.from_edge.bytes);
-    try testing.expectEqual(try std.fmt.parseInt(u64, vector.device_counter_first, 16), keys.device_counter_first);
-    try checkSteps(vector, secret, edge.secret, device.public, hello_buffer[0 .. vector.hello.len / 2]);
+    try testing.expectEqual(
+        try std.fmt.parseInt(u64, vector.device_counter_first, 16),
+        keys.device_counter_first,
+    );
+    try checkSteps(
+        vector,
+        secret,
+        edge.secret,
+        device.public,
+        hello_buffer[0 .. vector.hello.len / 2],
+    );
     for (vector.sealed) |*sealed| {
-        const key = if (std.mem.eql(u8, sealed.direction, "from_edge")) &keys.from_edge else &keys.from_device;
+        const key = if (std.mem.eql(u8, sealed.direction, "from_edge"))
+            &keys.from_edge
+        else
+            &keys.from_device;
         const counter = try std.fmt.parseInt(u64, sealed.counter, 16);
         var buffer: [wire.packet_size_ethernet]u8 = undefined;
         const packet = try std.fmt.hexToBytes(&buffer, sealed.packet);
         var expected: [wire.packet_size_ethernet]u8 = undefined;
         const golden = try std.fmt.hexToBytes(&expected, sealed.sealed);
-        try testing.expectEqualSlices(u8, golden, stream_seal.seal(key, counter, &buffer, packet.len, sealed.known_size));
+        try testing.expectEqualSlices(
+            u8,
+            golden,
+            stream_seal.seal(key, counter, &buffer, packet.len, sealed.known_size),
+        );
         try openByNonce(key, sealed, golden);
     }
 }
@@ -93,11 +115,20 @@ fn checkHello(vector: *const Vector, hello: *const wire.Hello, device_public: [3
     try testing.expectEqual(ciphers, hello.ciphers);
     if (vector.kind != .ticket) return;
     try testing.expectEqual(try std.fmt.parseInt(u64, vector.age_us.?, 16), hello.shown.?.age_us);
-    try testing.expectEqual(try bytesOf(wire.ticket.sealed_size, vector.ticket.?), hello.shown.?.ticket);
+    try testing.expectEqual(
+        try bytesOf(wire.ticket.sealed_size, vector.ticket.?),
+        hello.shown.?.ticket,
+    );
 }
 
-/// What lies between the keys of two sides and those of a session, once more and from what the vector says alone.
-fn checkSteps(vector: *const Vector, secret: []const u8, edge_secret: [32]u8, device_public: [32]u8, hello: []u8) !void {
+/// Recomputes the steps between both sides' keys and the session keys from the vector alone.
+fn checkSteps(
+    vector: *const Vector,
+    secret: []const u8,
+    edge_secret: [32]u8,
+    device_public: [32]u8,
+    hello: []u8,
+) !void {
     const shared = try bytesOf(32, vector.shared);
     try testing.expectEqual(base.x25519.shared(&edge_secret, &device_public).?, shared);
     @memset(hello[32..64], 0);
@@ -115,7 +146,8 @@ fn checkSteps(vector: *const Vector, secret: []const u8, edge_secret: [32]u8, de
     try testing.expectEqual(try bytesOf(32, vector.from_edge), keys[32..64].*);
 }
 
-/// The golden packet opens by the nonce that the vector names, with all that can be read of it as associated data.
+/// The golden packet opens under the nonce that the vector names, with its readable bytes as
+/// associated data.
 fn openByNonce(key: *const stream_seal.Key, vector: *const Sealed, golden: []const u8) !void {
     const known = golden[0..vector.known_size];
     const text = golden[known.len .. golden.len - wire.tag_size];
@@ -126,16 +158,25 @@ fn openByNonce(key: *const stream_seal.Key, vector: *const Sealed, golden: []con
         .clear => unreachable,
         .aegis_128l => {
             const nonce = try bytesOf(16, vector.nonce);
-            try testing.expect(base.aegis128l.open(opened, tag, text, known, nonce, key.bytes[0..16]));
+            try testing.expect(
+                base.aegis128l.open(opened, tag, text, known, nonce, key.bytes[0..16]),
+            );
         },
-        .chacha20_poly1305 => try ChaCha.decrypt(opened, text, tag.*, known, try bytesOf(12, vector.nonce), key.bytes),
+        .chacha20_poly1305 => try ChaCha.decrypt(
+            opened,
+            text,
+            tag.*,
+            known,
+            try bytesOf(12, vector.nonce),
+            key.bytes,
+        ),
     }
     var packet: [wire.packet_size_ethernet]u8 = undefined;
     const clear = try std.fmt.hexToBytes(&packet, vector.packet);
     try testing.expectEqualSlices(u8, clear[known.len..], opened);
 }
 
-test "hellos, keys and sealed packets are the golden ones" {
+test "HELLOs, keys and sealed packets match the golden ones" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("stream_sealed_vectors_json");

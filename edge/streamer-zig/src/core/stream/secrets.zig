@@ -1,4 +1,5 @@
-//! What edge and device of a stream compute to know each other (packages/proto/STREAM.md, Rules). Pure functions.
+//! Secrets by which edge and device of a stream recognize each other (packages/proto/STREAM.md,
+//! Rules). Pure functions.
 
 const std = @import("std");
 const base = @import("base");
@@ -6,7 +7,7 @@ const HmacSha256 = base.HmacSha256;
 
 pub const cookie_slot_us = 30 * std.time.us_per_s;
 
-/// What a device at `from` has to show to be believed its address during time slots `slot` and `slot + 1`.
+/// Returns the cookie that proves the address `from` during the time slots `slot` and `slot + 1`.
 pub fn cookie(key: *const [32]u8, slot: u64, from: base.Endpoint, client_nonce: [16]u8) [32]u8 {
     var text: [30]u8 = undefined;
     std.mem.writeInt(u64, text[0..8], slot, .big);
@@ -17,14 +18,14 @@ pub fn cookie(key: *const [32]u8, slot: u64, from: base.Endpoint, client_nonce: 
     return digest;
 }
 
-/// What WELCOME gives to the device of a boot.
+/// Returns the secret that WELCOME gives to the device of a boot.
 pub fn resumeSecret(key: *const [32]u8, boot_id: base.Uuid) [32]u8 {
     var secret: [32]u8 = undefined;
     HmacSha256.create(&secret, &boot_id.bytes, key);
     return secret;
 }
 
-/// 48 bits of a session id that nobody can guess; `serial` is never used twice with one key.
+/// Returns 48 unguessable bits of a session id; `serial` is never used twice with one key.
 pub fn sessionBits(key: *const [32]u8, boot_id: base.Uuid, client_nonce: [16]u8, serial: u64) u48 {
     var text: [40]u8 = undefined;
     text[0..16].* = boot_id.bytes;
@@ -35,7 +36,7 @@ pub fn sessionBits(key: *const [32]u8, boot_id: base.Uuid, client_nonce: [16]u8,
     return std.mem.readInt(u48, digest[0..6], .big);
 }
 
-/// Of a new key pair of the edge; `serial` is never used twice with one key.
+/// Returns the seed of a new key pair of the edge; `serial` is never used twice with one key.
 pub fn pairSeed(key: *const [32]u8, client_nonce: [16]u8, serial: u64) [32]u8 {
     var text: [32]u8 = "x25519\x00\x00".* ++ client_nonce ++ @as([8]u8, @splat(0));
     std.mem.writeInt(u64, text[24..32], serial, .big);
@@ -44,7 +45,7 @@ pub fn pairSeed(key: *const [32]u8, client_nonce: [16]u8, serial: u64) [32]u8 {
     return seed;
 }
 
-/// The tag that ties READs to a version: the first 8 bytes of SHA-256 of the version's id.
+/// Returns the tag that ties READs to a version: the first 8 bytes of SHA-256 of the version's id.
 pub fn versionTag(version_id: base.Uuid) u64 {
     var digest: [32]u8 = undefined;
     base.Sha256.hash(&version_id.bytes, &digest, .{});

@@ -1,4 +1,5 @@
-//! A link between the two sides of the stream, for tests: it loses, doubles, delays and reorders packets, and swallows large ones.
+//! A simulated link between both sides of the stream, for tests: it loses, duplicates, delays and
+//! reorders packets, and drops large ones.
 
 const std = @import("std");
 const base = @import("base");
@@ -6,20 +7,21 @@ const wire = @import("wire").stream;
 const StreamServer = @import("server/server.zig");
 const testing = std.testing;
 
-pub const QueuedPacket = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
+pub const QueuedPacket =
+    struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
 
 pub const Link = struct {
     prng: base.Prng,
     loss_percent: u8 = 0,
     duplicate_percent: u8 = 0,
-    /// Largest extra delay, which reorders.
+    /// Upper bound of the extra delay, which reorders packets.
     jitter_us: u64 = 0,
     delay_us: u64 = 100,
-    /// UDP payload that comes through.
+    /// Largest UDP payload that passes.
     packet_size_max: u16 = wire.packet_size_max,
     flights: std.ArrayList(QueuedPacket) = .empty,
     serial: u64 = 0,
-    /// The packet of this number, counted from 0 in each direction, is lost.
+    /// The packet with this number, counted from 0 in each direction, is lost.
     lose_to_device: []const u64 = &.{},
     sent_to_device: u64 = 0,
 
@@ -54,31 +56,52 @@ pub const Link = struct {
         var first: usize = 0;
         for (link.flights.items, 0..) |*flight, index| {
             const best = &link.flights.items[first];
-            if (flight.at_us < best.at_us or (flight.at_us == best.at_us and flight.serial < best.serial)) first = index;
+            if (flight.at_us < best.at_us or
+                (flight.at_us == best.at_us and flight.serial < best.serial)) first = index;
         }
         return link.flights.swapRemove(first);
     }
 
-    /// All that an edge has to send for a READ; `disk.fill(offset, buffer)` gives the bytes.
-    pub fn answerRead(link: *Link, now_us: u64, server: *StreamServer, read: *const StreamServer.ReadRequest, disk: anytype) !void {
+    /// Sends all packets of the answer to a READ; `disk.fill(offset, buffer)` gives the bytes.
+    pub fn answerRead(
+        link: *Link,
+        now_us: u64,
+        server: *StreamServer,
+        read: *const StreamServer.ReadRequest,
+        disk: anytype,
+    ) !void {
         var sealer = server.sealer(read.session_id).?;
         var fragments = read.fragments();
         while (fragments.next()) |fragment| {
             var payload: [wire.fragment_size_max]u8 = undefined;
             disk.fill(fragment.offset, payload[0..fragment.length]);
             var packet: [wire.packet_size_max]u8 = undefined;
-            try link.send(now_us, true, sealer.seal(&fragment.header, payload[0..fragment.length], &packet));
+            try link.send(
+                now_us,
+                true,
+                sealer.seal(&fragment.header, payload[0..fragment.length], &packet),
+            );
         }
     }
 
-    /// The answer to a HELLO, and before it what shows a large packet.
-    pub fn answerHello(link: *Link, now_us: u64, server: *StreamServer, admission: *const StreamServer.Admission) !void {
+    /// Sends the answer to a HELLO, after the packet that proves a large size.
+    pub fn answerHello(
+        link: *Link,
+        now_us: u64,
+        server: *StreamServer,
+        admission: *const StreamServer.Admission,
+    ) !void {
         var large: StreamServer.LargeBuffer = undefined;
         if (server.showSize(admission, &large)) |packet| try link.send(now_us, true, packet);
         if (admission.reply) |packet| try link.send(now_us, true, packet);
     }
 
-    pub fn answerProbe(link: *Link, now_us: u64, server: *StreamServer, probe: StreamServer.ProbeRequest) !void {
+    pub fn answerProbe(
+        link: *Link,
+        now_us: u64,
+        server: *StreamServer,
+        probe: StreamServer.ProbeRequest,
+    ) !void {
         var large: StreamServer.LargeBuffer = undefined;
         try link.send(now_us, true, server.answerProbe(probe, &large).?);
     }

@@ -1,5 +1,6 @@
-//! Tickets of the stream (packages/proto/STREAM.md, "Fail-over"): how an edge of a site seals what another one has to know of a boot, and
-//! whom that one believes. Pure: time and random bytes come in.
+//! Fail-over tickets (packages/proto/STREAM.md, "Fail-over"): an edge of a site seals what another
+//! one needs to know about a boot, and the other one decides whether to believe it. Pure: the
+//! caller passes time and random bytes.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,10 +11,10 @@ const HmacSha256 = base.HmacSha256;
 const Ticket = wire.ticket.Ticket;
 
 pub const Key = [32]u8;
-/// Of a site. The first seals, all open: the other edges may have a state that is newer or older.
+/// Keys of a site. The first one seals, all open: other edges may have an older or a newer state.
 pub const Keys = base.BoundedArray(Key, keys_max);
 pub const keys_max = 2;
-/// A device asks for a new one when half of it is over.
+/// A device requests a new ticket when half of this is over.
 pub const lifetime_s = 7 * std.time.s_per_day;
 pub const Salt = [wire.ticket.salt_size]u8;
 
@@ -21,7 +22,7 @@ comptime {
     std.debug.assert(Aead.tag_length == wire.tag_size);
 }
 
-/// Each salt makes a key of its own, so that the nonce may be zeros.
+/// Each salt gives its own key, so the nonce may be zero.
 fn keyOf(key: *const Key, salt: *const Salt) Key {
     var mac: HmacSha256 = .init(key);
     mac.update("bootfarm-ticket-v1");
@@ -38,46 +39,63 @@ pub fn seal(key: *const Key, salt: Salt, ticket: *const Ticket) wire.ticket.Seal
     const body = sealed[salt.len..][0..wire.ticket.body_size];
     var clear: [wire.ticket.body_size]u8 = undefined;
     wire.ticket.emitBody(ticket, &clear);
-    Aead.encrypt(body, sealed[salt.len + wire.ticket.body_size ..], &clear, "", @splat(0), keyOf(key, &salt));
+    Aead.encrypt(body, sealed[salt.len +
+        wire.ticket.body_size ..], &clear, "", @splat(0), keyOf(key, &salt));
     return sealed;
 }
 
-/// Null: no edge of this site has made it.
+/// Returns null if no edge of this site made the ticket.
 pub fn open(keys: []const Key, sealed: *const wire.ticket.Sealed) ?Ticket {
     const salt = sealed[0..wire.ticket.salt_size];
     var clear: [wire.ticket.body_size]u8 = undefined;
     for (keys) |*key| {
         const tag = sealed[salt.len + wire.ticket.body_size ..];
-        Aead.decrypt(&clear, sealed[salt.len..][0..wire.ticket.body_size], tag.*, "", @splat(0), keyOf(key, salt)) catch continue;
+        Aead.decrypt(
+            &clear,
+            sealed[salt.len..][0..wire.ticket.body_size],
+            tag.*,
+            "",
+            @splat(0),
+            keyOf(key, salt),
+        ) catch
+            continue;
         return wire.ticket.parseBody(&clear) catch null;
     }
     return null;
 }
 
 pub const Judgement = union(enum) {
-    /// Of this boot and of its device; the boot's own edge can be reached no more.
+    /// For this boot and its device, whose own edge is unreachable.
     good: Ticket,
-    /// As good, but what the device has written is at the edge that made it, and what lies below must never be given in its place.
+    /// Valid, but the device's writes are kept by the edge that made the ticket; the version below
+    /// them must never be served in their place.
     elsewhere: Ticket,
     refused: wire.RefuseCode,
 };
 
-/// Whether this edge may go on with the boot of a hello that shows a ticket.
+/// Decides whether this edge may continue the boot of a HELLO that shows a ticket.
 pub fn judge(keys: []const Key, hello: *const wire.Hello, now_unix_ms: u64) Judgement {
     const shown = if (hello.shown) |*shown| shown else return .{ .refused = .token_refused };
     const ticket = open(keys, &shown.ticket) orelse return .{ .refused = .token_refused };
     if (!std.mem.eql(u8, &ticket.boot_id, &hello.boot_id)) return .{ .refused = .token_refused };
     const expected = stream_seal.helloProof(&ticket.resume_secret, hello);
-    if (!std.crypto.timing_safe.eql([32]u8, hello.proof, expected)) return .{ .refused = .token_refused };
+    if (!std.crypto.timing_safe.eql([32]u8, hello.proof, expected))
+        return .{ .refused = .token_refused };
     if (now_unix_ms >= ticket.expires_unix_ms) return .{ .refused = .token_refused };
     if (ticket.write_cache != .device_ram) return .{ .elsewhere = ticket };
     return .{ .good = ticket };
 }
 
-/// Whether a device should say hello again for what the next WELCOME says: it knows nothing of an edge that it could go on at by now, or
-/// its ticket opens nowhere any more. `given` is what it has; null: nobody else was there. That an edge has gone is no reason: the device
-/// finds out when it asks there, and an edge that comes and goes would else have all devices say hello each time.
-pub fn isOutdated(given: ?*const wire.ticket.Failover, listed: []const base.Endpoint, keys: []const Key) bool {
+/// Tells whether a device should send a new HELLO to learn what the next WELCOME contains: it does
+/// not know an edge that it could fail over to, or its ticket no longer opens anywhere. `given` is
+/// what it has; null: there was no other edge. An edge that disappeared is no reason: the device
+/// finds out when it contacts it, and an edge that comes and goes would otherwise cause a HELLO of
+/// every device each time.
+pub fn isOutdated(
+    given: ?*const wire.ticket.Failover,
+    listed: []const base.Endpoint,
+    keys: []const Key,
+) bool {
     if (listed.len == 0 or keys.len == 0) return false;
     const known = given orelse return true;
     if (open(keys, &known.ticket) == null) return true;
@@ -92,25 +110,26 @@ pub fn isOutdated(given: ?*const wire.ticket.Failover, listed: []const base.Endp
 
 const testing = std.testing;
 
-test "a device is told anew of an edge that it does not know, and when its ticket opens nowhere" {
+test "a device learns of an edge that it does not know, and when its ticket no longer opens" {
     const key: Key = @splat(0x77);
     const edges = [_]base.Endpoint{
         .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
         .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
     };
-    var given: wire.ticket.Failover = .{ .lifetime_s = 1, .edges = .empty, .ticket = seal(&key, @splat(1), &testTicket()) };
+    var given: wire.ticket.Failover =
+        .{ .lifetime_s = 1, .edges = .empty, .ticket = seal(&key, @splat(1), &testTicket()) };
     given.edges.appendAssumeCapacity(edges[0]);
     try testing.expect(!isOutdated(&given, edges[0..1], &.{key}));
     try testing.expect(isOutdated(&given, &edges, &.{key}));
     try testing.expect(isOutdated(&given, edges[1..], &.{key}));
     try testing.expect(isOutdated(null, edges[0..1], &.{key}));
-    // One that has gone, whose keys are the second ones by now.
+    // An edge that is gone, whose keys are the second ones by now.
     try testing.expect(!isOutdated(&given, &.{}, &.{key}));
     try testing.expect(!isOutdated(&given, edges[0..1], &.{ @splat(1), key }));
     try testing.expect(isOutdated(&given, edges[0..1], &.{@splat(1)}));
-    // Without a key there is no ticket to be had.
+    // Without a key there is no ticket.
     try testing.expect(!isOutdated(null, &edges, &.{}));
-    // There is no room for more.
+    // The list is full.
     while (!given.edges.isFull()) given.edges.appendAssumeCapacity(edges[0]);
     try testing.expect(!isOutdated(&given, &edges, &.{key}));
 }
@@ -156,15 +175,24 @@ const Vector = struct {
     name: []const u8,
     key: []const u8,
     salt: []const u8,
-    ticket: struct { boot_id: []const u8, edge_id: []const u8, hand_overs: u16, elapsed_us: []const u8, flags: u8, phases: []const []const u8 },
+    ticket: struct {
+        boot_id: []const u8,
+        edge_id: []const u8,
+        hand_overs: u16,
+        elapsed_us: []const u8,
+        flags: u8,
+        phases: []const []const u8,
+    },
     sealed: []const u8,
 };
 
-test "tickets are the golden ones" {
+test "tickets match the golden ones" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("stream_tickets_json");
-    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{ .ignore_unknown_fields = true });
+    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{
+        .ignore_unknown_fields = true,
+    });
     try testing.expect(vectors.len > 0);
     for (vectors) |*vector| {
         var key: Key = undefined;
@@ -180,7 +208,10 @@ test "tickets are the golden ones" {
         try testing.expectEqual(boot_id, ticket.boot_id);
         try testing.expectEqual(vector.ticket.hand_overs, ticket.hand_overs);
         try testing.expectEqual(vector.ticket.flags, @as(u8, @bitCast(ticket.flags)));
-        try testing.expectEqual(try std.fmt.parseInt(u64, vector.ticket.elapsed_us, 16), ticket.elapsed_us);
+        try testing.expectEqual(
+            try std.fmt.parseInt(u64, vector.ticket.elapsed_us, 16),
+            ticket.elapsed_us,
+        );
         for (vector.ticket.phases, ticket.phases) |said, phase| {
             const start_us = try std.fmt.parseInt(u48, said[0..12], 16);
             try testing.expectEqual(start_us == std.math.maxInt(u48), phase == null);
@@ -189,7 +220,7 @@ test "tickets are the golden ones" {
     }
 }
 
-test "a ticket is opened by the site's keys, old and new, and by nobody else's" {
+test "a ticket opens with the site's keys, old and new, and with no others" {
     const ticket = testTicket();
     const key: Key = @splat(0x77);
     const sealed = seal(&key, @splat(8), &ticket);
@@ -204,13 +235,22 @@ test "a ticket is opened by the site's keys, old and new, and by nobody else's" 
     }
 }
 
-test "only a ticket that is in time, of this boot, proven, and of a device that keeps its own writes is good" {
+test "only a valid, proven ticket of this boot whose device keeps its own writes is good" {
     const key: Key = @splat(0x77);
     var ticket = testTicket();
     const now = ticket.started_unix_ms;
-    try testing.expectEqualDeep(Judgement{ .good = ticket }, judge(&.{key}, &testHello(&ticket, &key), now));
-    try testing.expectEqual(.token_refused, judge(&.{key}, &testHello(&ticket, &key), ticket.expires_unix_ms).refused);
-    try testing.expectEqual(.token_refused, judge(&.{@splat(1)}, &testHello(&ticket, &key), now).refused);
+    try testing.expectEqualDeep(
+        Judgement{ .good = ticket },
+        judge(&.{key}, &testHello(&ticket, &key), now),
+    );
+    try testing.expectEqual(
+        .token_refused,
+        judge(&.{key}, &testHello(&ticket, &key), ticket.expires_unix_ms).refused,
+    );
+    try testing.expectEqual(
+        .token_refused,
+        judge(&.{@splat(1)}, &testHello(&ticket, &key), now).refused,
+    );
     var hello = testHello(&ticket, &key);
     hello.boot_id[0] ^= 1;
     hello.proof = stream_seal.helloProof(&ticket.resume_secret, &hello);
@@ -220,7 +260,13 @@ test "only a ticket that is in time, of this boot, proven, and of a device that 
     try testing.expectEqual(.token_refused, judge(&.{key}, &hello, now).refused);
     for ([_]wire.WriteCacheClass{ .edge, .edge_persistent, .device_ram_overflow }) |class| {
         ticket.write_cache = class;
-        try testing.expectEqualDeep(Judgement{ .elsewhere = ticket }, judge(&.{key}, &testHello(&ticket, &key), now));
-        try testing.expectEqual(.token_refused, judge(&.{key}, &testHello(&ticket, &key), ticket.expires_unix_ms).refused);
+        try testing.expectEqualDeep(
+            Judgement{ .elsewhere = ticket },
+            judge(&.{key}, &testHello(&ticket, &key), now),
+        );
+        try testing.expectEqual(
+            .token_refused,
+            judge(&.{key}, &testHello(&ticket, &key), ticket.expires_unix_ms).refused,
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The device's side of the stream (packages/proto/STREAM.md): it says hello, keeps several reads outstanding, asks again
-//! for exactly the fragments that are missing, resumes when the edge has forgotten it, and never gives up by itself.
-//! It has no clock, socket or allocation after `init`; bytes go straight into the buffers that its caller gave.
+//! The device's side of the stream (packages/proto/STREAM.md): sends HELLO, keeps several reads in
+//! flight, retransmits exactly the missing fragments, resumes when the edge has forgotten it, and never
+//! gives up by itself. Producer: the packets of an edge; consumers: `bootfarm-target` and the simulators.
+//! It has no clock and no socket, and allocates only in `init`; bytes go straight into the caller's buffers.
 //!
-//! How a caller uses it: after anything that may have changed (a packet, a timer, a new read)
+//! How a caller uses it, after anything that may have changed (a packet, a timer, a new read):
 //!
 //!     while (client.transmit(now_us, &out)) |packet| send(packet);
 //!     while (client.nextEvent()) |event| ...;
@@ -32,47 +33,50 @@ pub const hello_timeout_us_first = step.hello_timeout_us_first;
 pub const silence_us_max = 10 * std.time.us_per_s;
 /// A read is at most as long as every edge promises to serve.
 pub const read_size_max = wire.read_size_promised;
-/// Reads that go in parts have so many of them under way beside their first ones, all together.
+/// Reads that are split use this many extra slots for their parts, all together.
 pub const read_parts_max = reads_under_way.parts_max;
 
 options: Options,
 identity: Identity,
 state: State = .idle,
-/// More than `reads_max`: a read that is asked for in parts takes a slot for each.
+/// More than `reads_max`: a read that is split takes one slot per part.
 reads: []PendingRead,
-/// All others behind them are free: what goes over all reads of a device with one under way looks at one slot.
+/// All slots from here on are free: with one read in flight, loops over all reads look at one slot.
 slots_used: u16 = 0,
-/// What was submitted and has not ended.
+/// Reads submitted and not ended.
 reads_count: u16 = 0,
-/// Not for reads: those who write say what and when by `submitWrite`.
+/// Starts on the first write: submitted by `submitWrite`.
 writes: WriteQueue,
 rtt: RttEstimator = .{},
 statistics: Statistics = .{},
-/// Of the boot's reads until it is over; whoever has a system behind it says when that wants and gets something.
+/// Read times of the boot until it is over; the caller reports when its system demands and gets
+/// data.
 times: ReadTimes = .{},
 
 greeting: step.Greeting = .{},
 session: ?Session = null,
 protection: step.Protection = .{},
 path: PathMtu = .{},
-/// `asked` is the edge that packets go to and come from; the caller looks at it after each call.
+/// `current` is the edge to exchange packets with; the caller checks it after each call.
 failover: Failover = .{},
 /// The packet that was opened last.
 opened: [wire.packet_size_max]u8 = undefined,
 ready: ?step.Ready = null,
-/// What the system got of what was read ahead, and the edge has not heard.
+/// Read-ahead that the system used and the edge does not know about.
 used: step.UsedList = .{},
 report_state: ReportState = .{},
 
 request_id_next: u32 = 1,
 send_serial: u64 = 0,
-/// The last READ when time was over: others that were sent before it say nothing new then.
+/// The last READ at the latest timeout: reads sent before it reveal nothing new.
 timed_out_serial: u64 = 0,
-/// How much may be asked for and not received, and how fast it is asked for.
-window: CongestionWindow = .init(.{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max }),
+/// Limits how much is in flight, and paces requests.
+window: CongestionWindow = .init(
+    .{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max },
+),
 last_packet_at_us: u64 = 0,
 last_fragment_at_us: u64 = 0,
-/// Since when something has been outstanding without a break.
+/// Start of the current uninterrupted wait.
 waiting_since_us: u64 = 0,
 pending_events: step.PendingEvents = .{},
 
@@ -94,7 +98,12 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     const reads = try gpa.alloc(PendingRead, options.reads_max + reads_under_way.parts_max);
     errdefer gpa.free(reads);
     @memset(reads, .{});
-    return .{ .options = options, .identity = undefined, .reads = reads, .writes = try .init(gpa, options.writes_max) };
+    return .{
+        .options = options,
+        .identity = undefined,
+        .reads = reads,
+        .writes = try .init(gpa, options.writes_max),
+    };
 }
 
 pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
@@ -103,14 +112,22 @@ pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
     client.* = undefined;
 }
 
-/// Begins a boot's stream; whatever went on before is forgotten, its buffers are the caller's again.
+/// Starts the stream of a boot; everything earlier is forgotten, and its buffers return to the
+/// caller.
 pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     const reads = client.reads;
     const options = client.options;
     @memset(reads, .{});
     var queue = client.writes;
     queue.clear();
-    client.* = .{ .options = options, .identity = identity, .reads = reads, .writes = queue, .session = identity.session };
+    client.* =
+        .{
+            .options = options,
+            .identity = identity,
+            .reads = reads,
+            .writes = queue,
+            .session = identity.session,
+        };
     client.last_packet_at_us = now_us;
     client.failover = .init(identity.edge);
     if (identity.session) |*session| {
@@ -120,14 +137,22 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     hello_steps.greetOwn(client, now_us, if (identity.session == null) .token else .resumption);
 }
 
-/// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
-/// the read's event; `tag` comes back with it. `Full`: `reads_max` reads are under way.
+/// Requests `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`.
+/// `buffer` belongs to the client until the read's event, which carries `tag`. `Full`: `reads_max`
+/// reads are in progress.
 pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
     return client.submitOf(.demand, tag, offset, buffer);
 }
 
-/// The same for bytes that nobody waits for yet: they are asked for behind all that somebody does wait for.
-pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+/// The same for bytes that nobody waits for yet: they are requested after those that somebody waits
+/// for.
+pub fn submitOf(
+    client: *StreamClient,
+    kind: wire.ReadKind,
+    tag: u64,
+    offset: u64,
+    buffer: []u8,
+) error{Full}!void {
     assert(buffer.len > 0);
     assert(buffer.len <= read_size_max);
     assert(buffer.len % wire.sector_size == 0);
@@ -148,36 +173,56 @@ pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u6
     };
 }
 
-/// Somebody has begun to wait for what was submitted as read ahead with this tag.
+/// Somebody now waits for the read-ahead with this tag.
 pub fn onWaitedFor(client: *StreamClient, tag: u64) void {
     for (client.readsKept()) |*read| {
-        if (read.state != .free and read.kind == .ahead and read.tag == tag) read.is_waited_for = true;
+        if (read.state != .free and read.kind == .ahead and read.tag == tag)
+            read.is_waited_for = true;
     }
 }
 
-/// Writes `bytes` at `offset`, both multiples of 512, at most `wire.writes.write_size_max`; they are the client's until the event. Only
-/// in a session with a write cache at the edge. `Full`: `writes_max` are under way.
-pub fn submitWrite(client: *StreamClient, tag: u64, offset: u64, bytes: []const u8) error{Full}!void {
+/// Writes `bytes` at `offset`, both multiples of 512, at most `wire.writes.write_size_max`; they
+/// belong to the client until the event. Only in a session with a write cache at the edge. `Full`:
+/// `writes_max` are in progress.
+pub fn submitWrite(
+    client: *StreamClient,
+    tag: u64,
+    offset: u64,
+    bytes: []const u8,
+) error{Full}!void {
     assert(bytes.len > 0 and bytes.len <= wire.writes.write_size_max);
     assert(bytes.len % wire.sector_size == 0 and offset % wire.sector_size == 0);
-    return client.writes.submit(.{ .kind = .write, .tag = tag, .offset = offset, .length = @intCast(bytes.len), .bytes = bytes });
+    return client.writes.submit(
+        .{
+            .kind = .write,
+            .tag = tag,
+            .offset = offset,
+            .length = @intCast(bytes.len),
+            .bytes = bytes,
+        },
+    );
 }
 
-/// The range reads as zeros afterwards; multiples of 512, at most `wire.writes.discard_size_max`.
+/// Discards a range, which then reads as zeros; multiples of 512, at most
+/// `wire.writes.discard_size_max`.
 pub fn submitDiscard(client: *StreamClient, tag: u64, offset: u64, length: u32) error{Full}!void {
     assert(length > 0 and length <= wire.writes.discard_size_max);
     assert(length % wire.sector_size == 0 and offset % wire.sector_size == 0);
-    return client.writes.submit(.{ .kind = .discard, .tag = tag, .offset = offset, .length = length });
+    return client.writes.submit(
+        .{ .kind = .discard, .tag = tag, .offset = offset, .length = length },
+    );
 }
 
-/// Ends when all that was submitted before has ended, and is as durable as the class of the write cache says.
+/// Ends when everything submitted before has ended and is as durable as the write cache's class
+/// promises.
 pub fn submitFlush(client: *StreamClient, tag: u64) error{Full}!void {
     return client.writes.submit(.{ .kind = .flush, .tag = tag });
 }
 
-/// Reports the outcome of the boot; it is repeated until the edge has acknowledged it. `uptime_us` is that since the kernel's
-/// start. `code` is a word that the edge may know as a cause (`boot/cause.zig`), or the name of the service that is up; `sentence`
-/// says what happened, for people. At most 12 and 64 bytes of printable ASCII: more is cut, other bytes become `?`.
+/// Reports the outcome of the boot, retransmitted until the edge acknowledges it. `uptime_us`
+/// counts from the kernel's start. `code` is a code that the edge may know as a cause
+/// (`boot/cause.zig`), or the name of the service that is ready; `sentence` describes what
+/// happened. At most 12 and 64 bytes of printable ASCII: more is truncated, other bytes become `?`.
 pub fn reportReady(
     client: *StreamClient,
     now_us: u64,
@@ -198,9 +243,10 @@ pub fn reportReady(
     };
 }
 
-/// Says what the device knows of itself; the newest replaces one that is not acknowledged yet, and is repeated until it is. Steps
-/// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
-/// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
+/// Reports the device's state; the newest report replaces one that is not acknowledged, and is
+/// retransmitted until it is. Steps are sent until they are acknowledged once, and again only if
+/// the caller changes them. The client has no report timer: its caller reports at least every 5 s,
+/// since that is also how orders reach it (events `order`, `report_acknowledged`).
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
     client.report_state.set(now_us, said, &client.times);
     client.sendReport(now_us);
@@ -211,7 +257,7 @@ fn sendReport(client: *StreamClient, now_us: u64) void {
     client.report_state.send(now_us, client.takeRequestId(), client.rtt.rto_us);
 }
 
-/// One datagram from the edge's address.
+/// Takes one datagram from the edge's address.
 pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
     client.statistics.packets_in += 1;
     client.statistics.bytes_in += packet.len;
@@ -223,7 +269,8 @@ pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
     client.failover.onReceive();
 }
 
-/// The network says that nobody listens where packets go to. Somebody else may say so in its name: it hastens what silence would do.
+/// The network reports that nobody listens at the edge's address. An attacker may forge this: it
+/// only hastens what silence would cause.
 pub fn onUnreachable(client: *StreamClient, now_us: u64) void {
     if (!client.failover.hasOthers()) return;
     switch (client.state) {
@@ -233,7 +280,7 @@ pub fn onUnreachable(client: *StreamClient, now_us: u64) void {
     }
 }
 
-/// True when the packet belongs to this boot.
+/// Returns true if the packet belongs to this boot.
 fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
     if (packet.len < wire.header_size or packet[0] >> 4 != wire.version) return false;
     switch (std.enums.fromInt(wire.Type, packet[1]) orelse return false) {
@@ -244,11 +291,15 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             if (client.state != .established) return false;
             if (reads_under_way.slotFor(client, packet)) |slot| {
                 if (!client.protection.openFragment(packet, slot.buffer)) return false;
-                const taken = reads_under_way.receiveFragment(client, now_us, slot.request_id, .{ .index = slot.index, .payload = slot.buffer });
+                const taken = reads_under_way.receiveFragment(client, now_us, slot.request_id, .{
+                    .index = slot.index,
+                    .payload = slot.buffer,
+                });
                 client.onPacketSize(now_us, packet);
                 return taken;
             }
-            const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse return false;
+            const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse
+                return false;
             const taken = client.receiveParsed(now_us, wire.parse(clear) catch return false);
             client.onPacketSize(now_us, packet);
             return taken;
@@ -263,12 +314,13 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
     };
 }
 
-/// One that is smaller than what reads ask for has come through.
+/// A packet smaller than reads request may have arrived.
 fn onPacketSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
     if (packet.len < client.path.size and client.path.onSmall(now_us)) client.restart();
 }
 
-/// The edge has no session any more; it says which packet told it so, which nobody else can know.
+/// The edge has lost the session; the answer names a packet of this device, which nobody else can
+/// know.
 fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool {
     if (client.state != .established) return false;
     const parsed = wire.parse(packet) catch return false;
@@ -277,16 +329,23 @@ fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool
     return true;
 }
 
-/// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
-pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_size_max]u8) ?[]const u8 {
+/// Writes the next packet to `out` and returns it; null if there is nothing to send before
+/// `deadline`.
+pub fn transmit(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.sealed_request_size_max]u8,
+) ?[]const u8 {
     client.onTimer(now_us);
     const packet = switch (client.state) {
         .idle, .ended => return null,
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
         .established => blk: {
             const room = out[0..wire.request_size_max];
-            const clear = reads_under_way.transmit(client, now_us, room) orelse sends.transmitWrite(client, now_us, room) orelse
-                sends.transmitReady(client, now_us, room) orelse sends.transmitReport(client, now_us, room) orelse
+            const clear = reads_under_way.transmit(client, now_us, room) orelse
+                sends.transmitWrite(client, now_us, room) orelse
+                sends.transmitReady(client, now_us, room) orelse
+                sends.transmitReport(client, now_us, room) orelse
                 sends.transmitProbe(client, now_us, room) orelse return null;
             break :blk client.protection.seal(out, clear.len);
         },
@@ -296,11 +355,12 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_s
     return packet;
 }
 
-/// When `transmit` is worth calling again if nothing comes in until then; null: never.
+/// Returns when to call `transmit` again if no packet arrives until then; null: never.
 pub fn deadline(client: *const StreamClient) ?u64 {
     switch (client.state) {
         .idle, .ended => return null,
-        .greeting => return @min(client.greeting.due_at_us, client.failover.turnEndsAt() orelse client.greeting.due_at_us),
+        .greeting => return @min(client.greeting.due_at_us, client.failover.turnEndsAt() orelse
+            client.greeting.due_at_us),
         .established => {},
     }
     var earliest: ?u64 = null;
@@ -315,10 +375,11 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     return earliest;
 }
 
-/// What happened since the last call, one at a time.
+/// Returns what happened since the last call, one event at a time.
 pub fn nextEvent(client: *StreamClient) ?Event {
     if (client.pending_events.ofSession()) |event| return event;
-    if (client.writes.nextEnded()) |ended| return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
+    if (client.writes.nextEnded()) |ended|
+        return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
     for (client.readsKept()) |*read| switch (read.state) {
         .done => {
             reads_under_way.releaseSlot(client, read);
@@ -335,13 +396,23 @@ pub fn nextEvent(client: *StreamClient) ?Event {
     return client.pending_events.ofBoot();
 }
 
-/// A packet of the session, opened.
+/// Takes a packet of the session, opened.
 fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     assert(client.state == .established);
     if (client.session.?.id != packet.session_id) return false;
     switch (packet.body) {
-        .data => |fragment| return reads_under_way.receiveFragment(client, now_us, packet.request_id, fragment),
-        .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
+        .data => |fragment| return reads_under_way.receiveFragment(
+            client,
+            now_us,
+            packet.request_id,
+            fragment,
+        ),
+        .read_error => |read_error| return reads_under_way.receiveReadError(
+            client,
+            now_us,
+            packet.request_id,
+            read_error.code,
+        ),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
         .probe_ack => |size| {
             client.path.onProven(size + client.protection.overhead());
@@ -368,37 +439,42 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     return true;
 }
 
-/// All that has not come is asked for again, in fragments of the size that is used now, and as carefully as at the start: the way may
-/// be another one.
+/// Requests everything missing again, in fragments of the current size and from a fresh window: the
+/// path may be another one.
 pub fn restart(client: *StreamClient) void {
     const fragment_size = client.fragmentSize();
-    client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
+    client.window = .init(
+        .{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max },
+    );
     for (client.readsKept()) |*read| {
         if (read.state != .in_flight) continue;
         read.restart(fragment_size, client.takeRequestId(), client.rtt.rto_us);
-        if (read.state == .in_flight) read.send_record = client.window.onSentBefore(read.missingBytes());
+        if (read.state == .in_flight)
+            read.send_record = client.window.onSentBefore(read.missingBytes());
     }
     client.writes.restart(fragment_size);
 }
 
-/// The slots that may hold a read.
+/// Returns the slots that may hold a read.
 pub fn readsKept(client: *const StreamClient) []PendingRead {
     return client.reads[0..client.slots_used];
 }
 
-/// Payload of a DATA packet, as large as comes through.
+/// Returns the largest payload of a DATA packet that passes the path.
 pub fn fragmentSize(client: *const StreamClient) u16 {
     return client.path.size - wire.header_size - wire.tag_size;
 }
 
-/// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.current` is where that is to go.
+/// Queues what timed out for `transmit`, which calls this, too; it goes to `failover.current`.
 pub fn onTimer(client: *StreamClient, now_us: u64) void {
     if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
     if (client.state != .established) return;
     if (client.hasInFlight()) {
         if (client.failover.isGone(now_us)) return hello_steps.failOver(client, now_us);
-        if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetOwn(client, now_us, .resumption);
-    } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetOwn(client, now_us, .resumption);
+        if (now_us -| client.heardAt() >= silence_us_max)
+            return hello_steps.greetOwn(client, now_us, .resumption);
+    } else if (client.failover.wantsTicket(now_us))
+        return hello_steps.greetOwn(client, now_us, .resumption);
     client.writes.checkTimers(now_us);
     reads_under_way.checkTimers(client, now_us);
 }
@@ -419,7 +495,7 @@ pub fn takeRequestId(client: *StreamClient) u32 {
     return client.request_id_next;
 }
 
-/// Bytes asked for and not received.
+/// Bytes requested and not received.
 pub fn inFlightBytes(client: *const StreamClient) u64 {
     return client.window.in_flight_bytes;
 }
@@ -439,7 +515,7 @@ pub fn heardAt(client: *const StreamClient) u64 {
     return @max(client.last_packet_at_us, client.waiting_since_us);
 }
 
-/// Before something is asked: the wait begins with it, unless it has begun already.
+/// Called before a request: starts the wait unless one is running.
 pub fn onWaiting(client: *StreamClient, now_us: u64) void {
     if (!client.hasInFlight()) client.waiting_since_us = now_us;
 }

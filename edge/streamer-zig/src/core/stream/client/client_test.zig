@@ -1,5 +1,5 @@
-//! What the device's side of the stream guarantees, against the real edge's side over a link that loses, doubles, delays
-//! and reorders packets.
+//! Tests of client.zig against the real edge's side, over a link that loses, duplicates, delays and
+//! reorders packets.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,7 +14,7 @@ const disk_size = 4 << 20;
 const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
 const address: base.Endpoint = .{ .ip = .init(127, 77, 0, 10), .port = 40000 };
 
-/// What the disk has at an offset, so that nobody has to keep a disk.
+/// Computes the disk's content from the offset, so that no disk is stored.
 pub const disk = struct {
     pub fn fill(offset: u64, buffer: []u8) void {
         for (buffer, offset..) |*byte, at| byte.* = @truncate((at *% 0x9e3779b97f4a7c15) >> 29);
@@ -34,15 +34,15 @@ pub const StreamFixture = struct {
     opened_count: u32 = 0,
     resumed_count: u32 = 0,
     ready_count: u32 = 0,
-    /// What waits for the device, until it says that it took it.
+    /// The order that waits for the device until the device confirms it.
     order: wire.ReportAck = .{},
     reports: u32 = 0,
     reports_with_steps: u32 = 0,
-    /// Of the newest report.
+    /// Steps of the newest report.
     step_count: u32 = 0,
-    /// Longer packets vanish on their way to the edge.
+    /// Longer packets are lost on the path to the edge.
     path_size: usize = wire.packet_size_ethernet,
-    /// Reads whose times the newest report has.
+    /// Number of reads whose times the newest report contains.
     reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
     uptime_us: u64 = 0,
@@ -54,7 +54,10 @@ pub const StreamFixture = struct {
     pub fn initWith(link: Link, sides: Sides) !StreamFixture {
         var fixture: StreamFixture = .{
             .server = try newServer(1, sides),
-            .client = try .init(testing.allocator, .{ .ciphers = sides.ciphers, .packet_size_max = sides.packet_size_max }),
+            .client = try .init(
+                testing.allocator,
+                .{ .ciphers = sides.ciphers, .packet_size_max = sides.packet_size_max },
+            ),
             .link = link,
             .sides = sides,
         };
@@ -72,13 +75,18 @@ pub const StreamFixture = struct {
         fixture.link.deinit();
     }
 
-    /// What device and edge have in common.
-    const Sides = struct { ciphers: ?wire.Ciphers = null, packet_size_max: u16 = wire.packet_size_ethernet };
+    /// Settings that device and edge share.
+    const Sides =
+        struct { ciphers: ?wire.Ciphers = null, packet_size_max: u16 = wire.packet_size_ethernet };
 
     pub fn newServer(serial: u8, sides: Sides) !StreamServer {
         return .init(testing.allocator, .{
             .sessions_max = 4,
-            .keys = .{ .cookie = @splat(serial), .session = @splat(serial ^ 0x80), .resumption = @splat(3) },
+            .keys = .{
+                .cookie = @splat(serial),
+                .session = @splat(serial ^ 0x80),
+                .resumption = @splat(3),
+            },
             .ciphers = sides.ciphers,
             .packet_size_max = @max(wire.packet_size_ethernet, sides.packet_size_max),
         });
@@ -97,7 +105,8 @@ pub const StreamFixture = struct {
         while (true) {
             var out: [wire.sealed_request_size_max]u8 = undefined;
             while (fixture.client.transmit(fixture.now_us, &out)) |packet| {
-                if (packet.len <= fixture.path_size) try fixture.link.send(fixture.now_us, false, packet);
+                if (packet.len <= fixture.path_size)
+                    try fixture.link.send(fixture.now_us, false, packet);
             }
             if (fixture.client.nextEvent()) |event| return event;
             const timer_us = fixture.client.deadline() orelse end_us;
@@ -111,7 +120,10 @@ pub const StreamFixture = struct {
                 continue;
             }
             const bytes = packet.bytes[0..packet.size];
-            if (packet.to_device) fixture.client.receive(fixture.now_us, bytes) else try fixture.serve(bytes);
+            if (packet.to_device)
+                fixture.client.receive(fixture.now_us, bytes)
+            else
+                try fixture.serve(bytes);
         }
     }
 
@@ -137,7 +149,11 @@ pub const StreamFixture = struct {
             .read => |read| {
                 if (fixture.store_errors_left > 0) {
                     fixture.store_errors_left -= 1;
-                    return fixture.link.send(fixture.now_us, true, fixture.server.readError(&read, .store_error, &reply).?);
+                    return fixture.link.send(
+                        fixture.now_us,
+                        true,
+                        fixture.server.readError(&read, .store_error, &reply).?,
+                    );
                 }
                 try fixture.link.answerRead(fixture.now_us, &fixture.server, &read, disk);
             },
@@ -157,8 +173,13 @@ pub const StreamFixture = struct {
                 };
                 fixture.write_cache_used = said.report.write_cache_used;
                 fixture.uptime_us = said.report.uptime_us;
-                if (std.mem.eql(u8, &said.report.order_id, &fixture.order.order_id)) fixture.order = .{};
-                try fixture.link.send(fixture.now_us, true, fixture.server.acknowledgeReport(&said, fixture.order, &reply).?);
+                if (std.mem.eql(u8, &said.report.order_id, &fixture.order.order_id))
+                    fixture.order = .{};
+                try fixture.link.send(
+                    fixture.now_us,
+                    true,
+                    fixture.server.acknowledgeReport(&said, fixture.order, &reply).?,
+                );
             },
         }
     }
@@ -185,7 +206,8 @@ pub const StreamFixture = struct {
                 free &= free - 1;
                 submitted += 1;
             }
-            const event = (try fixture.nextEvent(120 * std.time.us_per_s)) orelse return error.Stuck;
+            const event = (try fixture.nextEvent(120 * std.time.us_per_s)) orelse
+                return error.Stuck;
             switch (event) {
                 .read_done => |read| {
                     var expected: [StreamClient.read_size_max]u8 = undefined;
@@ -202,7 +224,7 @@ pub const StreamFixture = struct {
     }
 };
 
-test "a boot's stream opens once, reads right and asks nothing twice on a good link" {
+test "a boot's stream opens once, reads right and retransmits nothing on a good link" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(1) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -213,7 +235,7 @@ test "a boot's stream opens once, reads right and asks nothing twice on a good l
     try testing.expectEqual(0, fixture.server.sessionOf(boot_id).?.statistics.retries);
 }
 
-test "every byte is right on a link that loses a third, doubles and reorders" {
+test "every byte is right on a link that loses a third, duplicates and reorders" {
     for (0..6) |seed| {
         var fixture: StreamFixture = try .init(.{
             .prng = .init(seed),
@@ -228,8 +250,8 @@ test "every byte is right on a link that loses a third, doubles and reorders" {
     }
 }
 
-test "a lost last fragment is asked for again, and nothing else" {
-    // Packets to the device: 0 COOKIE, 1 WELCOME, 2 and on the three fragments of 4096 bytes.
+test "a lost last fragment is retransmitted, and nothing else" {
+    // Packets to the device: 0 COOKIE, 1 WELCOME, from 2 on the three fragments of 4096 bytes.
     var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{4} });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -241,7 +263,7 @@ test "a lost last fragment is asked for again, and nothing else" {
     try testing.expect(fixture.now_us - begin_us < 10_000);
 }
 
-test "a hole is asked for at once when three fragments beyond it have come" {
+test "a hole is retransmitted at once when three fragments beyond it have arrived" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{ 3, 4, 20 } });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -250,11 +272,11 @@ test "a hole is asked for at once when three fragments beyond it have come" {
     const begin_us = fixture.now_us;
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
     try testing.expectEqual(3, fixture.client.statistics.missing_fragments);
-    // Two round trips of 200 us, and no time-out of at least 2 ms.
+    // Two round trips of 200 us, and no timeout of at least 2 ms.
     try testing.expect(fixture.now_us - begin_us <= 500);
 }
 
-test "a lost request is asked for at once when three fragments of later ones have come" {
+test "a lost request is retransmitted at once when three fragments of later ones have arrived" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(1), .lose_to_device = &.{2} });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -266,7 +288,7 @@ test "a lost request is asked for at once when three fragments of later ones hav
     try testing.expect(fixture.now_us - begin_us <= 500);
 }
 
-test "a device goes on after its edge was restarted, without a new boot" {
+test "a device continues after its edge restarted, without a new boot" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(2), .loss_percent = 5 });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -279,7 +301,7 @@ test "a device goes on after its edge was restarted, without a new boot" {
     try testing.expect(fixture.resumed_count >= 5);
 }
 
-test "another process of the device goes on with the session that the one before had opened" {
+test "a new process of the device continues the session that the previous one opened" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(9), .loss_percent = 5 });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -305,7 +327,7 @@ test "a WELCOME lost together with the edge's memory still leads to one session"
     try fixture.readMany(3, 1);
 }
 
-test "a silent edge is asked ever more slowly, greeted after ten seconds, and never given up" {
+test "retries to a silent edge slow down, HELLO follows after ten seconds, without end" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(3) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -320,7 +342,7 @@ test "a silent edge is asked ever more slowly, greeted after ten seconds, and ne
     try testing.expect((try fixture.nextEvent(2_000_000)).? == .read_done);
 }
 
-test "a store error is asked again until the store answers" {
+test "a read is retransmitted after a store error until the store answers" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(4) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -352,7 +374,7 @@ test "a resumption into another version ends the boot" {
     try testing.expectEqual(null, try fixture.nextEvent(5_000_000));
 }
 
-test "READY is repeated until it is acknowledged, over a restart of the edge too" {
+test "READY is retransmitted until it is acknowledged, even across a restart of the edge" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(7), .loss_percent = 50 });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -364,7 +386,7 @@ test "READY is repeated until it is acknowledged, over a restart of the edge too
     try testing.expectEqual(1, fixture.ready_count);
 }
 
-test "no more than the edge allows is outstanding" {
+test "no more bytes are in flight than the edge allows" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(8), .delay_us = 5000 });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -377,16 +399,18 @@ test "no more than the edge allows is outstanding" {
     }
 }
 
-test "a read that is larger than the window is asked for in parts, and ends once, with every byte" {
+test "a read larger than the window is requested in parts, and ends once, with every byte" {
     for ([_]u8{ 0, 5 }) |loss_percent| {
-        var fixture: StreamFixture = try .init(.{ .prng = .init(21), .delay_us = 1000, .loss_percent = loss_percent });
+        var fixture: StreamFixture =
+            try .init(.{ .prng = .init(21), .delay_us = 1000, .loss_percent = loss_percent });
         defer fixture.deinit();
         try fixture.expectEstablished();
         const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, 3);
         defer testing.allocator.free(buffers);
         for (buffers, 0..) |*buffer, index| try fixture.client.submit(index, index * 4096, buffer);
         var out: [wire.sealed_request_size_max]u8 = undefined;
-        while (fixture.client.transmit(fixture.now_us, &out)) |packet| try fixture.link.send(fixture.now_us, false, packet);
+        while (fixture.client.transmit(fixture.now_us, &out)) |packet|
+            try fixture.link.send(fixture.now_us, false, packet);
         try testing.expect(fixture.client.inFlightBytes() > 0);
         try testing.expect(fixture.client.inFlightBytes() <= fixture.client.window.cwnd_bytes);
         var ended: std.bit_set.Static(3) = .empty;
@@ -408,13 +432,14 @@ test "a read that is larger than the window is asked for in parts, and ends once
     }
 }
 
-test "a read of which one part cannot be had fails once, and then nothing is written to its buffer" {
-    var fixture: StreamFixture = try .init(.{ .prng = .init(22), .delay_us = 1000, .jitter_us = 3000 });
+test "a read with one unavailable part fails once, and its buffer is not written afterwards" {
+    var fixture: StreamFixture =
+        try .init(.{ .prng = .init(22), .delay_us = 1000, .jitter_us = 3000 });
     defer fixture.deinit();
     try fixture.expectEstablished();
     const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
     defer testing.allocator.destroy(buffer);
-    // The last half of it lies beyond the disk's end.
+    // Its last half lies beyond the disk's end.
     try fixture.client.submit(7, disk_size - buffer.len / 2, buffer);
     const failed = (try fixture.nextEvent(1_000_000)).?.read_failed;
     try testing.expectEqual(7, failed.tag);
@@ -425,7 +450,7 @@ test "a read of which one part cannot be had fails once, and then nothing is wri
     try testing.expect(std.mem.allEqual(u8, buffer, 0xaa));
 }
 
-test "as many reads as were agreed on are taken, however many parts the others are asked for in" {
+test "the agreed number of reads is accepted, however many parts the others have" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(23), .delay_us = 2000 });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -434,9 +459,13 @@ test "as many reads as were agreed on are taken, however many parts the others a
     const reads_max = fixture.client.options.reads_max;
     var under_way: u16 = 0;
     var ended: u32 = 0;
-    // All read the same into the same place.
+    // All read the same range into the same buffer.
     while (ended < 3 * reads_max) {
-        while (under_way < reads_max) : (under_way += 1) try fixture.client.submit(under_way, 0, buffer);
+        while (under_way < reads_max) : (under_way += 1) try fixture.client.submit(
+            under_way,
+            0,
+            buffer,
+        );
         try testing.expectError(error.Full, fixture.client.submit(0, 0, buffer));
         try testing.expect((try fixture.nextEvent(10_000_000)).? == .read_done);
         under_way -= 1;
@@ -445,8 +474,9 @@ test "as many reads as were agreed on are taken, however many parts the others a
 }
 
 test "packets of another session, with wrong lengths or for no read change nothing" {
-    // In clear text nobody but this stands between them and the disk.
-    var fixture: StreamFixture = try .initWith(.{ .prng = .init(9) }, .{ .ciphers = .{ .clear = true } });
+    // In clear text only this check protects the disk.
+    var fixture: StreamFixture =
+        try .initWith(.{ .prng = .init(9) }, .{ .ciphers = .{ .clear = true } });
     defer fixture.deinit();
     try fixture.expectEstablished();
     var buffer: [4096]u8 = @splat(0xaa);
@@ -455,12 +485,26 @@ test "packets of another session, with wrong lengths or for no read change nothi
     const request = try wire.parse(fixture.client.transmit(fixture.now_us, &out).?);
     var payload: [1440]u8 = @splat(0xbb);
     const hostile = [_]wire.Packet{
-        .{ .session_id = request.session_id + 1, .request_id = request.request_id, .body = .{ .data = .{ .index = 0, .payload = &payload } } },
-        .{ .session_id = request.session_id, .request_id = request.request_id + 1, .body = .{ .data = .{ .index = 0, .payload = &payload } } },
-        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{ .data = .{ .index = 3, .payload = &payload } } },
-        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{ .data = .{ .index = 2, .payload = &payload } } },
-        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{ .data = .{ .index = 0, .payload = payload[1..] } } },
-        .{ .session_id = request.session_id + 1, .request_id = request.request_id, .body = .no_session },
+        .{ .session_id = request.session_id + 1, .request_id = request.request_id, .body = .{
+            .data = .{ .index = 0, .payload = &payload },
+        } },
+        .{ .session_id = request.session_id, .request_id = request.request_id + 1, .body = .{
+            .data = .{ .index = 0, .payload = &payload },
+        } },
+        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{
+            .data = .{ .index = 3, .payload = &payload },
+        } },
+        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{
+            .data = .{ .index = 2, .payload = &payload },
+        } },
+        .{ .session_id = request.session_id, .request_id = request.request_id, .body = .{
+            .data = .{ .index = 0, .payload = payload[1..] },
+        } },
+        .{
+            .session_id = request.session_id + 1,
+            .request_id = request.request_id,
+            .body = .no_session,
+        },
     };
     for (hostile) |packet| {
         var bytes: [wire.packet_size_max]u8 = undefined;

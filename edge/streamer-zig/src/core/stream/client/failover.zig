@@ -1,5 +1,6 @@
-//! Which edge a device asks (packages/proto/STREAM.md, "Fail-over"): its own, until nothing comes of it any more; then the others of the
-//! newest WELCOME and its own, one after the other, until one takes it. Pure: it only says when and where.
+//! Chooses the edge that a device contacts (packages/proto/STREAM.md, "Fail-over"): its own until
+//! that is silent; then the others of the newest WELCOME and its own, in turn, until one accepts
+//! the boot. Pure: it only decides when and where.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,50 +10,52 @@ const Endpoint = base.Endpoint;
 
 pub const Failover = @This();
 
-/// Of the session, or of the one that is wanted first.
+/// The edge of the session, or of the first one wanted.
 own: Endpoint = nowhere,
-/// Whom packets go to now.
+/// The edge that packets currently go to.
 current: Endpoint = nowhere,
-/// As the newest WELCOME said; null: there is nobody else.
+/// The newest WELCOME's list; null: there is no other edge.
 known: ?wire.ticket.Failover = null,
 known_at_us: u64 = 0,
-/// Index into the others; their count: the own edge.
+/// Index into the others; their count stands for the own edge.
 index: u8 = 0,
-/// Of the hello that goes on.
+/// Of the HELLO for the fail-over.
 turn_began_us: u64 = 0,
 turn_us: u64 = turn_us_first,
 turn_ends_us: u64 = 0,
-/// The own edge is asked before any other has been: no round is over after it.
+/// The own edge is tried before any other: no round ends after it.
 is_own_edge_first: bool = false,
-/// Questions that were not answered, and when the next one is due.
+/// Unanswered probes, and when the next one is due.
 probes: u8 = 0,
 probe_at_us: u64 = 0,
-/// Another edge has said that it cannot go on with this boot: what was written is at the own one.
+/// Another edge reported that it cannot continue this boot: the writes are kept by the own edge.
 is_bound: bool = false,
-/// Why another edge did not take it, last.
+/// Why another edge last refused the boot.
 refused: ?wire.RefuseCode = null,
 
 const nowhere: Endpoint = .{ .ip = .zero, .port = 0 };
-/// Silence after which the edge is asked whether it is there, and how often that is before it counts as gone: 1 s in all, where the way
-/// is not that slow. An edge whose disk is slow answers; a device that stood still itself asks first.
+/// Silence after which the edge is probed, and the number of probes before it counts as gone: 1 s
+/// in all unless the path is slow. An edge with a slow disk answers; a device that stalled itself
+/// probes first.
 const doubt_us_min = 500 * std.time.us_per_ms;
 const doubt_us_max = 900 * std.time.us_per_ms;
 const probes_max = 4;
-/// For the hello at one edge; doubled with each round. Two hellos go out in the first.
+/// Duration of the HELLO at one edge; doubled with each round. The first round sends two HELLOs.
 const turn_us_first = 500 * std.time.us_per_ms;
 const turn_us_max = 4 * std.time.us_per_s;
-/// What of its turn another edge has that says nothing at all: a quarter of a second at first, and two hellos. COOKIE costs an edge nothing,
-/// and what is not there is not to keep a device from what is: with three of them in front of it, reads go on within 3 s all the same.
+/// Part of its turn that a silent edge gets: a quarter of a second at first, and two HELLOs. COOKIE
+/// costs an edge nothing, and a dead edge must not delay a live one: behind three dead edges, reads
+/// continue within 3 s.
 const silent_part = 2;
-/// What of its turn an edge keeps that says no: 0.1 s at first, 0.8 s when all of them have said so for long. Else the devices of an edge
-/// that is down would keep another one busy with tickets that it does not take.
+/// Part of its turn that a refusing edge keeps: 0.1 s at first, 0.8 s after long. Otherwise the
+/// devices of a dead edge would keep another one busy with tickets that it does not accept.
 const refused_part = 5;
 
 pub fn init(own: Endpoint) Failover {
     return .{ .own = own, .current = own };
 }
 
-/// Where the boot can go on beside its own edge, the first to be asked first.
+/// The other edges where the boot can continue, in order of preference.
 pub fn others(failover: *const Failover) []const Endpoint {
     return if (failover.known) |*known| known.edges.constSlice() else &.{};
 }
@@ -65,27 +68,33 @@ pub fn isAtOwn(failover: *const Failover) bool {
     return failover.current.eql(failover.own);
 }
 
-/// A session is open at the edge that was asked.
+/// A session is open at the current edge.
 pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) void {
-    failover.* = .{ .own = failover.current, .current = failover.current, .known = known, .known_at_us = now_us };
+    failover.* = .{
+        .own = failover.current,
+        .current = failover.current,
+        .known = known,
+        .known_at_us = now_us,
+    };
 }
 
-/// Something of the session has come.
+/// A packet of the session has arrived.
 pub fn onReceive(failover: *Failover) void {
     failover.probes = 0;
 }
 
-/// When there is something to do, with something outstanding and nothing heard since then.
+/// Returns when something is due if requests are in flight and nothing arrives.
 pub fn dueAt(failover: *const Failover, heard_at_us: u64, timeout_us: u64) ?u64 {
     if (!failover.hasOthers()) return null;
-    return if (failover.probes == 0) heard_at_us + silenceLimit(timeout_us) else failover.probe_at_us;
+    return if (failover.probes == 0) heard_at_us +
+        silenceLimit(timeout_us) else failover.probe_at_us;
 }
 
 fn silenceLimit(timeout_us: u64) u64 {
     return std.math.clamp(4 * timeout_us, doubt_us_min, doubt_us_max);
 }
 
-/// Whether the edge is asked now if it is there.
+/// Tells whether to probe the edge now.
 pub fn takeProbe(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us: u64) bool {
     const due_at_us = failover.dueAt(heard_at_us, timeout_us) orelse return false;
     if (now_us < due_at_us or failover.probes == probes_max) return false;
@@ -94,18 +103,19 @@ pub fn takeProbe(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us:
     return true;
 }
 
-/// All that was asked had its time.
+/// All probes have timed out.
 pub fn isGone(failover: *const Failover, now_us: u64) bool {
-    return failover.hasOthers() and failover.probes == probes_max and now_us >= failover.probe_at_us;
+    return failover.hasOthers() and failover.probes == probes_max and
+        now_us >= failover.probe_at_us;
 }
 
-/// A new ticket is wanted before this one is over.
+/// Tells whether a new ticket is wanted before this one expires.
 pub fn wantsTicket(failover: *const Failover, now_us: u64) bool {
     const known = if (failover.known) |*known| known else return false;
     return now_us -| failover.known_at_us >= @as(u64, known.lifetime_s) * std.time.us_per_s / 2;
 }
 
-/// The hello at the own edge begins, for whatever reason.
+/// A HELLO at the own edge starts, for whatever reason.
 pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
     failover.current = failover.own;
     failover.index = @intCast(failover.others().len);
@@ -116,7 +126,7 @@ pub fn beginAtOwn(failover: *Failover, now_us: u64) void {
     failover.probes = 0;
 }
 
-/// The own edge is gone: the first of the others is asked.
+/// The own edge is gone: the first of the others is next.
 pub fn leave(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     failover.beginAtOwn(now_us);
@@ -126,13 +136,13 @@ pub fn leave(failover: *Failover, now_us: u64) void {
     failover.turn_ends_us = now_us + failover.turn_us / silent_part;
 }
 
-/// When another edge is asked in index of the one that does not answer; null: never.
+/// Returns when the next edge is tried in place of a silent one; null: never.
 pub fn turnEndsAt(failover: *const Failover) ?u64 {
     if (!failover.hasOthers()) return null;
     return failover.turn_ends_us;
 }
 
-/// The next one's turn.
+/// Starts the next edge's turn.
 pub fn turn(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     const list = failover.others();
@@ -143,16 +153,17 @@ pub fn turn(failover: *Failover, now_us: u64) void {
     }
     failover.current = if (failover.index < list.len) list[failover.index] else failover.own;
     failover.turn_began_us = now_us;
-    // The own one may have just begun anew.
-    failover.turn_ends_us = now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
+    // The own edge may have just restarted.
+    failover.turn_ends_us =
+        now_us + if (failover.isAtOwn()) failover.turn_us else failover.turn_us / silent_part;
 }
 
-/// The edge that was asked is there, and has said COOKIE: it has all of its turn.
+/// The current edge is alive and has sent COOKIE: it gets its whole turn.
 pub fn onAlive(failover: *Failover) void {
     failover.turn_ends_us = @max(failover.turn_ends_us, failover.turn_began_us + failover.turn_us);
 }
 
-/// The edge that was asked will not take this boot, or is not there.
+/// The current edge refuses this boot, or is not there.
 pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
     if (code) |known| failover.refused = known;
     if (code == .cache_elsewhere) {
@@ -160,18 +171,23 @@ pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
         failover.is_bound = true;
         return;
     }
-    failover.turn_ends_us = @min(failover.turn_ends_us, @max(now_us, failover.turn_began_us + failover.turn_us / refused_part));
+    failover.turn_ends_us = @min(
+        failover.turn_ends_us,
+        @max(now_us, failover.turn_began_us + failover.turn_us / refused_part),
+    );
 }
 
 const testing = std.testing;
 
 fn testKnown(count: u8) wire.ticket.Failover {
     var known: wire.ticket.Failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(1) };
-    for (0..count) |index| known.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, @intCast(index + 1)), .port = 6910 });
+    for (0..count) |index| known.edges.appendAssumeCapacity(
+        .{ .ip = .init(10, 0, 0, @intCast(index + 1)), .port = 6910 },
+    );
     return known;
 }
 
-test "an edge that says nothing is left after four probes, and within a second" {
+test "a silent edge is left after four probes, and within a second" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(2));
     var now_us: u64 = 0;
@@ -192,7 +208,7 @@ test "an edge that says nothing is left after four probes, and within a second" 
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
 }
 
-test "where the own edge is asked first and says nothing, the others have their first turns after it" {
+test "if the own edge comes first and is silent, the others have their first turns after it" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(2));
     failover.beginAtOwn(0);
@@ -209,7 +225,7 @@ test "where the own edge is asked first and says nothing, the others have their 
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
 }
 
-test "a device that stood still itself asks before it leaves, and one that is answered stays" {
+test "a device that stalled itself probes before it leaves, and an edge that answers is kept" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(1));
     const late_us = 60 * std.time.us_per_s;
@@ -220,7 +236,7 @@ test "a device that stood still itself asks before it leaves, and one that is an
     try testing.expectEqual(late_us + doubt_us_min, failover.dueAt(late_us, 4000).?);
 }
 
-test "edges that say no are asked at once the first time, and at most every 0.8 s later on" {
+test "refusing edges are tried at once the first time, and at most every 0.8 s later on" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(1));
     failover.leave(0);
@@ -236,10 +252,13 @@ test "edges that say no are asked at once the first time, and at most every 0.8 
     // Two turns of each length until the longest.
     const until_longest_us = 2 * (100 + 200 + 400) * std.time.us_per_ms;
     const longest_us = 800 * std.time.us_per_ms;
-    try testing.expectEqual(6 + (10 * std.time.us_per_s - until_longest_us + longest_us - 1) / longest_us, turns);
+    try testing.expectEqual(
+        6 + (10 * std.time.us_per_s - until_longest_us + longest_us - 1) / longest_us,
+        turns,
+    );
 }
 
-test "whoever is told that its writes are elsewhere asks its own edge alone" {
+test "a device whose writes are at its own edge contacts only that edge" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, testKnown(3));
     failover.leave(0);
@@ -248,7 +267,7 @@ test "whoever is told that its writes are elsewhere asks its own edge alone" {
     try testing.expectEqual(null, failover.turnEndsAt());
 }
 
-test "a device that has nobody else asks and leaves nobody" {
+test "a device without another edge probes and never leaves" {
     var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
     failover.settle(0, null);
     try testing.expectEqual(null, failover.dueAt(0, 4000));

@@ -1,4 +1,5 @@
-//! A device and two edges of its site (packages/proto/STREAM.md, "Fail-over"): the real sides of the stream, and the real tickets.
+//! Tests of failover.zig: a device and two edges of its site (packages/proto/STREAM.md,
+//! "Fail-over"), with the real sides of the stream and real tickets.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,24 +20,28 @@ const TestEdge = struct {
     at: base.Endpoint,
     server: StreamServer,
     is_alive: bool = true,
-    /// Of the tickets that it makes.
+    /// Class in the tickets that it makes.
     write_cache: wire.WriteCacheClass = .device_ram,
     keys: []const stream_ticket.Key = &.{key},
-    /// What it said to the last ticket.
+    /// Its verdict on the last ticket.
     judged: ?stream_ticket.Judgement = null,
     hellos: u32 = 0,
     probes: u32 = 0,
     /// READs get no answer, everything else does.
     is_slow: bool = false,
-    /// A boot that it has not forgotten, or never heard of.
+    /// It has heard of the boot and not forgotten it.
     knows_boot: bool = true,
     hears_other: bool = true,
-    /// So many that are gone stand before the other edge in the list.
+    /// The number of dead edges in the list before the other edge.
     dead_count: u8 = 0,
-    /// From a hello with a cookie until it is answered.
+    /// Time from a HELLO with a cookie to its answer.
     welcome_us: u64 = 0,
 
-    fn grant(edge: *TestEdge, claim: *const StreamServer.Claim, other: base.Endpoint) StreamServer.Grant {
+    fn grant(
+        edge: *TestEdge,
+        claim: *const StreamServer.Claim,
+        other: base.Endpoint,
+    ) StreamServer.Grant {
         var boot: StreamServer.Grant.Boot = .{
             .token = @splat(3),
             .token_nonce = null,
@@ -52,9 +57,11 @@ const TestEdge = struct {
                 .good => |ticket| boot.ticket_secret = ticket.resume_secret,
             }
         }
-        if (edge.write_cache != .device_ram) boot.write_cache = .{ .class = edge.write_cache, .id = 7, .size = 1 << 20 };
+        if (edge.write_cache != .device_ram)
+            boot.write_cache = .{ .class = edge.write_cache, .id = 7, .size = 1 << 20 };
         if (!edge.hears_other) return .{ .boot = boot };
-        boot.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = stream_ticket.seal(&key, @splat(4), &.{
+        boot.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = undefined };
+        boot.failover.?.ticket = stream_ticket.seal(&key, @splat(4), &.{
             .boot_id = boot_id.bytes,
             .version_id = version_id.bytes,
             .vdisk_id = @splat(0),
@@ -69,9 +76,11 @@ const TestEdge = struct {
             .elapsed_us = 0,
             .expires_unix_ms = 1_795_000_100_000,
             .disk_size = disk_size,
-        }) };
+        });
         for (0..edge.dead_count) |index|
-            boot.failover.?.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 1, @intCast(index + 1)), .port = 6910 });
+            boot.failover.?.edges.appendAssumeCapacity(
+                .{ .ip = .init(10, 0, 1, @intCast(index + 1)), .port = 6910 },
+            );
         boot.failover.?.edges.appendAssumeCapacity(other);
         return .{ .boot = boot };
     }
@@ -81,11 +90,16 @@ const SiteFixture = struct {
     now_us: u64 = 1_000_000,
     edges: [2]TestEdge,
     client: StreamClient,
-    /// A WELCOME that takes its time.
-    late: ?struct { at_us: u64, size: usize, bytes: [wire.sealed_request_size_max]u8 = undefined } = null,
+    /// A WELCOME that is delayed.
+    late: ?struct {
+        at_us: u64,
+        size: usize,
+        bytes: [wire.sealed_request_size_max]u8 = undefined,
+    } = null,
 
     fn init() !SiteFixture {
-        var fixture: SiteFixture = .{ .edges = undefined, .client = try .init(testing.allocator, .{}) };
+        var fixture: SiteFixture =
+            .{ .edges = undefined, .client = try .init(testing.allocator, .{}) };
         for (&fixture.edges, 0..) |*edge, index| edge.* = .{
             .at = .{ .ip = .init(10, 0, 0, @intCast(index + 1)), .port = 6910 },
             .server = try .init(testing.allocator, .{ .sessions_max = 4, .keys = .{
@@ -94,7 +108,12 @@ const SiteFixture = struct {
                 .resumption = @splat(@intCast(index + 21)),
             } }),
         };
-        fixture.client.start(fixture.now_us, .{ .boot_id = boot_id, .token = @splat(3), .nonce_seed = @splat(5), .edge = fixture.edges[0].at });
+        fixture.client.start(fixture.now_us, .{
+            .boot_id = boot_id,
+            .token = @splat(3),
+            .nonce_seed = @splat(5),
+            .edge = fixture.edges[0].at,
+        });
         return fixture;
     }
 
@@ -108,7 +127,9 @@ const SiteFixture = struct {
         for (0..1000) |_| {
             fixture.client.onTimer(fixture.now_us);
             const packet = fixture.client.transmit(fixture.now_us, &out) orelse break;
-            for (&fixture.edges, 0..) |*edge, index| if (edge.is_alive and edge.at.eql(fixture.client.failover.current)) fixture.serve(edge, 1 - index, packet);
+            for (&fixture.edges, 0..) |*edge, index| if (edge.is_alive and edge.at.eql(
+                fixture.client.failover.current,
+            )) fixture.serve(edge, 1 - index, packet);
         }
         fixture.now_us += step_us;
         const late = if (fixture.late) |*late| late else return;
@@ -124,7 +145,12 @@ const SiteFixture = struct {
             .reply => |answer| fixture.client.receive(fixture.now_us, answer),
             .admit => |claim| {
                 edge.hellos += 1;
-                const admission = edge.server.admit(fixture.now_us, claim, edge.grant(&claim, fixture.edges[other].at), &reply);
+                const admission = edge.server.admit(
+                    fixture.now_us,
+                    claim,
+                    edge.grant(&claim, fixture.edges[other].at),
+                    &reply,
+                );
                 const answer = admission.reply orelse return;
                 if (edge.welcome_us == 0) return fixture.client.receive(fixture.now_us, answer);
                 if (fixture.late != null) return;
@@ -140,14 +166,22 @@ const SiteFixture = struct {
                 var fragments = request.fragments();
                 while (fragments.next()) |fragment| {
                     var payload: [wire.fragment_size_max]u8 = undefined;
-                    for (payload[0..fragment.length], fragment.offset..) |*byte, at| byte.* = byteAt(at);
-                    fixture.client.receive(fixture.now_us, sealer.seal(&fragment.header, payload[0..fragment.length], &large));
+                    for (payload[0..fragment.length], fragment.offset..) |*byte, at|
+                        byte.* = byteAt(at);
+                    fixture.client.receive(
+                        fixture.now_us,
+                        sealer.seal(&fragment.header, payload[0..fragment.length], &large),
+                    );
                 }
             },
             .ready => |ready| fixture.client.receive(fixture.now_us, ready.reply),
             .report => |*report| {
-                const given = if (edge.server.findById(report.session_id).?.failover) |*given| given else null;
-                const listed: []const base.Endpoint = if (edge.hears_other) &.{fixture.edges[other].at} else &.{};
+                const given = if (edge.server.findById(report.session_id).?.failover) |*given|
+                    given
+                else
+                    null;
+                const listed: []const base.Endpoint =
+                    if (edge.hears_other) &.{fixture.edges[other].at} else &.{};
                 const answer = if (stream_ticket.isOutdated(given, listed, edge.keys))
                     edge.server.requestHello(report, packet, &reply)
                 else
@@ -162,7 +196,7 @@ const SiteFixture = struct {
         return @truncate(offset *% 0x9e3779b97f4a7c15 >> 32);
     }
 
-    /// How long it took.
+    /// Returns how long it took.
     fn read(fixture: *SiteFixture, offset: u64, limit_us: u64) !u64 {
         var buffer: [32 << 10]u8 = @splat(0);
         const began_us = fixture.now_us;
@@ -182,7 +216,7 @@ const SiteFixture = struct {
     }
 };
 
-test "an edge that falls silent is left for the other one within two seconds, which goes on with all that was said" {
+test "a silent edge is left within two seconds, and the other edge knows the device's reports" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     _ = try fixture.read(0, 1_000_000);
@@ -196,20 +230,20 @@ test "an edge that falls silent is left for the other one within two seconds, wh
     try testing.expect(fixture.client.failover.current.eql(fixture.edges[1].at));
     _ = try fixture.read(8192, 100_000);
     try testing.expect(fixture.edges[1].server.sessionOf(boot_id).?.ready);
-    // And back, by the ticket of the second one.
+    // And back, by the ticket of the second edge.
     fixture.edges[0].is_alive = true;
     fixture.edges[1].is_alive = false;
     try testing.expect(try fixture.read(12288, 3_000_000) < 2_000_000);
     try testing.expectEqual(2, fixture.client.statistics.failovers);
 }
 
-test "with its own edge three others are gone before the one that is there: reads go on within three seconds" {
+test "if four edges are gone, its own among them, a device reads on within three seconds" {
     for ([_]u64{ 2_000, 200_000 }) |round_trip_us| {
         var fixture: SiteFixture = try .init();
         defer fixture.deinit();
         fixture.edges[0].dead_count = 3;
         _ = try fixture.read(0, 1_000_000);
-        // On a slow way it takes longer to be sure that the own edge is gone.
+        // On a slow path it takes longer to be sure that the own edge is gone.
         for (0..40) |_| fixture.client.rtt.sample(round_trip_us);
         fixture.edges[0].is_alive = false;
         try testing.expect(try fixture.read(4096, 10_000_000) < 3_000_000);
@@ -218,7 +252,7 @@ test "with its own edge three others are gone before the one that is there: read
     }
 }
 
-test "an edge that is there, and takes its time for a hello, keeps its turn" {
+test "a live edge that is slow to answer a HELLO keeps its turn" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     fixture.edges[0].dead_count = 1;
@@ -229,7 +263,7 @@ test "an edge that is there, and takes its time for a hello, keeps its turn" {
     try testing.expectEqual(1, fixture.client.statistics.failovers);
 }
 
-test "where the network says that nobody is there, the other edge is asked at once" {
+test "if the network reports that nobody is there, the other edge is tried at once" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     _ = try fixture.read(0, 1_000_000);
@@ -239,12 +273,13 @@ test "where the network says that nobody is there, the other edge is asked at on
     fixture.turn();
     fixture.client.onUnreachable(fixture.now_us);
     const began_us = fixture.now_us;
-    while (fixture.client.reads[0].state == .in_flight and fixture.now_us - began_us < 100_000) fixture.turn();
+    while (fixture.client.reads[0].state == .in_flight and fixture.now_us - began_us < 100_000)
+        fixture.turn();
     try testing.expect(fixture.client.nextEvent().? == .established);
     try testing.expect(fixture.client.nextEvent().? == .read_done);
 }
 
-test "an edge whose disk is slow is asked whether it is there, and stays" {
+test "an edge with a slow disk is probed, and kept" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     _ = try fixture.read(0, 1_000_000);
@@ -255,7 +290,7 @@ test "an edge whose disk is slow is asked whether it is there, and stays" {
     try testing.expectEqual(0, fixture.edges[1].hellos);
 }
 
-test "another edge has none of a device whose writes are at its own: it waits for that one" {
+test "another edge refuses a device whose own edge keeps its writes: the device waits for it" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     fixture.edges[0].write_cache = .edge;
@@ -271,7 +306,7 @@ test "another edge has none of a device whose writes are at its own: it waits fo
     try testing.expectEqual(0, fixture.client.statistics.failovers);
 }
 
-test "an edge of another site's keys does not take it, and its own one is asked again and again" {
+test "an edge with another site's keys refuses the boot, and the own edge is tried repeatedly" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     fixture.edges[1].keys = &.{@splat(1)};
@@ -285,7 +320,7 @@ test "an edge of another site's keys does not take it, and its own one is asked 
     try testing.expectEqual(0, fixture.client.statistics.failovers);
 }
 
-test "a device with nothing to ask gets a new ticket when half the time of its own is over" {
+test "an idle device gets a new ticket when half the lifetime of its ticket is over" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     _ = try fixture.read(0, 1_000_000);
@@ -297,7 +332,7 @@ test "a device with nothing to ask gets a new ticket when half the time of its o
     try testing.expectEqual(.established, fixture.client.state);
 }
 
-test "a device hears of an edge that came later with its next report, and goes on there" {
+test "a device learns of a new edge with its next report, and fails over to it" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     fixture.edges[0].hears_other = false;
@@ -319,7 +354,7 @@ test "a device hears of an edge that came later with its next report, and goes o
     try testing.expectEqual(1, fixture.client.statistics.failovers);
 }
 
-test "an edge that began anew before it knew a boot that came to it goes on with it by the ticket that it made" {
+test "an edge that restarted before it stored a failed-over boot accepts its own ticket" {
     var fixture: SiteFixture = try .init();
     defer fixture.deinit();
     _ = try fixture.read(0, 1_000_000);
@@ -329,7 +364,7 @@ test "an edge that began anew before it knew a boot that came to it goes on with
     fixture.edges[1].knows_boot = false;
     _ = try fixture.read(8192, 3_000_000);
     try testing.expect(fixture.client.failover.current.eql(fixture.edges[1].at));
-    // What its device has written is gone: then nothing is shown.
+    // The device's writes are lost: then no ticket is shown.
     fixture.edges[1].server.forget(boot_id);
     fixture.client.session.?.write_cache = .edge;
     try testing.expectError(error.UnexpectedEvent, fixture.read(12288, 3_000_000));

@@ -1,4 +1,5 @@
-//! Hello at the device (packages/proto/STREAM.md, "Hello"): how it gets its session, for the first time or again.
+//! HELLO at the device (packages/proto/STREAM.md, "Hello"): how it gets its session, for the first
+//! time or again.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,21 +10,21 @@ const stream_seal = @import("../seal.zig");
 const StreamClient = @import("client.zig");
 const HmacSha256 = base.HmacSha256;
 
-/// Begins a hello at the edge of the session, or of the one that is wanted first.
+/// Starts a HELLO at the edge of the session, or of the first one wanted.
 pub fn greetOwn(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     client.failover.beginAtOwn(now_us);
     greet(client, now_us, kind);
 }
 
-/// The edge of the session is gone: another one is asked, with the ticket.
+/// The session's edge is gone: contacts another one with the ticket.
 pub fn failOver(client: *StreamClient, now_us: u64) void {
     client.failover.leave(now_us);
     greetCurrent(client, now_us);
 }
 
-/// Another edge's turn, where the one that was asked does not answer.
+/// Gives the next edge its turn if the current one does not answer.
 pub fn checkTurn(client: *StreamClient, now_us: u64) void {
-    // Of the first session nobody else knows anything.
+    // No other edge knows about the first session.
     if (client.session == null) return;
     const ends_at_us = client.failover.turnEndsAt() orelse return;
     if (now_us < ends_at_us) return;
@@ -35,7 +36,7 @@ fn greetCurrent(client: *StreamClient, now_us: u64) void {
     greet(client, now_us, if (client.failover.isAtOwn()) .resumption else .ticket);
 }
 
-/// Begins a hello, each under a nonce and a key of its own.
+/// Starts a HELLO under a fresh nonce and key.
 fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     client.transition(.greeting);
     const serial = client.greeting.nonce_serial + 1;
@@ -95,7 +96,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: []u8) ?[]const u8 {
 pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bool {
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
-    // A second copy of the same cookie must not become a second hello.
+    // A second copy of the same cookie must not cause a second HELLO.
     if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
     sampleRtt(client, now_us);
     client.failover.onAlive();
@@ -109,7 +110,8 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
     if (!client.failover.isAtOwn()) {
-        client.pending_events.refused_elsewhere = .{ .edge = client.failover.current, .code = refusal.code };
+        client.pending_events.refused_elsewhere =
+            .{ .edge = client.failover.current, .code = refusal.code };
         client.failover.refuse(now_us, refusal.code);
         if (client.failover.isAtOwn()) greetCurrent(client, now_us);
         return true;
@@ -118,7 +120,9 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         client.greeting.due_at_us = now_us + RttEstimator.rto_us_max;
         return true;
     }
-    if (refusal.code == .token_refused and client.greeting.kind == .resumption and mayShowTicket(client)) {
+    if (refusal.code == .token_refused and client.greeting.kind == .resumption and
+        mayShowTicket(client))
+    {
         greet(client, now_us, .ticket);
         return true;
     }
@@ -127,7 +131,8 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
     return true;
 }
 
-/// The own edge may have begun anew before it had heard more of this boot than its hello: the ticket says all that it has to know.
+/// The own edge may have restarted before it knew more of this boot than its HELLO: the ticket
+/// contains all that it needs.
 fn mayShowTicket(client: *const StreamClient) bool {
     return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
 }
@@ -146,7 +151,8 @@ pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bo
         else => .ofKeys(&(keysOf(client, &known) orelse return false)),
     };
     if (!isOffered(client.greeting.hello.ciphers, known.cipher)) return false;
-    const clear = protection.open(packet, wire.welcome_size_known, &client.opened) orelse return false;
+    const clear = protection.open(packet, wire.welcome_size_known, &client.opened) orelse
+        return false;
     const parsed = wire.parse(clear) catch return false;
     return establish(client, now_us, .{
         .id = parsed.session_id,
@@ -164,10 +170,12 @@ fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
     };
 }
 
-/// Of the same hello: the session is open, and the packet shows that its size comes through.
+/// A packet of the same HELLO: the session is open, and this one proves that its size passes the
+/// path.
 fn receiveSizeProof(client: *StreamClient, packet: []const u8) bool {
     if (client.session.?.cipher == .clear) return true;
-    if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null) return false;
+    if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null)
+        return false;
     client.path.onProven(@intCast(packet.len));
     return true;
 }
@@ -186,7 +194,7 @@ const Opened = struct {
     id: u64,
     welcome: wire.Welcome,
     protection: *const step.Protection,
-    /// Of the packet as it came.
+    /// Size of the packet as it arrived.
     size: u16,
 };
 
@@ -199,7 +207,10 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         .version_id = .fromBytes(welcome.version_id),
         .disk_size = welcome.disk_size,
         .fragment_size = welcome.fragment_size,
-        .outstanding_bytes_max = @min(welcome.outstanding_bytes_max, client.options.outstanding_bytes_max),
+        .outstanding_bytes_max = @min(
+            welcome.outstanding_bytes_max,
+            client.options.outstanding_bytes_max,
+        ),
         .resume_secret = welcome.resume_secret,
         .write_cache = welcome.write_cache,
         .write_cache_size = welcome.write_cache_size,
@@ -212,7 +223,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
     const size_max = session.fragment_size + wire.header_size + wire.tag_size;
     if (size_max > client.options.packet_size_max) return false;
     const resumed = client.session != null;
-    // Whoever takes a ticket knows nothing but that of the boot.
+    // An edge that accepts a ticket knows nothing else about the boot.
     const moved = client.greeting.kind == .ticket;
     if (client.session) |*before| {
         const same = before.version_tag == session.version_tag and
@@ -239,7 +250,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
     client.pending_events.established = .{ .resumed = resumed, .moved = moved };
     client.restart();
     if (client.ready) |*ready| {
-        // The other edge has not heard it.
+        // The other edge does not know it.
         if (moved) ready.acknowledged = false;
         ready.due_at_us = now_us;
         ready.timeout_us = client.rtt.rto_us;
@@ -250,15 +261,21 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
     return true;
 }
 
-fn losesWrites(client: *const StreamClient, before: *const step.Session, now: *const step.Session) bool {
-    if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id) return false;
-    // Nothing of this device is in the one that is gone.
-    const is_unused = before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
+fn losesWrites(
+    client: *const StreamClient,
+    before: *const step.Session,
+    now: *const step.Session,
+) bool {
+    if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id)
+        return false;
+    // The lost write cache contained nothing of this device.
+    const is_unused =
+        before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
         !client.writes.is_started;
     return !is_unused;
 }
 
-/// The first reads need a time-out too; Karn's rule as for them.
+/// The first reads need an RTO too; Karn's algorithm applies as for reads.
 fn sampleRtt(client: *StreamClient, now_us: u64) void {
     if (client.greeting.sent_count == 1) client.rtt.sample(now_us -| client.greeting.sent_at_us);
 }

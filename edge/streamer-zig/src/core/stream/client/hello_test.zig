@@ -1,4 +1,5 @@
-//! What protects a session of the stream, and the packet sizes that a device finds: against the real edge's side, as in client_test.zig.
+//! Tests of hello.zig: protection of a session and path MTU discovery, against the real edge's side
+//! as in client_test.zig.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -7,7 +8,7 @@ const StreamFixture = client_test.StreamFixture;
 const disk = client_test.disk;
 const testing = std.testing;
 
-test "who listens learns nothing of the disk, and what is changed, repeated or made up is not taken" {
+test "eavesdroppers learn nothing, and altered, replayed or forged packets are dropped" {
     for ([_]wire.Ciphers{ .{ .aegis_128l = true }, .{ .chacha20_poly1305 = true } }) |ciphers| {
         var fixture: StreamFixture = try .initWith(.{ .prng = .init(14) }, .{ .ciphers = ciphers });
         defer fixture.deinit();
@@ -40,17 +41,24 @@ test "who listens learns nothing of the disk, and what is changed, repeated or m
             }
         }
         for (fixture.client.reads) |*read| try testing.expectEqual(0, read.received_count);
-        // NO_SESSION that does not know what was asked.
+        // A NO_SESSION of an attacker who does not know the request.
         var forged: [wire.no_session_size]u8 = undefined;
-        for ([_]u64{ 1, fixture.client.protection.counter_first - 1, fixture.client.protection.counter_next }) |id|
-            fixture.client.receive(fixture.now_us, wire.emit(.{ .session_id = id, .body = .no_session }, &forged));
+        for ([_]u64{
+            1,
+            fixture.client.protection.counter_first - 1,
+            fixture.client.protection.counter_next,
+        }) |id|
+            fixture.client.receive(
+                fixture.now_us,
+                wire.emit(.{ .session_id = id, .body = .no_session }, &forged),
+            );
         try testing.expectEqual(.established, fixture.client.state);
         try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
         try testing.expectEqual(0, fixture.client.statistics.retransmits);
         var expected: [buffer.len]u8 = undefined;
         disk.fill(0, &expected);
         try testing.expectEqualSlices(u8, &expected, &buffer);
-        // Of what has come already, nothing is written again.
+        // Nothing that has arrived is written again.
         try fixture.client.submit(2, 0, &buffer);
         try fixture.serve(fixture.client.transmit(fixture.now_us, &out).?);
         const first = fixture.link.flights.items[0];
@@ -61,11 +69,15 @@ test "who listens learns nothing of the disk, and what is changed, repeated or m
             made_up.bytes[at] ^= 1;
             fixture.client.receive(fixture.now_us, made_up.bytes[0..first.size]);
         }
-        try testing.expectEqualSlices(u8, expected[0 .. first.size - wire.header_size - wire.tag_size], buffer[0 .. first.size - wire.header_size - wire.tag_size]);
+        try testing.expectEqualSlices(
+            u8,
+            expected[0 .. first.size - wire.header_size - wire.tag_size],
+            buffer[0 .. first.size - wire.header_size - wire.tag_size],
+        );
     }
 }
 
-test "a packet longer than any of a device is one of a wrong size, whoever sealed it" {
+test "a packet longer than any of a device has the wrong size, whoever sealed it" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(16) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -78,13 +90,13 @@ test "a packet longer than any of a device is one of a wrong size, whoever seale
     try testing.expectEqual(1, fixture.server.ignored.get(.stream_forged));
 }
 
-test "no two sessions of a boot have keys in common, at one edge or after its restart with the same keys" {
+test "no two sessions of a boot share keys, even at a restarted edge with the same keys" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(15) });
     defer fixture.deinit();
     var seen: [6][32]u8 = undefined;
     for (&seen, 0..) |*keys, index| {
         if (index % 2 == 1) {
-            // As a clone of a machine would: nothing of it is new.
+            // Like a clone of a machine: nothing in it is new.
             fixture.server.deinit(testing.allocator);
             fixture.server = try StreamFixture.newServer(1, fixture.sides);
         }
@@ -102,24 +114,26 @@ test "no two sessions of a boot have keys in common, at one edge or after its re
     }
 }
 
-test "large packets serve the whole stream, from the first read, where they come through" {
-    var fixture: StreamFixture = try .initWith(.{ .prng = .init(16) }, .{ .packet_size_max = wire.packet_size_max });
+test "large packets serve the whole stream, from the first read, where they pass" {
+    var fixture: StreamFixture =
+        try .initWith(.{ .prng = .init(16) }, .{ .packet_size_max = wire.packet_size_max });
     defer fixture.deinit();
     try fixture.expectEstablished();
     const before = fixture.link.sent_to_device;
     var buffer: [131072]u8 = undefined;
     try fixture.client.submit(1, 0, &buffer);
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .read_done);
-    // In two parts, since the window begins with half as much.
+    // In two parts, since the window starts at half of that.
     try testing.expectEqual(16, fixture.link.sent_to_device - before);
     try testing.expectEqual(0, fixture.client.statistics.retransmits);
 }
 
-test "where large packets vanish the stream goes on with smaller ones, and with large ones when they come again" {
+test "where large packets vanish the stream uses smaller ones, until large ones pass again" {
     for ([_]u16{ 1472, 1372, 700 }) |narrow| {
-        var fixture: StreamFixture = try .initWith(.{ .prng = .init(17) }, .{ .packet_size_max = wire.packet_size_max });
+        var fixture: StreamFixture =
+            try .initWith(.{ .prng = .init(17) }, .{ .packet_size_max = wire.packet_size_max });
         defer fixture.deinit();
-        // From the begin.
+        // From the start.
         fixture.link.packet_size_max = @max(narrow, wire.packet_size_ethernet);
         try fixture.expectEstablished();
         try fixture.readMany(20, 4);
@@ -137,9 +151,13 @@ test "where large packets vanish the stream goes on with smaller ones, and with 
     }
 }
 
-test "a late fragment of the size before is never taken for one of the size now" {
-    // 37,376 bytes are 27 fragments of 1340 and one of 1196, and 31 of 1196 and a rest: the last one of those looks like one of these.
-    var fixture: StreamFixture = try .initWith(.{ .prng = .init(18) }, .{ .ciphers = .{ .clear = true }, .packet_size_max = 1372 });
+test "a late fragment of the previous size is never accepted as one of the current size" {
+    // 37,376 bytes are 27 fragments of 1340 and one of 1196, or 31 of 1196 and a rest: the last
+    // fragment of the former looks like one of the latter.
+    var fixture: StreamFixture = try .initWith(
+        .{ .prng = .init(18) },
+        .{ .ciphers = .{ .clear = true }, .packet_size_max = 1372 },
+    );
     defer fixture.deinit();
     try fixture.expectEstablished();
     var buffer: [37376]u8 = undefined;
@@ -150,10 +168,11 @@ test "a late fragment of the size before is never taken for one of the size now"
     try testing.expectEqual(wire.header_size + 1196, late.size);
     fixture.link.flights.clearRetainingCapacity();
     while (fixture.client.path.size == 1372) : (fixture.now_us += 500) {
-        // Only small packets come through from here on.
+        // From here on only small packets pass.
         while (fixture.client.transmit(fixture.now_us, &out)) |packet| try fixture.serve(packet);
         for (fixture.link.flights.items) |*flight| {
-            if (flight.size <= wire.packet_size_min) fixture.client.receive(fixture.now_us, flight.bytes[0..flight.size]);
+            if (flight.size <= wire.packet_size_min)
+                fixture.client.receive(fixture.now_us, flight.bytes[0..flight.size]);
         }
         fixture.link.flights.clearRetainingCapacity();
     }
@@ -166,8 +185,11 @@ test "a late fragment of the size before is never taken for one of the size now"
     try testing.expectEqualSlices(u8, &expected, &buffer);
 }
 
-test "a read that was asked for before the way was found to be wider is asked for in smaller packets when it becomes narrow" {
-    var fixture: StreamFixture = try .initWith(.{ .prng = .init(12), .packet_size_max = wire.packet_size_ethernet }, .{ .packet_size_max = wire.packet_size_max });
+test "a read requested on a wide path is requested in smaller packets when the path narrows" {
+    var fixture: StreamFixture = try .initWith(
+        .{ .prng = .init(12), .packet_size_max = wire.packet_size_ethernet },
+        .{ .packet_size_max = wire.packet_size_max },
+    );
     defer fixture.deinit();
     try fixture.expectEstablished();
     try testing.expectEqual(wire.packet_size_ethernet, fixture.client.path.size);
@@ -175,7 +197,7 @@ test "a read that was asked for before the way was found to be wider is asked fo
     var buffer: [32 << 10]u8 = undefined;
     try fixture.client.submit(1, 0, &buffer);
     try testing.expectEqual(null, try fixture.nextEvent(1_000));
-    // The answer to a question of before, which came late.
+    // The answer to an earlier probe, arriving late.
     fixture.client.path.onProven(wire.packet_size_max);
     try testing.expect((try fixture.nextEvent(60 * std.time.us_per_s)).? == .read_done);
     try testing.expectEqual(wire.packet_size_min, fixture.client.path.size);

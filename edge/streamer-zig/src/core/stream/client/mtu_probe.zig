@@ -1,33 +1,36 @@
-//! Whether an edge that says nothing of a write is there (packages/proto/STREAM.md, "Packet sizes"): it is asked by a small packet that goes
-//! out behind the write. An edge that answers that one, and of the write says nothing, has not got the write: it was lost, or its packets
-//! are too large for the way. An edge that is gone, or stands still, answers neither. Pure; times are microseconds.
+//! Probes whether an edge that does not answer a write is alive (packages/proto/STREAM.md, "Packet
+//! sizes"): a small packet follows the write. An edge that answers the probe and not the write did
+//! not receive the write: it was lost, or its packets exceed the path MTU. An edge that is gone or
+//! stalled answers neither. Pure; times are microseconds.
 
 const std = @import("std");
 
 const MtuProbe = @This();
 
-/// From one that is not answered to the next; then twice as long each time.
+/// Interval from an unanswered probe to the next; doubled each time.
 const wait_us_first = 20 * std.time.us_per_ms;
 const wait_us_max = std.time.us_per_s;
-/// How long the edge may take to say something of a write, from the probe that it has answered: twice what that took, and not less than
-/// this. Twice as long each time, since a full switch drops large packets for a while and lets small ones through.
+/// Time that the edge gets to answer a write, counted from the probe that it answered: twice that
+/// probe's round trip, and at least this. Doubled each time, since a full switch drops large
+/// packets for a while and lets small ones pass.
 const round_us_first = 20 * std.time.us_per_ms;
 const round_us_max = 250 * std.time.us_per_ms;
 
-/// When it is asked; null: nobody wants to know.
+/// When the probe is due; null: none is wanted.
 due_at_us: ?u64 = null,
-/// Of the one that waits for its answer.
+/// The probe that waits for its answer.
 request_id: ?u32 = null,
 sent_at_us: u64 = 0,
 wait_us: u64 = wait_us_first,
 
-/// A write that may be too large for the way has gone out once more.
+/// A write that may exceed the path MTU was sent once more.
 pub fn schedule(probe: *MtuProbe, now_us: u64) void {
     if (probe.due_at_us != null) return;
-    probe.due_at_us = if (probe.request_id == null) now_us else @max(now_us, probe.sent_at_us + probe.wait_us);
+    probe.due_at_us =
+        if (probe.request_id == null) now_us else @max(now_us, probe.sent_at_us + probe.wait_us);
 }
 
-/// Nobody wants to know any more.
+/// No probe is wanted any more.
 pub fn cancel(probe: *MtuProbe) void {
     probe.due_at_us = null;
 }
@@ -36,9 +39,10 @@ pub fn isDue(probe: *const MtuProbe, now_us: u64) bool {
     return now_us >= probe.due_at_us orelse return false;
 }
 
-/// It goes out now.
+/// The probe is sent now.
 pub fn onSend(probe: *MtuProbe, now_us: u64, request_id: u32) void {
-    probe.wait_us = if (probe.request_id == null) wait_us_first else @min(2 * probe.wait_us, wait_us_max);
+    probe.wait_us =
+        if (probe.request_id == null) wait_us_first else @min(2 * probe.wait_us, wait_us_max);
     probe.due_at_us = null;
     probe.request_id = request_id;
     probe.sent_at_us = now_us;
@@ -46,21 +50,22 @@ pub fn onSend(probe: *MtuProbe, now_us: u64, request_id: u32) void {
 
 pub const Answer = struct { sent_at_us: u64, took_us: u64 };
 
-/// Null: it is not the answer to the newest.
+/// Returns null if this does not answer the newest probe.
 pub fn answer(probe: *MtuProbe, now_us: u64, request_id: u32) ?Answer {
     if (probe.request_id != request_id) return null;
     probe.request_id = null;
     return .{ .sent_at_us = probe.sent_at_us, .took_us = now_us -| probe.sent_at_us };
 }
 
-/// From a write's last packet until it counts as not heard, after so many times before.
+/// Returns how long a write may stay unanswered after its last packet, given its previous futile
+/// rounds.
 pub fn roundUs(futile: u8) u64 {
     return @min(@as(u64, round_us_first) << @min(futile, 8), round_us_max);
 }
 
 const testing = std.testing;
 
-test "who is not answered asks ever more rarely, once a second in the end, and at once again after an answer" {
+test "unanswered probes slow down to one a second, and start at once again after an answer" {
     var probe: MtuProbe = .{};
     var now_us: u64 = 1000;
     probe.schedule(now_us);
@@ -74,9 +79,12 @@ test "who is not answered asks ever more rarely, once a second in the end, and a
         try testing.expect(!probe.isDue(now_us));
     }
     try testing.expect(sent > 60 and sent < 70);
-    // Not of the newest.
+    // An answer to an earlier probe.
     try testing.expectEqual(null, probe.answer(now_us, sent - 1));
-    try testing.expectEqual(Answer{ .sent_at_us = probe.sent_at_us, .took_us = now_us - probe.sent_at_us }, probe.answer(now_us, sent).?);
+    try testing.expectEqual(
+        Answer{ .sent_at_us = probe.sent_at_us, .took_us = now_us - probe.sent_at_us },
+        probe.answer(now_us, sent).?,
+    );
     try testing.expectEqual(null, probe.answer(now_us, sent));
     probe.cancel();
     try testing.expect(!probe.isDue(now_us));
@@ -84,7 +92,7 @@ test "who is not answered asks ever more rarely, once a second in the end, and a
     try testing.expect(probe.isDue(now_us));
 }
 
-test "the rounds of a size are 0.3 s together, and none is longer than a quarter of a second" {
+test "the rounds of one size take 0.3 s in total, and none is longer than a quarter of a second" {
     var all_us: u64 = 0;
     for (0..4) |futile| all_us += roundUs(@intCast(futile));
     try testing.expectEqual(300 * std.time.us_per_ms, all_us);

@@ -1,5 +1,5 @@
-//! One read of a device that is under way: which fragments have come, which are missing, when to ask again. The client
-//! decides about packets; this keeps the account of a single request.
+//! One read of a device in flight: which fragments have arrived, which are missing, when to
+//! retransmit. The client decides about packets; this keeps the state of a single request.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -10,22 +10,22 @@ const assert = std.debug.assert;
 
 const PendingRead = @This();
 
-/// Fragments beyond a hole that must have come before the hole counts as lost.
+/// A hole counts as lost when this many fragments beyond it have arrived.
 pub const gap_threshold = 3;
 
 state: State = .free,
 tag: u64 = 0,
 kind: wire.ReadKind = .demand,
-/// Somebody waits for it: it goes before what nobody waits for.
+/// Somebody waits for it: it goes before reads that nobody waits for.
 is_waited_for: bool = true,
 offset: u64 = 0,
 buffer: []u8 = &.{},
 request_id: u32 = 0,
-/// What was submitted: this read is all of it or, where the window had no room for all at once, a part.
+/// The submitted buffer: this read is all of it or, where the window was too small, a part.
 whole: []u8 = &.{},
-/// The same for all parts of what was submitted.
+/// The same for all parts of one submitted read.
 whole_id: u32 = 0,
-/// When the first of it was asked for; null: nothing was.
+/// When its first request was sent; null: none was.
 sent_first_at_us: ?u64 = null,
 failure: wire.ReadErrorCode = .store_error,
 
@@ -34,37 +34,39 @@ fragment_count: u16 = 0,
 received: std.bit_set.Static(wire.fragments_max) = .empty,
 received_count: u16 = 0,
 received_bytes: u32 = 0,
-/// The highest indices that have come, highest first, each counted from 1; 0 while there are fewer.
+/// The highest fragment indices received, highest first, each counted from 1; 0 while there are
+/// fewer.
 highest: [gap_threshold]u16 = @splat(0),
-/// Holes below this have been asked for again; only time or later requests tell that they were lost once more.
+/// Holes below this have been retransmitted; only time or later requests reveal that they were lost
+/// again.
 retransmitted_below: u16 = 0,
 
-/// Of what was asked for last.
+/// Record of the latest request.
 send_record: CongestionWindow.SendRecord = .{},
-/// How often it was asked again.
+/// How often it was retransmitted.
 attempt: u16 = 0,
-/// Serial numbers of the first and the last READ that went out for it, among all of the client's READs.
+/// Serial numbers of its first and last READ, among all READs of the client.
 first_serial: u64 = 0,
 sent_serial: u64 = 0,
 sent_at_us: u64 = 0,
-/// When it was last sent or got something new.
+/// When it was last sent or made progress.
 progress_at_us: u64 = 0,
 timeout_us: u64 = 0,
-/// Fragments of requests sent later that have come since the last READ.
+/// Fragments of later requests that have arrived since its last READ.
 overtaken: u16 = 0,
-/// A fragment of full size has come since it was sent last.
+/// A fragment of full size has arrived since its last request.
 has_full_size: bool = false,
-/// Asked again since time was over, and how long after the first READ the next new fragment came.
+/// Retransmitted after a timeout, and the time from its first READ to the next new fragment.
 timed_out: bool = false,
 stall_us: ?u64 = null,
-/// A measurement that the client has not taken yet.
+/// An RTT sample that the client has not taken yet.
 round_trip_us: ?u64 = null,
-/// What is to be asked again: the missing fragments in [first, end).
+/// What to retransmit: the missing fragments in [first, end).
 retransmit: ?struct { first: u16, end: u16 } = null,
 
 pub const State = enum { free, queued, in_flight, done, failed };
 
-/// The first READ goes out.
+/// The first READ is sent.
 pub fn ask(read: *PendingRead, now_us: u64, fragment_size: u16, serial: u64, timeout_us: u64) void {
     assert(read.state == .queued);
     read.state = .in_flight;
@@ -80,7 +82,7 @@ pub fn ask(read: *PendingRead, now_us: u64, fragment_size: u16, serial: u64, tim
 
 pub const Acceptance = enum {
     new,
-    /// It had come before.
+    /// It had arrived before.
     duplicate,
     /// No fragment of this read has this index and length.
     mismatch,
@@ -89,15 +91,17 @@ pub const Acceptance = enum {
 pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     assert(read.state == .in_flight);
     if (fragment.index >= read.fragment_count) return .mismatch;
-    const length = wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
+    const length =
+        wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
     if (fragment.payload.len != length) return .mismatch;
     if (read.has(fragment.index)) return .duplicate;
-    // Karn's rule: an answer to a READ that was sent twice measures nothing.
-    if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
+    // Karn's algorithm: the answer to a READ that was sent twice is no sample.
+    if (read.received_count == 0 and read.attempt == 0)
+        read.round_trip_us = now_us -| read.sent_at_us;
     if (read.timed_out and read.stall_us == null) read.stall_us = now_us -| read.sent_at_us;
     const begin = @as(usize, fragment.index) * read.fragment_size;
     const slot = read.buffer[begin..][0..length];
-    // It may lie there already.
+    // It may be there already.
     if (slot.ptr != fragment.payload.ptr) @memcpy(slot, fragment.payload);
     read.received.set(fragment.index);
     read.received_count += 1;
@@ -109,18 +113,22 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     return .new;
 }
 
-/// Where the payload of such a fragment belongs, of which nothing has come yet; null: it has, or there is no such fragment.
+/// Returns where the payload of this fragment belongs; null if it has arrived or there is no such
+/// fragment.
 pub fn slotFor(read: *const PendingRead, index: u16, length: usize) ?[]u8 {
     assert(read.state == .in_flight);
     if (index >= read.fragment_count or read.has(index)) return null;
-    if (length != wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, index)) return null;
+    if (length != wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, index))
+        return null;
     return read.buffer[@as(usize, index) * read.fragment_size ..][0..length];
 }
 
-/// A set's own `isSet` takes all of it, 256 bytes, for each packet.
+/// The set's own `isSet` copies all of it, 256 bytes, for each packet.
 fn has(read: *const PendingRead, index: u16) bool {
     const Word = @TypeOf(read.received).MaskInt;
-    return read.received.masks[index / @bitSizeOf(Word)] >> @intCast(index % @bitSizeOf(Word)) & 1 != 0;
+    return read.received.masks[index / @bitSizeOf(Word)] >> @intCast(
+        index % @bitSizeOf(Word),
+    ) & 1 != 0;
 }
 
 pub fn isComplete(read: *const PendingRead) bool {
@@ -128,12 +136,13 @@ pub fn isComplete(read: *const PendingRead) bool {
     return read.received_count == read.fragment_count;
 }
 
-/// What was asked for last, when nothing of full size of it has come, nor an error of the edge's store.
+/// Returns what the last request misses, unless anything of full size or a store error has arrived.
 pub fn missing(read: *const PendingRead) PathMtu.MissingFragments {
     if (read.has_full_size or read.sent_serial == std.math.maxInt(u64)) return .{};
     const overhead = wire.header_size + wire.tag_size;
     const last = read.fragment_count - 1;
-    const last_size = overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
+    const last_size =
+        overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
     const count = read.fragment_count - read.received_count;
     if (read.has(last)) return .{ .count = count, .size = overhead + read.fragment_size };
     if (last_size > wire.packet_size_min) return .{ .count = count, .size = @intCast(last_size) };
@@ -144,7 +153,7 @@ pub fn missingBytes(read: *const PendingRead) u32 {
     return @as(u32, @intCast(read.buffer.len)) - read.received_bytes;
 }
 
-/// Of the fragments that `ranges` name.
+/// Bytes of the fragments that `ranges` name.
 pub fn bytesOf(read: *const PendingRead, ranges: wire.Ranges) u32 {
     const last = ranges.at(ranges.count() - 1);
     const end = last.first_fragment + last.fragment_count;
@@ -152,15 +161,16 @@ pub fn bytesOf(read: *const PendingRead, ranges: wire.Ranges) u32 {
     return bytes - (@as(u32, end) * read.fragment_size -| @as(u32, @intCast(read.buffer.len)));
 }
 
-/// Everything that is missing is to be asked again.
+/// Queues everything missing for retransmission.
 pub fn retransmitMissing(read: *PendingRead) void {
     assert(!read.isComplete());
     read.retransmit = .{ .first = 0, .end = read.fragment_count };
     read.retransmitted_below = read.fragment_count;
 }
 
-/// After a resumption, or on a narrower way: whatever has not come is asked again. With fragments of another size the read begins anew when
-/// its turn comes, under another `request_id`, since a late fragment of the old size may look like one of the new size.
+/// After a resumption, or on a narrower path: requests everything missing again. With fragments of
+/// another size the read starts over when its turn comes, under another `request_id`, since a late
+/// fragment of the old size may look like one of the new size.
 pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_us: u64) void {
     assert(read.state == .in_flight);
     if (fragment_size == read.fragment_size) {
@@ -181,7 +191,8 @@ pub fn restart(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
     };
 }
 
-/// The first `bytes` of what waits, as a read of its own; this one is what is left of it, in the same slot in line.
+/// Splits off the first `bytes` of a waiting read as a read of its own; this one keeps the rest and
+/// its position in the queue.
 pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) PendingRead {
     assert(read.state == .queued);
     assert(bytes > 0 and bytes < read.buffer.len);
@@ -204,7 +215,8 @@ pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) Pending
     };
 }
 
-/// The edge could not read its store: it is asked again when the doubled time-out has passed, not before.
+/// The edge could not read its store: the read is retransmitted after twice the timeout, not
+/// earlier.
 pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
     read.progress_at_us = now_us;
     read.timeout_us = @min(read.timeout_us * 2, RttEstimator.rto_us_max);
@@ -212,7 +224,7 @@ pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
     read.sent_serial = std.math.maxInt(u64);
 }
 
-/// Moves missing fragments from `repeat` into `ranges`, as many as fit; returns how many fragments.
+/// Moves missing fragments from `retransmit` into `ranges`, as many as fit; returns their number.
 pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
     const wanted = read.retransmit.?;
     read.retransmit = null;
@@ -242,13 +254,15 @@ pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
     read.has_full_size = false;
 }
 
-/// While fragments of any read come in, the edge is at work in the order it was asked: nobody is late yet.
+/// While fragments of any read arrive, the edge is working through its requests in order: none is
+/// late yet.
 pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
     return @max(read.progress_at_us, last_fragment_at_us) + read.timeout_us;
 }
 
-/// Goes before `other`: somebody waits for it and not for the other, or it was submitted earlier; request ids are compared so that they
-/// may wrap. For the boot profile all that is read ahead waits.
+/// Tells whether it precedes `other`: somebody waits for it and not for the other, or it was
+/// submitted earlier; request ids are compared so that they may wrap. The boot profile precedes all
+/// read-ahead.
 pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
     const rival = other orelse return true;
     if (read.is_waited_for != rival.is_waited_for) return read.is_waited_for;

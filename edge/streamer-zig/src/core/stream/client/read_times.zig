@@ -1,7 +1,8 @@
-//! Where the time of a device's reads goes, as it can tell (packages/proto/STREAM.md, "Where time went"): how long each READ took from
-//! when it was sent to its last byte, how long the system waited for each of its reads, and how long it took from an answer to its next
-//! demand. A boot is slow by the first because of the network or the edge, by the last because of its own machine. Always on, of fixed
-//! size, without a clock; by the phases of the boot where somebody says when the initramfs hands over to the system.
+//! Where a device's read time is spent, as measured at the device (packages/proto/STREAM.md, "Where
+//! time went"): from each READ's request to its last byte, how long the system waited for each of
+//! its reads, and from an answer to its next demand. The first tells of a slow network or edge, the
+//! last of a slow machine. Always on, of fixed size, without a clock; split by boot phase if the
+//! caller reports when the initramfs switches to the system.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,14 +13,14 @@ const ReadTimes = @This();
 
 pub const Histogram = base.DurationHistogram;
 
-/// Until the system began, or all where nobody said that it did.
+/// Until the system started; everything if nobody reported that.
 initramfs: Part = .{},
 /// From then on; null before.
 system: ?Part = null,
 waiting: u32 = 0,
-/// null: nothing was answered yet.
+/// Null: no demand was answered yet.
 answered_at_us: ?u64 = null,
-/// The boot is over; what follows belongs to no boot's times.
+/// The boot is over; later reads do not count.
 is_over: bool = false,
 
 pub const Part = struct {
@@ -37,7 +38,8 @@ pub const Part = struct {
     }
 };
 
-/// The initramfs has handed over: what ends from now on is the system's. Once is as good as twice.
+/// The initramfs has switched to the system: reads that end from now on are the system's. Calling
+/// it twice changes nothing.
 pub fn beginSystem(times: *ReadTimes) void {
     if (times.system == null) times.system = .{};
 }
@@ -50,13 +52,14 @@ pub fn noteFetch(times: *ReadTimes, duration_us: u64) void {
     if (!times.is_over) times.current().fetch.note(duration_us);
 }
 
-/// The system wants something; the caller keeps `now_us` until the answer.
+/// The system demands data; the caller keeps `now_us` until the answer.
 pub fn onDemand(times: *ReadTimes, now_us: u64) void {
-    if (times.waiting == 0 and !times.is_over) if (times.answered_at_us) |before_us| times.current().turnaround.note(now_us -| before_us);
+    if (times.waiting == 0 and !times.is_over)
+        if (times.answered_at_us) |before_us| times.current().turnaround.note(now_us -| before_us);
     times.waiting += 1;
 }
 
-/// It has it, `demanded_at_us` being the time of its demand.
+/// The demand made at `demanded_at_us` is answered.
 pub fn onAnswer(times: *ReadTimes, now_us: u64, demanded_at_us: u64) void {
     assert(times.waiting > 0);
     times.waiting -= 1;
@@ -64,7 +67,7 @@ pub fn onAnswer(times: *ReadTimes, now_us: u64, demanded_at_us: u64) void {
     if (!times.is_over) times.current().wait.note(now_us -| demanded_at_us);
 }
 
-/// Of the whole boot.
+/// Returns the times of the whole boot.
 pub fn whole(times: *const ReadTimes) Part {
     const part = if (times.system) |*found| found else return times.initramfs;
     const before = &times.initramfs;
@@ -75,7 +78,7 @@ pub fn whole(times: *const ReadTimes) Part {
     };
 }
 
-/// As REPORT carries them: by phase where the device has told them apart.
+/// Returns the form of REPORT: by phase where the device distinguishes them.
 pub fn list(times: *const ReadTimes) wire.ReadTimeList {
     const part = if (times.system) |*found| found else return times.listWhole();
     var said: wire.ReadTimeList = .empty;
@@ -93,12 +96,12 @@ pub fn listWhole(times: *const ReadTimes) wire.ReadTimeList {
 
 const testing = std.testing;
 
-test "the system's own time is what passes while it waits for nothing" {
+test "the system's own time is the time in which it waits for nothing" {
     var times: ReadTimes = .{};
     times.onDemand(1000);
     times.onDemand(1100);
     times.onAnswer(1500, 1000);
-    // Another read is waited for: no turnaround.
+    // Another read is still awaited: no turnaround.
     times.onDemand(1600);
     times.onAnswer(2000, 1100);
     times.onAnswer(2100, 1600);
@@ -109,7 +112,7 @@ test "the system's own time is what passes while it waits for nothing" {
     try testing.expectEqual(8000, times.whole().turnaround.sum_us);
 }
 
-test "what comes after the boot is not counted, and what was begun before it ends well" {
+test "reads after the boot are not counted, and earlier ones end well" {
     var times: ReadTimes = .{};
     times.onDemand(1000);
     times.is_over = true;
@@ -119,7 +122,7 @@ test "what comes after the boot is not counted, and what was begun before it end
     try testing.expectEqual(0, times.list().view().count);
 }
 
-test "what ends after the hand-over is the system's, and both together are the whole boot's" {
+test "reads that end after the switch are the system's, and both together are the whole boot's" {
     var times: ReadTimes = .{};
     times.onDemand(0);
     times.noteFetch(90);
@@ -137,7 +140,11 @@ test "what ends after the hand-over is the system's, and both together are the w
     try testing.expectEqual(wire.ReadPhase.system, phaseOf(&said, 3));
     try testing.expectEqual(90, times.initramfs.fetch.sum_us);
     try testing.expectEqual(50, times.initramfs.turnaround.sum_us);
-    try testing.expectEqual([_]u64{ 40, 50, 700 }, [_]u64{ times.system.?.fetch.sum_us, times.system.?.wait.sum_us, times.system.?.turnaround.sum_us });
+    try testing.expectEqual([_]u64{ 40, 50, 700 }, [_]u64{
+        times.system.?.fetch.sum_us,
+        times.system.?.wait.sum_us,
+        times.system.?.turnaround.sum_us,
+    });
     var entries = times.listWhole().view().iterate();
     try testing.expectEqual(130, entries.next().?.histogram.sum_us);
     try testing.expectEqual(2, entries.next().?.histogram.count());

@@ -1,5 +1,5 @@
-//! A device's reads that are under way (packages/proto/STREAM.md, "Recovery"): which goes out next, what comes of each, and what is asked
-//! for again.
+//! A device's reads in flight (packages/proto/STREAM.md, "Recovery"): which one is sent next, how
+//! each progresses, and what is retransmitted.
 
 const wire = @import("wire").stream;
 const PendingRead = @import("pending_read.zig");
@@ -8,27 +8,34 @@ const sends = @import("sends.zig");
 const StreamClient = @import("client.zig");
 const CongestionWindow = @import("../congestion/window.zig");
 
-/// Fragments of later requests that must have come before a read is asked for again at once.
+/// A read is retransmitted at once when this many fragments of later requests have arrived.
 const overtaken_threshold = 3;
 
-/// Reads that are asked for in parts take so many slots more, all together.
+/// Extra slots for the parts of split reads, all together.
 pub const parts_max = 16;
-/// A part has a multiple of that, in bytes, as disks and profiles have.
+/// A part is a multiple of this, in bytes, like disks and profiles.
 const part_size_unit = CongestionWindow.part_bytes_min;
 
-/// A sealed DATA packet's fragment, which nobody has shown to be genuine yet, and where its payload belongs.
+/// The fragment of a sealed DATA packet that is not authenticated yet, and where its payload
+/// belongs.
 pub const FragmentSlot = struct { request_id: u32, index: u16, buffer: []u8 };
 
-/// Null: it is no such packet, or nobody waits for it.
+/// Returns null if it is no such packet, or nobody waits for it.
 pub fn slotFor(client: *StreamClient, packet: []const u8) ?FragmentSlot {
     if (client.protection.from_edge.cipher == .clear) return null;
     const header = wire.fragmentOf(packet) orelse return null;
     const read = findAsked(client, header.request_id) orelse return null;
-    const room = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse return null;
+    const room = read.slotFor(header.index, packet.len - wire.header_size - wire.tag_size) orelse
+        return null;
     return .{ .request_id = header.request_id, .index = header.index, .buffer = room };
 }
 
-pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
+pub fn receiveFragment(
+    client: *StreamClient,
+    now_us: u64,
+    request_id: u32,
+    fragment: wire.Data,
+) bool {
     client.last_fragment_at_us = now_us;
     const read = findAsked(client, request_id) orelse {
         onUnexpected(client, request_id);
@@ -52,7 +59,8 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
         read.round_trip_us = null;
     }
     read.timeout_us = client.rtt.rto_us;
-    // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
+    // Packets arrive in the order sent, except for slight reordering: a read that was overtaken has
+    // lost something.
     for (client.readsKept()) |*other| {
         if (other.state != .in_flight or other.retransmit != null) continue;
         if (other.sent_serial >= read.first_serial) continue;
@@ -63,7 +71,7 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
     return true;
 }
 
-/// All of it has come: that is the end of what was submitted, or of a part.
+/// Everything has arrived: the submitted read, or one part of it, is complete.
 fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     client.statistics.read_bytes += read.buffer.len;
     for (client.readsKept()) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
@@ -82,11 +90,11 @@ fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
     };
 }
 
-/// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
+/// A fragment that arrived before, possibly of a finished read: was a stall mistaken for a loss?
 fn onUnexpected(client: *StreamClient, request_id: u32) void {
     client.statistics.unexpected_fragments += 1;
     client.window.onSpuriousLoss();
-    // Those that are done are known by what is left in their slots.
+    // Finished reads are known by the contents of their slots.
     for (client.reads) |*read| {
         if (read.request_id != request_id) continue;
         const stall_us = read.stall_us orelse return;
@@ -97,14 +105,19 @@ fn onUnexpected(client: *StreamClient, request_id: u32) void {
     }
 }
 
-pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: wire.ReadErrorCode) bool {
+pub fn receiveReadError(
+    client: *StreamClient,
+    now_us: u64,
+    request_id: u32,
+    code: wire.ReadErrorCode,
+) bool {
     const read = findAsked(client, request_id) orelse return true;
     if (code == .store_error) {
         client.statistics.store_errors += 1;
         read.waitAfterStoreError(now_us);
         return true;
     }
-    // Nothing is written any more to what was given for it.
+    // Its buffer is not written any more.
     for (client.readsKept()) |*part| if (isUnderWayOf(part, read.whole_id)) {
         if (part.state == .in_flight) client.window.onAbandoned(part.missingBytes());
         if (part != read) releaseSlot(client, part);
@@ -114,7 +127,7 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
     return true;
 }
 
-/// What has waited too long is asked for again.
+/// Retransmits what timed out.
 pub fn checkTimers(client: *StreamClient, now_us: u64) void {
     for (client.readsKept()) |*read| {
         if (read.state != .in_flight or read.retransmit != null) continue;
@@ -127,38 +140,48 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
             client.rtt.onTimeout();
         }
         client.window.onTimeout(&read.send_record);
-        // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
-        if (read.fragment_size <= client.fragmentSize()) client.path.onTimeout(now_us, read.missing());
+        // Includes reads requested before the path was found to be wider: if they are lost, larger
+        // ones are, too.
+        if (read.fragment_size <= client.fragmentSize())
+            client.path.onTimeout(now_us, read.missing());
         read.retransmitMissing();
     }
 }
 
-/// When one of them goes out next.
+/// Returns when the next read is due.
 pub fn deadline(client: *const StreamClient) ?u64 {
     var earliest: ?u64 = null;
     for (client.readsKept()) |*read| {
         const at = switch (read.state) {
-            .in_flight => if (read.retransmit != null) 0 else read.timeoutAt(client.last_fragment_at_us),
+            .in_flight => if (read.retransmit != null) 0 else read.timeoutAt(
+                client.last_fragment_at_us,
+            ),
             .free, .queued, .done, .failed => continue,
         };
         earliest = @min(earliest orelse at, at);
     }
-    if (firstQueued(client)) |read| if (inParts(client, read, client.window.partBytes(read.buffer.len)) != null) {
-        if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
-    };
+    if (firstQueued(client)) |read|
+        if (inParts(client, read, client.window.partBytes(read.buffer.len)) != null) {
+            if (client.window.opensAt(read.buffer.len)) |at|
+                earliest = @min(earliest orelse at, at);
+        };
     if (starved(client) != null) return 0;
     return earliest;
 }
 
-/// Repeats before new reads, each in the order in which they were submitted.
+/// Sends retransmissions before new reads, each in the order of submission.
 pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
     while (firstToRetransmit(client)) |read| {
         var ranges: wire.RangeList = .{};
         const missing = read.takeMissing(&ranges);
-        // What was missing may have come since.
+        // The missing fragments may have arrived since.
         if (missing == 0) continue;
         const bytes = read.bytesOf(ranges.view());
-        client.window.onLoss(bytes, &read.send_record, if (read.received_count == 0) 1 else missing);
+        client.window.onLoss(
+            bytes,
+            &read.send_record,
+            if (read.received_count == 0) 1 else missing,
+        );
         read.send_record = client.window.onSend(now_us, bytes);
         client.send_serial += 1;
         read.noteRepeat(now_us, client.send_serial);
@@ -168,9 +191,10 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     }
     if (client.used.isFull()) return sends.transmitUsed(client, out);
     const wanted = allowed(client, now_us) orelse starved(client) orelse return null;
-    // Said first, so that the edge hears in which order the system wanted what.
+    // USED goes first, so that the edge learns the order of the system's demands.
     if (wanted.read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
-    const read = if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
+    const read =
+        if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
     client.onWaiting(now_us);
     client.send_serial += 1;
     client.statistics.requests += @intFromBool(read.attempt == 0 and read.kind != .profile);
@@ -179,10 +203,10 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     return emit(client, read, .{}, out);
 }
 
-/// What is asked for now of a read that waits: all of it, or its begin.
+/// What to request now of a waiting read: all of it, or its beginning.
 const NextRead = struct { read: *PendingRead, bytes: u64 };
 
-/// Reads are asked for in order: a small one never overtakes a large one that has to wait.
+/// Reads are requested in order: a small one never overtakes a large one that has to wait.
 fn firstQueued(client: *const StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
@@ -198,8 +222,8 @@ fn allowed(client: *StreamClient, now_us: u64) ?NextRead {
     return if (bytes == 0) null else inParts(client, read, bytes);
 }
 
-/// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
-/// ever come while it wants more than that.
+/// One read-ahead may always be in flight, even if the system's own reads fill the window:
+/// otherwise none would ever arrive while it demands more than that.
 fn starved(client: *const StreamClient) ?NextRead {
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
@@ -211,8 +235,8 @@ fn starved(client: *const StreamClient) ?NextRead {
     return inParts(client, read, client.window.partBytes(read.buffer.len));
 }
 
-/// `bytes` may be asked for of this read. A part has whole blocks, and there must be a slot for it; else the read waits until there is
-/// room for all of it, or nothing else is under way.
+/// Lets `bytes` of this read be requested. A part consists of whole blocks and needs a free slot;
+/// otherwise the read waits until all of it fits, or nothing else is in flight.
 fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRead {
     const whole: u64 = read.buffer.len;
     const outstanding = client.inFlightBytes();
@@ -223,23 +247,23 @@ fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRea
     return if (outstanding == 0) .{ .read = read, .bytes = whole } else null;
 }
 
-/// The document of a profile that becomes another one meanwhile would be two halves.
+/// A profile document that is replaced meanwhile would be two halves.
 fn mayCut(client: *const StreamClient, read: *const PendingRead) bool {
     if (read.kind == .profile) return false;
     var slots = client.reads.len - client.slots_used;
     for (client.readsKept()) |*other| slots += @intFromBool(other.state == .free);
-    // Those who submit have theirs.
+    // Submitted reads have their own slots.
     return slots > client.options.reads_max - client.reads_count;
 }
 
-/// The part is a read of its own; what is left waits in the same slot.
+/// The part becomes a read of its own; the rest waits at the same position.
 fn cut(client: *StreamClient, now_us: u64, wanted: NextRead) *PendingRead {
     const part = freeSlot(client).?;
     part.* = wanted.read.cut(now_us, @intCast(wanted.bytes), client.takeRequestId());
     return part;
 }
 
-/// What the caller puts there holds a read.
+/// Returns a free slot, counted as used.
 pub fn freeSlot(client: *StreamClient) ?*PendingRead {
     for (client.readsKept()) |*read| {
         if (read.state == .free) return read;
@@ -251,13 +275,15 @@ pub fn freeSlot(client: *StreamClient) ?*PendingRead {
 
 pub fn releaseSlot(client: *StreamClient, read: *PendingRead) void {
     read.state = .free;
-    while (client.slots_used > 0 and client.reads[client.slots_used - 1].state == .free) client.slots_used -= 1;
+    while (client.slots_used > 0 and client.reads[client.slots_used - 1].state == .free)
+        client.slots_used -= 1;
 }
 
 fn firstToRetransmit(client: *StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
     for (client.readsKept()) |*read| {
-        if (read.state == .in_flight and read.retransmit != null and read.isBefore(first)) first = read;
+        if (read.state == .in_flight and read.retransmit != null and read.isBefore(first))
+            first = read;
     }
     return first;
 }
@@ -269,15 +295,21 @@ fn emit(
     out: *[wire.request_size_max]u8,
 ) []const u8 {
     const session = client.session.?;
-    return wire.emit(.{ .session_id = session.id, .request_id = read.request_id, .body = .{ .read = .{
-        .kind = read.kind,
-        .fragment_size = read.fragment_size,
-        .version_tag = session.version_tag,
-        .offset = read.offset,
-        .length = @intCast(read.buffer.len),
-        .attempt = read.attempt,
-        .ranges = ranges,
-    } } }, out);
+    return wire.emit(.{
+        .session_id = session.id,
+        .request_id = read.request_id,
+        .body = .{
+            .read = .{
+                .kind = read.kind,
+                .fragment_size = read.fragment_size,
+                .version_tag = session.version_tag,
+                .offset = read.offset,
+                .length = @intCast(read.buffer.len),
+                .attempt = read.attempt,
+                .ranges = ranges,
+            },
+        },
+    }, out);
 }
 
 fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {

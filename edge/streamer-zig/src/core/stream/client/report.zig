@@ -1,5 +1,5 @@
-//! What the stream client keeps of the device's REPORT (packages/proto/STREAM.md): the newest one until it is
-//! acknowledged, the steps until they are acknowledged once, and the order taken last.
+//! The stream client's part of REPORT (packages/proto/STREAM.md): the newest report until it is
+//! acknowledged, steps until they are acknowledged once, and the latest order.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,25 +10,26 @@ const step = @import("step.zig");
 
 pub const ReportState = @This();
 
-/// A REPORT that has gone out so often, for so long, and is not acknowledged, is cut to what every way takes.
+/// A REPORT that stays unacknowledged after this many transmissions is cut to what every path
+/// takes.
 const whole_count_max = 4;
 const whole_us_max = 500 * std.time.us_per_ms;
 /// Bytes of steps and read times in a packet of the smallest size.
 const cut_size_max = wire.packet_size_min - wire.tag_size - wire.report_size_min;
 
-/// What the device said last; null before it has said anything.
+/// The latest report; null before the first.
 newest: ?step.Report = null,
-/// When `newest` was said; its uptime goes on from there.
+/// When `newest` was made; its uptime continues from there.
 said_at_us: u64 = 0,
 steps: wire.StepList = .empty,
 steps_acknowledged: bool = false,
-/// By phase where the device tells them apart, and of the whole boot.
+/// By phase where the device distinguishes them, and of the whole boot.
 read_times: wire.ReadTimeList = .empty,
 whole_read_times: wire.ReadTimeList = .empty,
 /// Zeros before the first.
 order_id: [16]u8 = @splat(0),
 request_id: u32 = 0,
-/// Of the same with all that there was to say; another one than `request_id` when that is cut.
+/// Request id of the complete report; differs from `request_id` when that one is cut.
 request_id_whole: u32 = 0,
 sent_count: u8 = 0,
 first_sent_at_us: u64 = 0,
@@ -37,16 +38,21 @@ due_at_us: u64 = 0,
 timeout_us: u64 = 0,
 
 pub const Acknowledgement = union(enum) {
-    /// Not of the report that waits for it.
+    /// Not for the report that waits for its acknowledgement.
     late,
-    /// The edge knows everything that was said.
+    /// The edge knows everything reported.
     known,
-    /// An order that was not taken before; taken now, so that the next report says so.
+    /// A new order; taken now, so that the next report confirms it.
     order: step.Order,
 };
 
-/// Replaces what was said before; steps stay when there are none in `report`.
-pub fn set(state: *ReportState, now_us: u64, report: step.Report, read_times: *const ReadTimes) void {
+/// Replaces the previous report; steps stay if `report` has none.
+pub fn set(
+    state: *ReportState,
+    now_us: u64,
+    report: step.Report,
+    read_times: *const ReadTimes,
+) void {
     state.newest = report;
     state.read_times = read_times.list();
     state.whole_read_times = read_times.listWhole();
@@ -56,7 +62,7 @@ pub fn set(state: *ReportState, now_us: u64, report: step.Report, read_times: *c
     state.steps_acknowledged = false;
 }
 
-/// Sends what is known now under `request_id`, at once and until it is acknowledged.
+/// Sends the current report under `request_id`, at once and until it is acknowledged.
 pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) void {
     state.request_id = request_id;
     state.beginWhole();
@@ -65,7 +71,7 @@ pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) 
     state.timeout_us = timeout_us;
 }
 
-/// An edge that has heard nothing yet has to know it all.
+/// Retransmits everything to an edge that knows nothing yet.
 pub fn retransmitAll(state: *ReportState, timeout_us: u64) void {
     if (state.newest == null) return;
     state.steps_acknowledged = false;
@@ -73,7 +79,7 @@ pub fn retransmitAll(state: *ReportState, timeout_us: u64) void {
     state.timeout_us = timeout_us;
 }
 
-/// In a session that has just begun it goes out at once, whole.
+/// In a new session the report is sent at once and complete.
 pub fn beginSession(state: *ReportState, now_us: u64) void {
     state.beginWhole();
     state.due_at_us = now_us;
@@ -84,12 +90,13 @@ fn beginWhole(state: *ReportState) void {
     state.sent_count = 0;
 }
 
-/// When REPORT goes out next; null: nothing waits for its acknowledgement.
+/// Returns when REPORT is sent next; null: nothing waits for an acknowledgement.
 pub fn dueAt(state: *const ReportState) ?u64 {
     return if (state.acknowledged) null else state.due_at_us;
 }
 
-/// REPORT when it is due. `request_id_next` is no packet's yet; it is this one's where that is cut from now on.
+/// Returns REPORT when it is due. `request_id_next` is unused yet; this report gets it if it is cut
+/// from now on.
 pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Report {
     if (state.acknowledged or now_us < state.due_at_us) return null;
     const newest = state.newest.?;
@@ -97,13 +104,16 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
     state.timeout_us = @min(state.timeout_us * 2, RttEstimator.rto_us_max);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
     var steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
-    // An edge that knows no phases does not answer them: every other time it gets what it knows, and at the end of counting always.
-    const read_times = if (state.sent_count % 2 == 0) &state.read_times else &state.whole_read_times;
-    // Where there is no room for both, the next report has them.
+    // An edge that knows no phases does not acknowledge them: every other transmission, and always
+    // the last count, has the form that it knows.
+    const read_times =
+        if (state.sent_count % 2 == 0) &state.read_times else &state.whole_read_times;
+    // If both do not fit, the next report has them.
     var fits = steps.bytes.len + read_times.size <= wire.steps_size_max;
     if (state.sent_count == 0) state.first_sent_at_us = now_us;
     state.sent_count +|= 1;
-    const may_pass = state.sent_count <= whole_count_max or now_us -| state.first_sent_at_us < whole_us_max;
+    const may_pass = state.sent_count <= whole_count_max or
+        now_us -| state.first_sent_at_us < whole_us_max;
     if (!may_pass and steps.bytes.len > cut_size_max) {
         if (state.request_id == state.request_id_whole) state.request_id = request_id_next;
         fits = read_times.size <= cut_size_max;
@@ -123,7 +133,7 @@ pub fn acknowledge(state: *ReportState, request_id: u32, ack: wire.ReportAck) Ac
     const is_whole = request_id == state.request_id_whole;
     if (state.acknowledged or !is_whole and request_id != state.request_id) return .late;
     state.acknowledged = true;
-    // What was left out is in the next one.
+    // The omitted part is in the next report.
     if (is_whole) state.steps_acknowledged = true;
     const order: step.Order.Kind = switch (ack.order) {
         .none => return .known,
@@ -142,7 +152,7 @@ fn firstPhase(report: wire.Report) wire.ReadPhase {
     return entries.next().?.phase;
 }
 
-test "read times are told by phase, every other time of a report that is repeated those of the whole boot" {
+test "read times are sent by phase, every other retransmission those of the whole boot" {
     var times: ReadTimes = .{};
     times.noteFetch(5);
     times.beginSystem();
@@ -156,7 +166,7 @@ test "read times are told by phase, every other time of a report that is repeate
         try testing.expectEqual(phase, firstPhase(report));
         try testing.expectEqual(@as(u8, if (phase == .whole) 1 else 2), report.read_times.count);
     }
-    // The next report begins anew, and so does one for another edge.
+    // The next report starts over, and so does one for another edge.
     state.send(1000, 2, 10);
     try testing.expectEqual(.initramfs, firstPhase(state.transmit(1000, 9).?));
     state.retransmitAll(10);
@@ -164,14 +174,16 @@ test "read times are told by phase, every other time of a report that is repeate
     try testing.expectEqual(.initramfs, firstPhase(state.transmit(2000, 9).?));
 }
 
-test "read times of both phases that find no room beside steps are left out, and the shorter sum beside them is told" {
+test "read times by phase that do not fit beside steps are replaced by the shorter sum" {
     var times: ReadTimes = .{};
     times.noteFetch(5);
     times.beginSystem();
     times.noteFetch(7);
     times.noteFetch(16);
     var steps: wire.StepList = .empty;
-    while (steps.size + 50 <= wire.steps_size_max) try steps.append(.{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 });
+    while (steps.size + 50 <= wire.steps_size_max) try steps.append(
+        .{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 },
+    );
     const left = wire.steps_size_max - steps.size;
     try testing.expect(left >= times.listWhole().size and left < times.list().size);
     var state: ReportState = .{};
@@ -181,18 +193,20 @@ test "read times of both phases that find no room beside steps are left out, and
     try testing.expectEqual(1, state.transmit(state.dueAt().?, 9).?.read_times.count);
 }
 
-test "on a narrow way a report has the read times that fit, by phase or of the whole boot" {
+test "on a narrow path a report has the read times that fit, by phase or of the whole boot" {
     var times: ReadTimes = .{};
     for (0..12) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
     times.beginSystem();
     for (12..23) |bit| times.noteFetch(@as(u64, 1) << @intCast(bit));
     var steps: wire.StepList = .empty;
-    while (cut_size_max - steps.size >= times.list().size) try steps.append(.{ .group = .unit, .name = "x", .start_us = 0, .duration_us = 1 });
+    while (cut_size_max - steps.size >= times.list().size)
+        try steps.append(.{ .group = .unit, .name = "x", .start_us = 0, .duration_us = 1 });
     try testing.expect(cut_size_max - steps.size >= times.listWhole().size);
     var state: ReportState = .{};
     state.set(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
     state.send(0, 1, whole_us_max);
-    for (0..whole_count_max) |_| try testing.expect(state.transmit(state.dueAt().?, 9).?.read_times.count > 0);
+    for (0..whole_count_max) |_|
+        try testing.expect(state.transmit(state.dueAt().?, 9).?.read_times.count > 0);
     try testing.expectEqual(0, state.transmit(state.dueAt().?, 9).?.read_times.count);
     const report = state.transmit(state.dueAt().?, 9).?;
     try testing.expectEqual(steps.count, report.steps.count);

@@ -1,4 +1,5 @@
-//! What a device says of itself while it runs (REPORT): against the real edge's side, as in client_test.zig.
+//! Tests of report.zig: a device's REPORT while it runs, against the real edge's side as in
+//! client_test.zig.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -9,10 +10,14 @@ const disk = client_test.disk;
 const testing = std.testing;
 
 fn reportOf(used: u64, steps: wire.Steps) StreamClient.Report {
-    return .{ .uptime_us = 1_000_000, .write_cache = .{ .used = used, .size = 1000 }, .steps = steps };
+    return .{
+        .uptime_us = 1_000_000,
+        .write_cache = .{ .used = used, .size = 1000 },
+        .steps = steps,
+    };
 }
 
-test "a newer report replaces one that is not acknowledged, and its steps are sent until they are known once" {
+test "a newer report replaces an unacknowledged one, and steps are sent until acknowledged" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(10) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -31,7 +36,9 @@ test "a newer report replaces one that is not acknowledged, and its steps are se
     try testing.expect((try fixture.nextEvent(2_000_000)).? == .report_acknowledged);
     try testing.expectEqual(1000, fixture.write_cache_used);
     try testing.expectEqual(1, fixture.reports_with_steps);
-    try list.append(.{ .group = .unit, .name = "ssh.service", .start_us = 812_000, .duration_us = 9 });
+    try list.append(
+        .{ .group = .unit, .name = "ssh.service", .start_us = 812_000, .duration_us = 9 },
+    );
     fixture.client.report(fixture.now_us, reportOf(3, list.view()));
     try testing.expect((try fixture.nextEvent(2_000_000)).? == .report_acknowledged);
     try testing.expectEqual(2, fixture.reports_with_steps);
@@ -39,14 +46,18 @@ test "a newer report replaces one that is not acknowledged, and its steps are se
     try testing.expectEqual(3, fixture.reports);
 }
 
-test "a report has the times of the boot's reads, when there is room for them, and of none that came after READY" {
+test "a report has the boot's read times if they fit, and none from after READY" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(21) });
     defer fixture.deinit();
     try fixture.expectEstablished();
     try fixture.readMany(5, 1);
     var list: wire.StepList = .empty;
-    while (true) list.append(.{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 }) catch break;
-    try list.append(.{ .group = .unit, .name = &@as([22]u8, @splat('x')), .start_us = 0, .duration_us = 1 });
+    while (true) list.append(
+        .{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 },
+    ) catch break;
+    try list.append(
+        .{ .group = .unit, .name = &@as([22]u8, @splat('x')), .start_us = 0, .duration_us = 1 },
+    );
     fixture.client.report(fixture.now_us, reportOf(1, list.view()));
     try testing.expect((try fixture.nextEvent(2_000_000)).? == .report_acknowledged);
     try testing.expectEqual(0, fixture.reads_timed);
@@ -61,7 +72,7 @@ test "a report has the times of the boot's reads, when there is room for them, a
     try testing.expectEqual(5, fixture.reads_timed);
 }
 
-test "a report that is too large for the way comes within a second with the steps that it takes, and the rest when it is wider" {
+test "a report too large for the path arrives cut within a second, and the rest on a wider path" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(22) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -69,16 +80,20 @@ test "a report that is too large for the way comes within a second with the step
     fixture.path_size = wire.packet_size_min;
     fixture.order = .{ .order = .restart, .order_id = @splat(7) };
     var list: wire.StepList = .empty;
-    for (0..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    for (0..wire.steps_max) |_| try list.append(
+        .{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 },
+    );
     fixture.client.report(fixture.now_us, reportOf(1, list.view()));
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .order);
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .report_acknowledged);
     try testing.expectEqual(1, fixture.write_cache_used);
     try testing.expect(fixture.step_count > 0 and fixture.step_count < wire.steps_max);
     try testing.expectEqual(5, fixture.reads_timed);
-    // As many as leave no room for the times are said without these.
+    // Steps that leave no space for the times are sent without them.
     list = .empty;
-    for (0..15) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    for (0..15) |_| try list.append(
+        .{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 },
+    );
     fixture.reads_timed = 0;
     fixture.client.report(fixture.now_us, reportOf(2, list.view()));
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .report_acknowledged);
@@ -88,7 +103,9 @@ test "a report that is too large for the way comes within a second with the step
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .report_acknowledged);
     try testing.expectEqual(0, fixture.step_count);
     try testing.expectEqual(5, fixture.reads_timed);
-    for (15..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    for (15..wire.steps_max) |_| try list.append(
+        .{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 },
+    );
     fixture.client.report(fixture.now_us, reportOf(3, list.view()));
     try testing.expect((try fixture.nextEvent(1_000_000)).? == .report_acknowledged);
     try testing.expect(fixture.step_count < wire.steps_max);
@@ -98,7 +115,7 @@ test "a report that is too large for the way comes within a second with the step
     try testing.expectEqual(wire.steps_max, fixture.step_count);
 }
 
-test "a repeated report says the uptime of when it is sent" {
+test "a retransmitted report has the uptime of its transmission" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(11) });
     defer fixture.deinit();
     try fixture.expectEstablished();
@@ -112,12 +129,17 @@ test "a repeated report says the uptime of when it is sent" {
     try testing.expectEqual(1_000_000 + late_us, fixture.uptime_us);
 }
 
-test "an order is taken once, under loss and over a restart of the edge, and then the edge knows" {
-    var fixture: StreamFixture = try .init(.{ .prng = .init(12), .loss_percent = 40, .duplicate_percent = 20, .jitter_us = 3000 });
+test "an order is taken once, under loss and a restart of the edge, and then the edge knows" {
+    var fixture: StreamFixture = try .init(
+        .{ .prng = .init(12), .loss_percent = 40, .duplicate_percent = 20, .jitter_us = 3000 },
+    );
     defer fixture.deinit();
     try fixture.expectEstablished();
     for (0..20) |round| {
-        fixture.order = .{ .order = if (round % 2 == 0) .restart else .power_off, .order_id = @splat(@intCast(round + 1)) };
+        fixture.order = .{
+            .order = if (round % 2 == 0) .restart else .power_off,
+            .order_id = @splat(@intCast(round + 1)),
+        };
         if (round % 5 == 4) try fixture.restartEdge();
         fixture.client.report(fixture.now_us, reportOf(round, .{}));
         var taken: u32 = 0;
@@ -138,7 +160,7 @@ test "an order is taken once, under loss and over a restart of the edge, and the
     }
 }
 
-test "a device that only reports notices that its edge has gone, and resumes when it is back" {
+test "a device that only reports notices that its edge is gone, and resumes when it is back" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(13) });
     defer fixture.deinit();
     try fixture.expectEstablished();

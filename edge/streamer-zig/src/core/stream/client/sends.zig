@@ -1,32 +1,52 @@
-//! What a device sends beside its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT and PROBE, each when it is due.
+//! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT
+//! and PROBE, each when due.
 
 const wire = @import("wire").stream;
 const StreamClient = @import("client.zig");
 
 pub fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
     const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body }, out);
+    return wire.emit(
+        .{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body },
+        out,
+    );
 }
 
-pub fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+pub fn transmitReady(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
     const ready = &(client.ready orelse return null);
-    // With READY the edge has all of the boot.
+    // With READY the edge has everything of the boot.
     if (transmitUsed(client, out)) |packet| return packet;
     return ready.transmit(now_us, client.session.?.id, out);
 }
 
-pub fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+pub fn transmitReport(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
     const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
     const request_id = client.report_state.request_id;
     if (request_id == client.request_id_next) _ = client.takeRequestId();
-    return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
+    return wire.emit(
+        .{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } },
+        out,
+    );
 }
 
-pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+pub fn transmitProbe(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
     const request_id = client.request_id_next;
     const size = client.path.takeProbe(now_us) orelse blk: {
-        // Whether the edge is there: all that it has is answered at once, but what its disk is asked for.
+        // Probes whether the edge is alive: it answers everything at once except requests to its
+        // disk.
         const is_mtu_probe = client.writes.takeProbe(now_us, request_id);
         const is_liveness_probe = client.hasInFlight() and
             client.failover.takeProbe(now_us, client.heardAt(), client.rtt.rto_us);
@@ -34,12 +54,20 @@ pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_siz
         break :blk wire.packet_size_min;
     };
     _ = client.takeRequestId();
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{ .probe = .{ .size = size } } }, out);
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{
+        .probe = .{ .size = size },
+    } }, out);
 }
 
-pub fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+pub fn transmitWrite(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
     const was_waiting = client.hasInFlight();
-    const packet = client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse return null;
+    const packet =
+        client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse
+        return null;
     if (!was_waiting) client.waiting_since_us = now_us;
     return packet;
 }

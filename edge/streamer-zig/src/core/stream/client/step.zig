@@ -1,4 +1,4 @@
-//! What goes into the stream client and what comes out of it, besides packets.
+//! Inputs and results of the stream client besides packets.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,10 +11,10 @@ pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
 pub const State = enum {
     /// Before `start`.
     idle,
-    /// Saying hello, for the first time or again.
+    /// Sending HELLO, for the first time or again.
     greeting,
     established,
-    /// Refused for good, or the edge's version changed under the boot.
+    /// Refused for good, or the edge's version changed during the boot.
     ended,
 };
 
@@ -24,26 +24,29 @@ pub const Options = struct {
     writes_max: u16 = 0,
     /// UDP payload that the device's network card takes, in bytes.
     packet_size_max: u16 = wire.packet_size_ethernet,
-    /// What the device takes; null: what this program has. Clear text is one of them only where somebody has asked for it.
+    /// Ciphers that the device accepts; null: all that this program has. Clear text is among them
+    /// only if it was requested.
     ciphers: ?wire.Ciphers = null,
-    /// The device's own bound; the edge's WELCOME may lower it.
+    /// The device's own limit; the edge's WELCOME may lower it.
     outstanding_bytes_max: u32 = 1 << 20,
 };
 
 pub const Identity = struct {
     boot_id: base.Uuid,
     token: [16]u8,
-    /// Unguessable; the nonces and keys of all hellos of this boot come from it.
+    /// Unguessable; the nonces and keys of all HELLOs of this boot derive from it.
     nonce_seed: [32]u8,
-    /// Where the boot's first session is wanted.
+    /// The edge of the boot's first session.
     edge: base.Endpoint = .{ .ip = .zero, .port = 0 },
-    /// What another process of this device had opened for this boot and leaves behind: it is resumed.
+    /// A session that another process of this device opened for this boot and leaves behind: it is
+    /// resumed.
     session: ?Session = null,
 };
 
-/// What WELCOME said.
+/// The contents of WELCOME.
 pub const Session = struct {
-    /// Only in clear text it is the edge's id of it; else the device has one session and needs none.
+    /// The edge's session id in clear text only; otherwise the device has one session and needs
+    /// none.
     id: u64,
     cipher: wire.Cipher,
     version_tag: u64,
@@ -53,19 +56,19 @@ pub const Session = struct {
     fragment_size: u16,
     outstanding_bytes_max: u32,
     resume_secret: [32]u8,
-    /// With `device_ram` the edge takes no writes.
+    /// With `device_ram` the edge accepts no writes.
     write_cache: wire.WriteCacheClass = .device_ram,
     write_cache_size: u64 = 0,
     write_cache_id: u64 = 0,
-    /// Bytes of the boot profile's document; 0: there is none.
+    /// Size of the boot profile's document in bytes; 0: there is none.
     profile_size: u32 = 0,
-    /// Whose it is, where else the boot may go on, and when that was said.
+    /// The session's edge, where else the boot may continue, and when that was received.
     edge: base.Endpoint = .{ .ip = .zero, .port = 0 },
     failover: ?wire.ticket.Failover = null,
     welcomed_at_us: u64 = 0,
 };
 
-/// What protects the packets of the session.
+/// Protection of the session's packets.
 pub const Protection = struct {
     /// In clear text: the id that every packet carries.
     id: u64 = 0,
@@ -73,10 +76,10 @@ pub const Protection = struct {
     from_edge: stream_seal.Key = .{},
     counter_first: u64 = 0,
     counter_next: u64 = 0,
-    /// Answers to all that may be outstanding overtake each other.
+    /// Replay window: answers to everything in flight may overtake each other.
     taken: stream_seal.ReplayWindow(4096) = .{},
 
-    /// Packets whose NO_SESSION is believed.
+    /// NO_SESSION is believed for this many recent packets.
     const recent = 4096;
     /// Stands for the session where it has no id of the edge.
     pub const own_id = 1;
@@ -95,24 +98,41 @@ pub const Protection = struct {
         return protection.from_edge.overhead();
     }
 
-    /// The packet of `size` bytes at the front of `out`.
-    pub fn seal(protection: *Protection, out: *[wire.sealed_request_size_max]u8, size: usize) []const u8 {
+    /// Seals the packet of `size` bytes at the front of `out`.
+    pub fn seal(
+        protection: *Protection,
+        out: *[wire.sealed_request_size_max]u8,
+        size: usize,
+    ) []const u8 {
         defer protection.counter_next += 1;
-        return stream_seal.seal(&protection.from_device, protection.counter_next, out, size, wire.header_size);
+        return stream_seal.seal(
+            &protection.from_device,
+            protection.counter_next,
+            out,
+            size,
+            wire.header_size,
+        );
     }
 
-    /// Null: it is not of this session, or has come before.
-    pub fn open(protection: *Protection, packet: []const u8, known_size: usize, out: *[wire.packet_size_max]u8) ?[]const u8 {
+    /// Returns null if it is not of this session, or has arrived before.
+    pub fn open(
+        protection: *Protection,
+        packet: []const u8,
+        known_size: usize,
+        out: *[wire.packet_size_max]u8,
+    ) ?[]const u8 {
         if (protection.from_edge.cipher == .clear) return packet;
         const counter = stream_seal.counterOf(packet);
         if (!protection.taken.isNew(counter)) return null;
-        const clear = stream_seal.open(&protection.from_edge, packet, known_size, out) orelse return null;
+        const clear = stream_seal.open(&protection.from_edge, packet, known_size, out) orelse
+            return null;
         protection.taken.note(counter);
         std.mem.writeInt(u64, clear[8..16], protection.id, .big);
         return clear;
     }
 
-    /// As `open`, for a DATA packet whose payload has a place of its own, of its size. False: as there, and nothing of value lies there.
+    /// Like `open`, for a DATA packet whose payload goes to its final buffer of exactly its size.
+    /// Returns false if it is refused; the buffer then holds nothing of value.
     pub fn openFragment(protection: *Protection, packet: []const u8, out: []u8) bool {
         const counter = stream_seal.counterOf(packet);
         if (!protection.taken.isNew(counter)) return false;
@@ -121,7 +141,7 @@ pub const Protection = struct {
         return true;
     }
 
-    /// Whether a packet went out lately that carried this.
+    /// Tells whether a recent packet carried this id.
     pub fn hasSent(protection: *const Protection, id: u64) bool {
         if (protection.from_device.cipher == .clear) return id == protection.id;
         if (id < protection.counter_first or id >= protection.counter_next) return false;
@@ -136,7 +156,8 @@ pub const ReadyWords = struct {
     pub fn paddedCode(words: ReadyWords) [wire.ready_code_size_max]u8 {
         var padded: [wire.ready_code_size_max]u8 = @splat(0);
         const size = @min(words.code.len, padded.len);
-        for (padded[0..size], words.code[0..size]) |*kept, byte| kept.* = if (std.ascii.isPrint(byte)) byte else '?';
+        for (padded[0..size], words.code[0..size]) |*kept, byte|
+            kept.* = if (std.ascii.isPrint(byte)) byte else '?';
         return padded;
     }
 };
@@ -151,41 +172,48 @@ pub const Ready = struct {
     due_at_us: u64,
     timeout_us: u64,
     acknowledged: bool = false,
-    /// Its caller knows that some edge has heard it.
+    /// The caller knows that some edge has acknowledged it.
     is_known: bool = false,
 
-    /// READY, when it is time for it.
+    /// Returns READY when it is due.
     pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
         if (ready.acknowledged or now_us < ready.due_at_us) return null;
         ready.due_at_us = now_us + ready.timeout_us;
         ready.timeout_us = @min(ready.timeout_us * 2, RttEstimator.rto_us_max);
-        return wire.emit(.{ .session_id = session_id, .request_id = ready.request_id, .body = .{ .ready = .{
-            .outcome = ready.outcome,
-            .uptime_us = ready.uptime_us,
-            .code = ready.code,
-            .sentence = ready.sentence.slice(),
-        } } }, out);
+        return wire.emit(.{
+            .session_id = session_id,
+            .request_id = ready.request_id,
+            .body = .{
+                .ready = .{
+                    .outcome = ready.outcome,
+                    .uptime_us = ready.uptime_us,
+                    .code = ready.code,
+                    .sentence = ready.sentence.slice(),
+                },
+            },
+        }, out);
     }
 };
 
-/// Units whose blocks the system has got, in the order in which it wanted them.
+/// Units whose blocks the system has used, in the order of its demands.
 pub const UsedList = struct {
     bytes: [units_max * entry_size]u8 = undefined,
-    /// Those before have been taken.
+    /// Units before this one have been taken.
     first: u16 = 0,
     end: u16 = 0,
 
     const entry_size = wire.profile.entry_size;
     const units_max = wire.profile.used_units_max;
-    /// Nobody hears whether a USED has come, so none is larger than what every way takes.
-    pub const packet_units_max = (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
+    /// USED is never acknowledged, so its packet is never larger than every path takes.
+    pub const packet_units_max =
+        (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
 
-    /// There is as much to say as a packet takes.
+    /// A whole packet can be filled.
     pub fn isFull(list: *const UsedList) bool {
         return list.end - list.first >= packet_units_max;
     }
 
-    /// What does not fit is not said: it counts as not wanted.
+    /// Units that do not fit are dropped: they count as unused.
     pub fn add(list: *UsedList, unit: wire.profile.Unit) void {
         if (list.end == units_max) list.moveDown();
         if (list.end == units_max) return;
@@ -193,31 +221,36 @@ pub const UsedList = struct {
         list.end += 1;
     }
 
-    /// Those of one packet; good until the next `add`.
+    /// Returns the units of one packet; valid until the next `add`.
     pub fn take(list: *UsedList) ?wire.profile.Units {
         const count = @min(list.end - list.first, packet_units_max);
         if (count == 0) return null;
         defer list.first += count;
-        return .{ .bytes = list.bytes[@as(usize, list.first) * entry_size ..][0 .. @as(usize, count) * entry_size] };
+        return .{
+            .bytes = list.bytes[@as(usize, list.first) * entry_size ..][0 .. @as(usize, count) *
+                entry_size],
+        };
     }
 
     fn moveDown(list: *UsedList) void {
-        const left = list.bytes[@as(usize, list.first) * entry_size .. @as(usize, list.end) * entry_size];
+        const left =
+            list.bytes[@as(usize, list.first) * entry_size .. @as(usize, list.end) * entry_size];
         @memmove(list.bytes[0..left.len], left);
         list.end -= list.first;
         list.first = 0;
     }
 };
 
-test "what is used is said in packets that every way takes, in order, and what is more than there is room for is not said" {
+test "USED fits every path and keeps the order, and units beyond the list's capacity are dropped" {
     const testing = std.testing;
-    comptime std.debug.assert(wire.header_size + UsedList.packet_units_max * wire.profile.entry_size + wire.tag_size <= wire.packet_size_min);
+    comptime std.debug.assert(wire.header_size + UsedList.packet_units_max *
+        wire.profile.entry_size + wire.tag_size <= wire.packet_size_min);
     var list: UsedList = .{};
     try testing.expectEqual(null, list.take());
     for (0..200) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
     try testing.expect(list.isFull());
     try testing.expectEqual(UsedList.packet_units_max, list.take().?.count());
-    // There is room again.
+    // There is capacity again.
     for (500..520) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
     var expected: u64 = UsedList.packet_units_max;
     while (list.take()) |units| for (0..units.count()) |at| {
@@ -236,17 +269,18 @@ pub const WriteCache = struct {
     size: u64,
 };
 
-/// What the device says of itself.
+/// The device's report.
 pub const Report = struct {
-    /// Microseconds since the kernel's start, now (CLOCK_BOOTTIME); the client counts on when it retransmits the packet.
+    /// Microseconds since the kernel's start, now (CLOCK_BOOTTIME); the client adds the time until
+    /// each retransmission.
     uptime_us: u64,
     write_cache: ?WriteCache = null,
-    /// All steps that are known, in order of begin, or none where nothing is new about them (`StepList.view`); they
-    /// are copied.
+    /// All known steps in order of start, or none if nothing changed (`StepList.view`); they are
+    /// copied.
     steps: wire.Steps = .{},
 };
 
-/// What somebody wants this device to do.
+/// An order for this device.
 pub const Order = struct {
     kind: Kind,
     id: base.Uuid,
@@ -257,26 +291,29 @@ pub const Order = struct {
 pub const RefusedElsewhere = struct { edge: base.Endpoint, code: wire.RefuseCode };
 
 pub const Event = union(enum) {
-    /// The session is open; `resumed` when it is not the boot's first, `moved` when it is at another edge than the one before.
+    /// The session is open; `resumed` if it is not the boot's first, `moved` if it is at another
+    /// edge than the previous one.
     established: struct { resumed: bool, moved: bool = false },
-    /// Another edge does not take this boot; the others are asked.
+    /// Another edge refuses this boot; the remaining ones are tried.
     refused_elsewhere: RefusedElsewhere,
     /// The edge will not serve this boot.
     refused: wire.RefuseCode,
     /// A resumption offered another version or size: a boot never mixes two.
     version_changed,
-    /// A resumption found another write cache than the one that was written, or none: nothing of this disk can be believed any more.
+    /// A resumption found another write cache than the one that was written, or none: nothing on
+    /// this disk can be trusted any more.
     cache_lost,
-    /// The write, flush or discard with this tag has ended; all but `done` are failures.
+    /// The write, flush or discard with this tag has ended; every code but `done` is a failure.
     write_ended: struct { tag: u64, code: wire.WriteCode },
     /// The buffer of the read with this tag is complete.
     read_done: struct { tag: u64, buffer: []u8 },
     read_failed: struct { tag: u64, code: wire.ReadErrorCode },
     ready_acknowledged,
-    /// Comes once for each order; the client tells the edge at once that it is taken. Who carries it out waits for the next
-    /// `report_acknowledged`, for a second or two at most: then the edge knows, and will not give the order again.
+    /// Sent once per order; the client confirms it to the edge at once. The caller that executes it
+    /// waits for the next `report_acknowledged`, for one or two seconds at most: then the edge
+    /// knows and will not repeat the order.
     order: Order,
-    /// The edge knows the newest report and the order taken last.
+    /// The edge knows the newest report and the latest order.
     report_acknowledged,
 };
 
@@ -284,19 +321,19 @@ pub const Greeting = struct {
     kind: wire.HelloKind = .token,
     nonce: [16]u8 = @splat(0),
     nonce_serial: u64 = 0,
-    /// Where keys are agreed on.
+    /// Set where keys are agreed on.
     pair: stream_seal.KeyPair = undefined,
     hello: wire.Hello = undefined,
     cookie: [32]u8 = @splat(0),
-    /// When HELLO goes out next.
+    /// When HELLO is sent next.
     due_at_us: u64 = 0,
     timeout_us: u64 = hello_timeout_us_first,
     sent_at_us: u64 = 0,
-    /// HELLOs with this cookie.
+    /// HELLOs sent with this cookie.
     sent_count: u32 = 0,
 };
 
-/// Events that are no read's.
+/// Pending events other than those of reads.
 pub const PendingEvents = struct {
     established: ?struct { resumed: bool, moved: bool } = null,
     refused_elsewhere: ?RefusedElsewhere = null,
@@ -307,7 +344,7 @@ pub const PendingEvents = struct {
     order: ?Order = null,
     report_acknowledged: bool = false,
 
-    /// What concerns the session, which comes first.
+    /// Returns events of the session first.
     pub fn ofSession(pending_events: *PendingEvents) ?Event {
         if (pending_events.refused_elsewhere) |refusal| {
             pending_events.refused_elsewhere = null;
@@ -351,23 +388,24 @@ pub const PendingEvents = struct {
 
 pub const Statistics = struct {
     reads: u64 = 0,
-    /// READs that went out for the first time, each of which the edge counts: more than reads where those went in parts.
+    /// READs sent for the first time, each of which the edge counts: more than reads where those
+    /// were split.
     requests: u64 = 0,
     read_bytes: u64 = 0,
     packets_in: u64 = 0,
     bytes_in: u64 = 0,
     packets_out: u64 = 0,
     bytes_out: u64 = 0,
-    /// READs sent again and the fragments they named.
+    /// Retransmitted READs and the fragments they named.
     retransmits: u64 = 0,
     missing_fragments: u64 = 0,
-    /// Reads of which nothing new had come for their time-out, so that all that was missing was asked for again.
+    /// Reads without progress for their timeout, so that everything missing was retransmitted.
     timeouts: u64 = 0,
-    /// Fragments that had come before, or belonged to no read any more.
+    /// Fragments that had arrived before, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
     store_errors: u64 = 0,
     resumptions: u64 = 0,
-    /// How often the boot went on at another edge.
+    /// How often the boot failed over to another edge.
     failovers: u64 = 0,
     /// Packets that were malformed or not from this session.
     ignored: u64 = 0,

@@ -1,6 +1,7 @@
-//! What a device writes through the stream (packages/proto/STREAM.md, "Writes"): writes, discards and flushes that are under way, asked
-//! again until the edge has said how each ended. Two that overlap are never under way at the same time, and a flush goes out when all
-//! that was submitted before it has ended: so it does not matter in which order packets arrive.
+//! A device's writes over the stream (packages/proto/STREAM.md, "Writes"): writes, discards and
+//! flushes in progress, retransmitted until the edge has reported how each ended. Two that overlap
+//! are never in flight together, and a flush is sent when everything submitted before it has ended:
+//! so the order in which packets arrive does not matter.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -12,38 +13,41 @@ const assert = std.debug.assert;
 
 pub const WriteQueue = @This();
 
-/// Bytes of writes that have been sent and not acknowledged; a loss makes it smaller, and each acknowledgement larger again.
+/// Bytes of writes sent and not acknowledged; a loss shrinks the window, each acknowledgement grows
+/// it.
 const window_bytes_first = 128 << 10;
 const window_bytes_min = 32 << 10;
 const window_bytes_max = 1 << 20;
 const window_growth = 16 << 10;
-/// A write of so many fragments is asked about by its last one alone, when nothing is heard.
+/// A silent write of more fragments than this is probed by its last fragment alone.
 const whole_retransmit_max = 3;
-/// Before the first sample, as for hello: an edge whose disk takes longer says that it is at it.
+/// Before the first sample, as for HELLO: an edge with a slow disk reports that it is working.
 const timeout_us_first = RttEstimator.rto_us_max / 5;
-/// So often an edge was there and had nothing more of a write that had gone out again: its fragments are too large for the way.
+/// After this many futile rounds (the edge was alive and got nothing more of a retransmitted write)
+/// its fragments exceed the path MTU.
 const futile_max = 4;
-/// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathMtu`.
+/// For IP packets of 1500, 1400 (tunnels), 1256 and 576 bytes, as in `PathMtu`.
 const fragment_sizes = [_]u16{
     wire.fragment_size_ethernet,
     1372 - wire.header_size - wire.tag_size,
     1228 - wire.header_size - wire.tag_size,
     wire.packet_size_min - wire.header_size - wire.tag_size,
 };
-/// Then a larger size is tried again.
+/// After this long a larger size is tried again.
 const narrow_us = 10 * std.time.us_per_min;
 
 pending: []PendingWrite,
 request_id_next: u32 = 1,
-/// The edge was asked for something.
+/// A request was sent to the edge.
 is_started: bool = false,
 rtt: RttEstimator = .{},
-/// The largest that come to the edge, and since when it is not the largest there is: the way there may be narrower than the way back.
+/// The largest fragments that reach the edge, and since when that is not the maximum: the path
+/// there may be narrower than the path back.
 fragment_size_max: u16 = fragment_sizes[0],
 narrow_since_us: u64 = 0,
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
-/// Whether the edge is there that says nothing of a write.
+/// Probes whether an edge that does not answer a write is alive.
 mtu_probe: MtuProbe = .{},
 
 pub const Kind = enum { write, flush, discard };
@@ -58,26 +62,30 @@ pub const PendingWrite = struct {
     request_id: u32 = 0,
     code: wire.WriteCode = .done,
     fragment_size: u16 = 0,
-    /// Fragments that go out next; of a flush or discard the only one is the request.
+    /// Fragments to send next; of a flush or discard, the only one is the request.
     to_send: std.bit_set.Static(writes.fragments_max) = .empty,
     attempt: u16 = 0,
-    /// Fragments that the edge has not got, as far as it has said.
+    /// Fragments that the edge lacks, by its latest answer.
     missing: u16 = 0,
     futile: u8 = 0,
-    /// When what was missing went out last.
+    /// When the missing fragments were last sent.
     round_at_us: u64 = 0,
-    /// The edge is there, and has not got it if it says nothing until then; null: it is not known whether the edge is there.
+    /// If a live edge has not answered by then, it did not receive the write; null: whether the
+    /// edge is alive is unknown.
     round_ends_us: ?u64 = null,
-    /// The edge has said something of it since it went out last.
+    /// The edge has answered since the last transmission.
     is_answered: bool = false,
-    /// The edge has said that it is at it.
+    /// The edge has reported that it is executing the write.
     is_under_way: bool = false,
     first_sent_at_us: u64 = 0,
     sent_at_us: u64 = 0,
     timeout_us: u64 = 0,
 
     fn fragmentCount(write: *const PendingWrite) u16 {
-        return if (write.kind == .write) writes.fragmentCount(write.length, write.fragment_size) else 1;
+        return if (write.kind == .write) writes.fragmentCount(
+            write.length,
+            write.fragment_size,
+        ) else 1;
     }
 
     fn sendAll(write: *PendingWrite) void {
@@ -95,24 +103,26 @@ pub const PendingWrite = struct {
         write.is_under_way = false;
     }
 
-    /// What was sent of it comes to the edge.
+    /// Its packets reach the edge.
     fn onAnswer(write: *PendingWrite) void {
         write.is_answered = true;
         write.futile = 0;
         write.round_ends_us = null;
     }
 
-    /// It has gone out again, and the edge, if it is there, has said nothing of it.
+    /// It was retransmitted, and the edge, if it is alive, has not answered.
     fn mayBeTooLarge(write: *const PendingWrite) bool {
-        if (write.state != .in_flight or write.attempt == 0 or write.is_answered or write.round_ends_us != null) return false;
+        if (write.state != .in_flight or write.attempt == 0 or write.is_answered or
+            write.round_ends_us != null) return false;
         return write.to_send.findFirstSet() == null and write.smallerSize() != null;
     }
 
     fn dueAt(write: *const PendingWrite) u64 {
-        return @min(write.sent_at_us + write.timeout_us, write.round_ends_us orelse std.math.maxInt(u64));
+        return @min(write.sent_at_us + write.timeout_us, write.round_ends_us orelse
+            std.math.maxInt(u64));
     }
 
-    /// The next size of fragments that cuts it smaller; null: there is none.
+    /// Returns the next smaller fragment size that splits it further; null: there is none.
     fn smallerSize(write: *const PendingWrite) ?u16 {
         if (write.kind != .write) return null;
         const longest = @min(write.length, writes.payloadSize(write.fragment_size));
@@ -127,7 +137,8 @@ pub const PendingWrite = struct {
     }
 
     fn overlaps(write: *const PendingWrite, other: *const PendingWrite) bool {
-        return write.offset < other.offset + other.length and other.offset < write.offset + write.length;
+        return write.offset < other.offset + other.length and
+            other.offset < write.offset + write.length;
     }
 };
 
@@ -150,8 +161,8 @@ pub fn clear(queue: *WriteQueue) void {
     queue.* = .{ .pending = queue.pending };
 }
 
-/// Another process had asked with ids up to `last`, and what it did not hear the end of is asked again with new ones: the edge takes none
-/// of them for one of those before.
+/// Another process used ids up to `last`, and requests whose end it does not know are sent again
+/// with new ones: the edge mistakes none of them for an earlier one.
 pub fn continueAfter(queue: *WriteQueue, last: u32) void {
     queue.is_started = true;
     queue.request_id_next = last +% writes.window +% 1;
@@ -170,12 +181,19 @@ pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
     return error.Full;
 }
 
-/// The next packet, or null when nothing is to be sent before `deadline`.
-pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, fragment_size: u16, out: []u8) ?[]const u8 {
+/// Returns the next packet, or null when nothing is to be sent before `deadline`.
+pub fn transmit(
+    queue: *WriteQueue,
+    now_us: u64,
+    session: *const step.Session,
+    fragment_size: u16,
+    out: []u8,
+) ?[]const u8 {
     const write = queue.firstToSend() orelse blk: {
         const first = queue.firstAllowed() orelse return null;
         first.state = .in_flight;
-        if (now_us -| queue.narrow_since_us >= narrow_us) queue.fragment_size_max = fragment_sizes[0];
+        if (now_us -| queue.narrow_since_us >= narrow_us)
+            queue.fragment_size_max = fragment_sizes[0];
         first.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
         first.first_sent_at_us = now_us;
         first.round_at_us = now_us;
@@ -200,7 +218,11 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
                 .payload = write.bytes[at..][0..size],
             } };
         },
-        .flush => .{ .control = .{ .version_tag = session.version_tag, .operation = .flush, .attempt = write.attempt } },
+        .flush => .{ .control = .{
+            .version_tag = session.version_tag,
+            .operation = .flush,
+            .attempt = write.attempt,
+        } },
         .discard => .{ .control = .{
             .version_tag = session.version_tag,
             .operation = .discard,
@@ -209,7 +231,10 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
             .attempt = write.attempt,
         } },
     };
-    return wire.emit(.{ .session_id = session.id, .request_id = write.request_id, .body = body }, out);
+    return wire.emit(
+        .{ .session_id = session.id, .request_id = write.request_id, .body = body },
+        out,
+    );
 }
 
 pub fn deadline(queue: *const WriteQueue) ?u64 {
@@ -223,12 +248,13 @@ pub fn deadline(queue: *const WriteQueue) ?u64 {
     return if (queue.firstAllowed() != null) 0 else earliest;
 }
 
-/// What has waited too long is asked again.
+/// Retransmits what timed out.
 pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
     for (queue.pending) |*write| {
         if (write.state != .in_flight or write.to_send.findFirstSet() != null) continue;
         if (now_us < write.dueAt()) continue;
-        if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RttEstimator.rto_us_max);
+        if (now_us >= write.sent_at_us + write.timeout_us)
+            write.timeout_us = @min(write.timeout_us * 2, RttEstimator.rto_us_max);
         write.attempt +|= 1;
         if (write.round_ends_us) |ends_us| if (now_us >= ends_us) {
             write.round_ends_us = null;
@@ -236,12 +262,13 @@ pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
         };
         const count = write.fragmentCount();
         if (count <= whole_retransmit_max) write.sendAll() else write.to_send.set(count - 1);
-        // Of an edge that says nothing at all it is not known whether the size is at fault.
-        if (write.round_ends_us == null and write.smallerSize() != null) queue.mtu_probe.schedule(now_us);
+        // While the edge sends nothing at all, size may not be the cause.
+        if (write.round_ends_us == null and write.smallerSize() != null)
+            queue.mtu_probe.schedule(now_us);
     }
 }
 
-/// Whether the edge is asked now if it is there; behind all that it is asked for.
+/// Tells whether to probe the edge now; the probe follows all requests.
 pub fn takeProbe(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
     if (!queue.mtu_probe.isDue(now_us)) return false;
     for (queue.pending) |*write| {
@@ -254,56 +281,65 @@ pub fn takeProbe(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
     return true;
 }
 
-/// It is there: what it was sent before the question, and says nothing of, has not come to it.
+/// The edge is alive: anything sent before the probe and unanswered did not arrive.
 pub fn onProbeAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
     const answered = queue.mtu_probe.answer(now_us, request_id) orelse return;
     for (queue.pending) |*write| {
         if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
-        write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, MtuProbe.roundUs(write.futile));
+        write.round_ends_us =
+            answered.sent_at_us + @max(2 * answered.took_us, MtuProbe.roundUs(write.futile));
     }
 }
 
-/// False: it is of no request that is under way.
+/// Returns false if no request in flight has this id.
 pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.WriteAck) bool {
     const write = queue.findAsked(request_id) orelse return false;
     if (ack.code == .missing) {
         if (write.kind != .write) return false;
         write.is_answered = true;
         write.round_ends_us = null;
-        // The rest of what was missing is on its way.
+        // The rest of the missing fragments is in flight.
         if (write.to_send.findFirstSet() != null) return true;
         var missing: u16 = 0;
-        for (0..write.fragmentCount()) |index| missing += @intFromBool(ack.isMissing(@intCast(index)));
+        for (0..write.fragmentCount()) |index|
+            missing += @intFromBool(ack.isMissing(@intCast(index)));
         if (missing >= write.missing) {
-            // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
-            if (now_us < write.round_at_us + @max(queue.timeoutUs(), MtuProbe.roundUs(write.futile))) return true;
+            // Nothing more has arrived since. It may be in flight or never arrive: sending at once
+            // would get the same answer at once.
+            if (now_us < write.round_at_us +
+                @max(queue.timeoutUs(), MtuProbe.roundUs(write.futile))) return true;
             if (queue.isFutile(now_us, write)) return true;
         } else write.onAnswer();
         write.timeout_us = queue.timeoutUs();
         write.missing = missing;
         write.round_at_us = now_us;
-        for (0..write.fragmentCount()) |index| if (ack.isMissing(@intCast(index))) write.to_send.set(index);
+        for (0..write.fragmentCount()) |index|
+            if (ack.isMissing(@intCast(index))) write.to_send.set(index);
         write.attempt +|= 1;
         queue.window_bytes = @max(window_bytes_min, queue.window_bytes - queue.window_bytes / 8);
         return true;
     }
     if (ack.code == .not_yet) {
         write.onAnswer();
-        // What could not be carried out may have to come anew.
+        // A request that could not be executed may have to be sent again completely.
         write.missing = write.fragmentCount();
         write.is_under_way = true;
         return true;
     }
-    // What the edge was at when it was asked again had come to it the first time (Karn's rule).
-    if (write.attempt == 0 or write.is_under_way) queue.rtt.sample(now_us -| write.first_sent_at_us);
-    if (ack.code == .done) queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
+    // If the edge was executing it when it was retransmitted, its first transmission had arrived
+    // (Karn's algorithm).
+    if (write.attempt == 0 or write.is_under_way)
+        queue.rtt.sample(now_us -| write.first_sent_at_us);
+    if (ack.code == .done)
+        queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
     queue.outstanding_bytes -= write.length;
     write.state = .ended;
     write.code = ack.code;
     return true;
 }
 
-/// One more time nothing of it has come. True: all that is under way goes out anew, in smaller fragments.
+/// One more round in which nothing of it arrived. Returns true when everything in flight is sent
+/// again, in smaller fragments.
 fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
     write.futile +|= 1;
     if (write.futile < futile_max) return false;
@@ -311,14 +347,15 @@ fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
     queue.fragment_size_max = smaller;
     queue.narrow_since_us = now_us;
     for (queue.pending) |*other| {
-        if (other.state != .in_flight or other.kind != .write or other.fragment_size <= smaller) continue;
+        if (other.state != .in_flight or other.kind != .write or other.fragment_size <= smaller)
+            continue;
         other.begin(smaller, queue.timeoutUs());
         if (other != write) other.attempt +|= 1;
     }
     return true;
 }
 
-/// After a resumption: the edge may know nothing of what it was sent.
+/// After a resumption: the edge may have lost everything that it was sent.
 pub fn restart(queue: *WriteQueue, fragment_size: u16) void {
     queue.mtu_probe = .{};
     for (queue.pending) |*write| {
@@ -349,12 +386,14 @@ fn timeoutUs(queue: *const WriteQueue) u64 {
 fn firstToSend(queue: *WriteQueue) ?*PendingWrite {
     var first: ?*PendingWrite = null;
     for (queue.pending) |*write| {
-        if (write.state == .in_flight and write.to_send.findFirstSet() != null and write.isBefore(first)) first = write;
+        if (write.state == .in_flight and write.to_send.findFirstSet() != null and
+            write.isBefore(first)) first = write;
     }
     return first;
 }
 
-/// The oldest that may go out now. Ids under way lie within the edge's window of them.
+/// Returns the oldest request that may be sent now. Ids in flight lie within the edge's window of
+/// them.
 fn firstAllowed(queue: *const WriteQueue) ?*PendingWrite {
     var oldest: ?*const PendingWrite = null;
     var first: ?*PendingWrite = null;

@@ -1,5 +1,6 @@
-//! What both sides of the stream guarantee about writes, over a link that loses, doubles, delays and reorders packets, and an edge that
-//! ends at any moment: each write is there when it has ended, and no late packet ever undoes a later one.
+//! Tests of writes.zig: guarantees of both sides about writes, over a link that loses, duplicates,
+//! delays and reorders packets, and with an edge that crashes at any moment: a write that has ended
+//! is there, and no late packet ever undoes a later one.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,7 +30,7 @@ const CrashFixture = struct {
     cache_id: u64 = 77,
     class: wire.WriteCacheClass = .edge_persistent,
     no_cache: ?wire.RefuseCode = null,
-    /// A stamp for each sector: what is read, and what a crash leaves.
+    /// A stamp for each sector: the content read, and the content that survives a crash.
     disk: [sectors]u64 = @splat(0),
     durable: [sectors]u64 = @splat(0),
     full_above: u64 = sectors,
@@ -39,12 +40,12 @@ const CrashFixture = struct {
     pending: std.ArrayList(Pending) = .empty,
     carried_out: u64 = 0,
     late_percent: u8 = 0,
-    /// Longer packets vanish on their way to the edge.
+    /// Longer packets are lost on the path to the edge.
     path_size: usize = wire.packet_size_ethernet,
     sync_us_max: u64 = 20_000,
-    /// The edge's disk takes nothing before.
+    /// The edge's disk accepts nothing before this time.
     takes_from_us: u64 = 0,
-    /// Of the device.
+    /// What the device expects to read.
     expected: [sectors]u64 = @splat(0),
     stamp_next: u64 = 1,
     buffers: [writes_max][size_max * sector_size]u8 = undefined,
@@ -59,7 +60,10 @@ const CrashFixture = struct {
             .link = link,
             .prng = .init(link.prng.state.s[0]),
         };
-        fixture.client.start(fixture.now_us, .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) });
+        fixture.client.start(
+            fixture.now_us,
+            .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) },
+        );
         return fixture;
     }
 
@@ -79,7 +83,8 @@ const CrashFixture = struct {
         } });
     }
 
-    /// The edge is killed: what it had not synced is there or not, sector by sector, and it knows of nobody.
+    /// The edge crashes: each sector that it had not synced may be there or not, and it knows no
+    /// device.
     fn crashEdge(fixture: *CrashFixture) !void {
         fixture.server.deinit(testing.allocator);
         fixture.key_serial += 1;
@@ -100,7 +105,7 @@ const CrashFixture = struct {
                 if (packet.len > fixture.path_size) continue;
                 try fixture.link.send(fixture.now_us, false, packet);
                 if (!fixture.prng.chance(fixture.late_percent, 100)) continue;
-                // A copy that comes when everybody has long gone on.
+                // A copy that arrives long after everything has moved on.
                 const late_us = fixture.prng.below(std.time.us_per_s);
                 try fixture.link.send(fixture.now_us + late_us, false, packet);
             }
@@ -121,7 +126,10 @@ const CrashFixture = struct {
                 continue;
             }
             const bytes = packet.bytes[0..packet.size];
-            if (packet.to_device) fixture.client.receive(fixture.now_us, bytes) else try fixture.serve(bytes);
+            if (packet.to_device)
+                fixture.client.receive(fixture.now_us, bytes)
+            else
+                try fixture.serve(bytes);
         }
     }
 
@@ -154,7 +162,9 @@ const CrashFixture = struct {
             .ignored, .taken, .used => {},
             .reply => |answer| try fixture.link.send(fixture.now_us, true, answer),
             .admit => |claim| {
-                const grant: StreamServer.Grant = if (fixture.no_cache) |code| .{ .no_cache = code } else .{ .boot = .{
+                const grant: StreamServer.Grant = if (fixture.no_cache) |code| .{
+                    .no_cache = code,
+                } else .{ .boot = .{
                     .token = @splat(0x70),
                     .token_nonce = fixture.token_nonce,
                     .version_id = .{ .bytes = @splat(0xdd) },
@@ -180,10 +190,13 @@ const CrashFixture = struct {
                     return fixture.finish(write.ref, if (fixture.stops) .stopped else .cache_full);
                 }
                 for (0..count) |index| {
-                    const words = std.mem.bytesAsSlice(u64, write.bytes[index * sector_size ..][0..sector_size]);
+                    const words = std.mem.bytesAsSlice(
+                        u64,
+                        write.bytes[index * sector_size ..][0..sector_size],
+                    );
                     for (words) |word| try testing.expectEqual(words[0], word);
                     const kept = &fixture.disk[@intCast(first + index)];
-                    // Whoever overlaps was submitted later and begins later.
+                    // An overlapping request was submitted later and starts later.
                     try testing.expect(words[0] >= kept.*);
                     kept.* = words[0];
                 }
@@ -191,13 +204,19 @@ const CrashFixture = struct {
             },
             .control => |control| {
                 fixture.carried_out += 1;
-                const first, const count = .{ control.offset / sector_size, control.length / sector_size };
-                if (control.operation == .discard) @memset(fixture.disk[@intCast(first)..][0..@intCast(count)], 0);
+                const first, const count =
+                    .{ control.offset / sector_size, control.length / sector_size };
+                if (control.operation == .discard)
+                    @memset(fixture.disk[@intCast(first)..][0..@intCast(count)], 0);
                 try fixture.wait(control.ref, first, count);
             },
             .read => |read| {
                 try testing.expect(fixture.is_stopped);
-                try fixture.link.send(fixture.now_us, true, fixture.server.readError(&read, .stopped, &reply).?);
+                try fixture.link.send(
+                    fixture.now_us,
+                    true,
+                    fixture.server.readError(&read, .stopped, &reply).?,
+                );
             },
             .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
             .ready, .report => return error.NotAsked,
@@ -214,7 +233,7 @@ const CrashFixture = struct {
         });
     }
 
-    /// One random request, if the device has room for it.
+    /// Submits one random request, if a slot is free.
     fn submit(fixture: *CrashFixture) !void {
         const tag = for (fixture.in_use, 0..) |used, index| {
             if (!used) break index;
@@ -224,13 +243,20 @@ const CrashFixture = struct {
         switch (fixture.prng.below(10)) {
             0 => try fixture.client.submitFlush(tag),
             1 => {
-                try fixture.client.submitDiscard(tag, first * sector_size, @intCast(count * sector_size));
+                try fixture.client.submitDiscard(
+                    tag,
+                    first * sector_size,
+                    @intCast(count * sector_size),
+                );
                 @memset(fixture.expected[@intCast(first)..][0..@intCast(count)], 0);
             },
             else => {
                 const bytes = fixture.buffers[tag][0..@intCast(count * sector_size)];
                 @memset(std.mem.bytesAsSlice(u64, bytes), fixture.stamp_next);
-                @memset(fixture.expected[@intCast(first)..][0..@intCast(count)], fixture.stamp_next);
+                @memset(
+                    fixture.expected[@intCast(first)..][0..@intCast(count)],
+                    fixture.stamp_next,
+                );
                 fixture.stamp_next += 1;
                 try fixture.client.submitWrite(tag, first * sector_size, bytes);
             },
@@ -247,7 +273,9 @@ const CrashFixture = struct {
                 try fixture.submit();
             }
             if (kills > 0 and fixture.prng.chance(kills, count)) try fixture.crashEdge();
-            const event = try fixture.nextEvent(if (submitted < count) 2_000 else 60 * std.time.us_per_s) orelse {
+            const event = try fixture.nextEvent(
+                if (submitted < count) 2_000 else 60 * std.time.us_per_s,
+            ) orelse {
                 if (submitted == count) return error.StandsStill;
                 continue;
             };
@@ -270,7 +298,7 @@ const CrashFixture = struct {
     }
 };
 
-test "writes, discards and flushes end as they were submitted, whatever the link does" {
+test "writes, discards and flushes end as submitted, whatever the link does" {
     for ([_]Link{
         .{ .prng = .init(1) },
         .{ .prng = .init(2), .loss_percent = 20 },
@@ -283,7 +311,7 @@ test "writes, discards and flushes end as they were submitted, whatever the link
     }
 }
 
-test "copies that come seconds late undo nothing" {
+test "copies that arrive seconds late undo nothing" {
     const fixture = try CrashFixture.init(.{ .prng = .init(9) });
     defer fixture.deinit();
     fixture.late_percent = 10;
@@ -291,7 +319,7 @@ test "copies that come seconds late undo nothing" {
     try fixture.run(500, 5);
 }
 
-test "a way to the edge that swallows large packets, from the begin or later, is found, and left again" {
+test "a path to the edge that drops large packets is found, at the start or later, and left" {
     for ([_]usize{ 1400, 1300, 548 }, [_]u16{ 1340, 1196, 516 }) |path_size, fragment_size| {
         const fixture = try CrashFixture.init(.{ .prng = .init(20 + path_size) });
         defer fixture.deinit();
@@ -308,33 +336,40 @@ test "a way to the edge that swallows large packets, from the begin or later, is
     }
 }
 
-test "a device that only writes finds a narrow way within three seconds, without saying hello again" {
-    // Of a single fragment that nothing is said of, and of many, whose last one comes or does not.
-    for ([_]usize{ 1024, 16384, 16384 + 512, 128 << 10 }, 32..) |size, seed| for ([_]bool{ false, true }) |is_first| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(seed) });
-        defer fixture.deinit();
-        if (is_first) try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .established) else try fixture.run(20, 0);
-        fixture.path_size = 1000;
-        const bytes = try testing.allocator.alignedAlloc(u8, .of(u64), size);
-        defer testing.allocator.free(bytes);
-        @memset(std.mem.bytesAsSlice(u64, bytes), fixture.stamp_next);
-        try fixture.client.submitWrite(0, 0, bytes);
-        const ended = (try fixture.nextEvent(3 * std.time.us_per_s) orelse return error.StandsStill).write_ended;
-        try testing.expectEqual(wire.WriteCode.done, ended.code);
-        try testing.expectEqual(516, fixture.client.writes.fragment_size_max);
-        try testing.expectEqual(0, fixture.client.statistics.resumptions);
-    };
+test "a device that only writes finds a narrow path within three seconds, without a new HELLO" {
+    // One write of a single fragment that is never answered, and several of many, whose last
+    // fragment arrives or not.
+    for ([_]usize{ 1024, 16384, 16384 + 512, 128 << 10 }, 32..) |size, seed|
+        for ([_]bool{ false, true }) |is_first| {
+            const fixture = try CrashFixture.init(.{ .prng = .init(seed) });
+            defer fixture.deinit();
+            if (is_first) try testing.expect(
+                (try fixture.nextEvent(std.time.us_per_s)).? == .established,
+            ) else try fixture.run(20, 0);
+            fixture.path_size = 1000;
+            const bytes = try testing.allocator.alignedAlloc(u8, .of(u64), size);
+            defer testing.allocator.free(bytes);
+            @memset(std.mem.bytesAsSlice(u64, bytes), fixture.stamp_next);
+            try fixture.client.submitWrite(0, 0, bytes);
+            const ended = (try fixture.nextEvent(3 * std.time.us_per_s) orelse
+                return error.StandsStill).write_ended;
+            try testing.expectEqual(wire.WriteCode.done, ended.code);
+            try testing.expectEqual(516, fixture.client.writes.fragment_size_max);
+            try testing.expectEqual(0, fixture.client.statistics.resumptions);
+        };
 }
 
-test "a disk that takes its time, or takes nothing for a while, is no narrow way" {
+test "a disk that is slow, or accepts nothing for a while, is no narrow path" {
     for ([_]bool{ false, true }) |is_refused| {
         const fixture = try CrashFixture.init(.{ .prng = .init(30) });
         defer fixture.deinit();
         try fixture.run(50, 0);
-        if (is_refused) fixture.takes_from_us = fixture.now_us + 8 * std.time.us_per_s else fixture.sync_us_max = 8 * std.time.us_per_s;
+        if (is_refused) fixture.takes_from_us = fixture.now_us +
+            8 * std.time.us_per_s else fixture.sync_us_max = 8 * std.time.us_per_s;
         for (0..4) |_| try fixture.submit();
         while (!std.mem.allEqual(bool, &fixture.in_use, false)) {
-            const event = try fixture.nextEvent(20 * std.time.us_per_s) orelse return error.StandsStill;
+            const event = try fixture.nextEvent(20 * std.time.us_per_s) orelse
+                return error.StandsStill;
             fixture.in_use[@intCast(event.write_ended.tag)] = false;
         }
         try testing.expectEqual(1440, fixture.client.writes.fragment_size_max);
@@ -342,7 +377,7 @@ test "a disk that takes its time, or takes nothing for a while, is no narrow way
     }
 }
 
-test "an edge that says nothing for a while is no narrow way" {
+test "an edge that is silent for a while is no narrow path" {
     const fixture = try CrashFixture.init(.{ .prng = .init(31) });
     defer fixture.deinit();
     try fixture.run(50, 0);
@@ -361,15 +396,20 @@ test "an edge that says nothing for a while is no narrow way" {
     try fixture.run(50, 0);
 }
 
-test "an edge that is killed again and again loses nothing that it has acknowledged" {
+test "an edge that crashes repeatedly loses nothing that it has acknowledged" {
     for (0..6) |seed| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(10 + seed), .loss_percent = 5, .duplicate_percent = 20, .jitter_us = 2_000 });
+        const fixture = try CrashFixture.init(.{
+            .prng = .init(10 + seed),
+            .loss_percent = 5,
+            .duplicate_percent = 20,
+            .jitter_us = 2_000,
+        });
         defer fixture.deinit();
         try fixture.run(250, 8);
     }
 }
 
-test "on a clean link each request is carried out once" {
+test "on a clean link each request is executed once" {
     const fixture = try CrashFixture.init(.{ .prng = .init(5) });
     defer fixture.deinit();
     fixture.class = .edge;
@@ -377,7 +417,7 @@ test "on a clean link each request is carried out once" {
     try testing.expectEqual(500, fixture.carried_out);
 }
 
-test "a device whose write cache at the edge is gone is told so, and asks for nothing any more" {
+test "a device whose write cache at the edge is gone learns it, and sends no more requests" {
     for ([_]?wire.RefuseCode{ null, .cache_lost }) |refusal| {
         const fixture = try CrashFixture.init(.{ .prng = .init(6) });
         defer fixture.deinit();
@@ -386,12 +426,14 @@ test "a device whose write cache at the edge is gone is told so, and asks for no
         try fixture.submit();
         try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .write_ended);
         try fixture.crashEdge();
-        // An edge that has made a new one, and an edge that knows that there was one.
+        // An edge that has created a new one, and an edge that knows that there was one.
         fixture.cache_id += 1;
         fixture.no_cache = refusal;
         try fixture.submit();
         const event = (try fixture.nextEvent(30 * std.time.us_per_s)).?;
-        if (refusal) |code| try testing.expectEqual(code, event.refused) else try testing.expect(event == .cache_lost);
+        if (refusal) |code| try testing.expectEqual(code, event.refused) else try testing.expect(
+            event == .cache_lost,
+        );
         try testing.expectEqual(null, try fixture.nextEvent(60 * std.time.us_per_s));
         try testing.expectEqual(null, fixture.client.deadline());
     }
@@ -405,7 +447,8 @@ test "a full write cache is an error of the write, and the next one may succeed"
     try fixture.client.submitWrite(1, 200 * sector_size, &bytes);
     try fixture.client.submitWrite(2, 0, &bytes);
     var codes: [3]?wire.WriteCode = @splat(null);
-    while (codes[1] == null or codes[2] == null) switch ((try fixture.nextEvent(10 * std.time.us_per_s)).?) {
+    while (codes[1] == null or
+        codes[2] == null) switch ((try fixture.nextEvent(10 * std.time.us_per_s)).?) {
         .established => {},
         .write_ended => |ended| codes[@intCast(ended.tag)] = ended.code,
         else => return error.UnexpectedEvent,
@@ -414,14 +457,19 @@ test "a full write cache is an error of the write, and the next one may succeed"
     try testing.expectEqual(.done, codes[2]);
 }
 
-test "a device that is stopped hears it of what it wrote and of what it reads, whatever is lost, and keeps its session" {
+test "a stopped device learns it from its writes and reads, under any loss, and keeps its session" {
     for (0..20) |seed| {
-        const fixture = try CrashFixture.init(.{ .prng = .init(40 + seed), .loss_percent = 25, .duplicate_percent = 20, .jitter_us = 3_000 });
+        const fixture = try CrashFixture.init(.{
+            .prng = .init(40 + seed),
+            .loss_percent = 25,
+            .duplicate_percent = 20,
+            .jitter_us = 3_000,
+        });
         defer fixture.deinit();
         fixture.stops = true;
         fixture.full_above = 100;
         const bytes: [8192]u8 = @splat(1);
-        // Before it was full: acknowledged, and it stays so.
+        // Acknowledged before it was full, and it stays so.
         try fixture.client.submitWrite(1, 0, &bytes);
         while (true) switch ((try fixture.nextEvent(60 * std.time.us_per_s)).?) {
             .established => {},
@@ -448,37 +496,50 @@ test "a device that is stopped hears it of what it wrote and of what it reads, w
             }
         }
         try testing.expectEqual(.stopped, codes[2]);
-        // It may have been carried out before.
+        // It may have been executed before.
         try testing.expect(codes[3] == .stopped or codes[3] == .done);
         try testing.expectEqual(StreamClient.State.established, fixture.client.state);
     }
 }
 
-test "where the edge keeps no writes it says so" {
+test "an edge that keeps no writes refuses them" {
     const fixture = try CrashFixture.init(.{ .prng = .init(8) });
     defer fixture.deinit();
     fixture.class = .device_ram;
     try testing.expect((try fixture.nextEvent(std.time.us_per_s)).? == .established);
     try fixture.client.submitFlush(3);
-    try testing.expectEqual(wire.WriteCode.no_cache, (try fixture.nextEvent(std.time.us_per_s)).?.write_ended.code);
+    try testing.expectEqual(
+        wire.WriteCode.no_cache,
+        (try fixture.nextEvent(std.time.us_per_s)).?.write_ended.code,
+    );
 }
 
-test "what goes beyond the disk is an error of that write, changes nothing, and the next one succeeds" {
+test "a write beyond the disk fails alone and changes nothing, and the next one succeeds" {
     const fixture = try CrashFixture.init(.{ .prng = .init(9) });
     defer fixture.deinit();
     const before = fixture.disk;
     const bytes: [1024]u8 = @splat(1);
     const size = sectors * sector_size;
-    for ([_]u64{ size - sector_size, size, 1 << 40, std.mem.alignBackward(u64, std.math.maxInt(u64), sector_size) - 1024 }, 1..) |offset, tag| {
+    for ([_]u64{ size - sector_size, size, 1 << 40, std.mem.alignBackward(
+        u64,
+        std.math.maxInt(u64),
+        sector_size,
+    ) - 1024 }, 1..) |offset, tag| {
         try fixture.client.submitWrite(tag, offset, &bytes);
         while (true) switch ((try fixture.nextEvent(10 * std.time.us_per_s)).?) {
             .established => {},
-            .write_ended => |ended| break try testing.expectEqual(wire.WriteCode.beyond_the_end, ended.code),
+            .write_ended => |ended| break try testing.expectEqual(
+                wire.WriteCode.beyond_the_end,
+                ended.code,
+            ),
             else => return error.UnexpectedEvent,
         };
     }
     try testing.expectEqual(before, fixture.disk);
     try testing.expectEqual(0, fixture.carried_out);
     try fixture.client.submitWrite(9, size - 1024, &bytes);
-    try testing.expectEqual(wire.WriteCode.done, (try fixture.nextEvent(10 * std.time.us_per_s)).?.write_ended.code);
+    try testing.expectEqual(
+        wire.WriteCode.done,
+        (try fixture.nextEvent(10 * std.time.us_per_s)).?.write_ended.code,
+    );
 }

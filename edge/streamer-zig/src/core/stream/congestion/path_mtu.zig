@@ -1,6 +1,7 @@
-//! Which size of packet comes through from the edge to a device (packages/proto/STREAM.md, "Packet sizes"). It is found from what
-//! arrives, never from what routers say (RFC 8899: they may say nothing, or somebody else may speak for them). Sizes are UDP payload in
-//! bytes, times microseconds.
+//! Path MTU discovery from the edge to a device (packages/proto/STREAM.md, "Packet sizes"; RFC
+//! 8899). Producer: packets that arrive at the stream client; consumer: the fragment size of its
+//! reads. The size follows from what arrives, never from ICMP: routers may send none, or an
+//! attacker may forge it. Sizes are UDP payload in bytes, times are microseconds.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -8,38 +9,48 @@ const assert = std.debug.assert;
 
 const PathMtu = @This();
 
-/// From IP packets of 9000, 4080, 1500, 1400 (tunnels), 1256 and 576.
-const rungs = [_]u16{ wire.packet_size_max, 4052, wire.packet_size_ethernet, 1372, 1228, wire.packet_size_min };
-/// Packets that did not come, in a row, before the size is doubted; of one read, that many count at most.
+/// For IP packets of 9000, 4080, 1500, 1400 (tunnels), 1256 and 576 bytes.
+const rungs =
+    [_]u16{
+        wire.packet_size_max,
+        4052,
+        wire.packet_size_ethernet,
+        1372,
+        1228,
+        wire.packet_size_min,
+    };
+/// Consecutive lost packets after which the size is doubted; one read contributes at most this
+/// many.
 const missed_max = 8;
 const missed_of_read_max = 4;
 const probe_wait_us_min = 250 * std.time.us_per_ms;
 const probe_wait_us_max = 600 * std.time.us_per_s;
-/// From the first question whether anything comes at all to the second; then twice as long each time.
+/// Interval from the first liveness probe to the second; doubled each time.
 const liveness_wait_us_first = 100 * std.time.us_per_ms;
 
-/// What reads ask for.
+/// The size that reads request.
 size: u16 = wire.packet_size_ethernet,
-/// What device and edge could use.
+/// The largest size that device and edge could use.
 size_max: u16 = wire.packet_size_ethernet,
 missed: u8 = 0,
-/// The smallest of them. One as large that comes says that it was not for their size.
+/// The smallest lost packet. If one as large arrives, size was not the cause.
 missed_size: u16 = std.math.maxInt(u16),
-/// Since when the size is doubted: it is too large if small packets come now. If nothing comes, the edge or the way stands still.
+/// The size is doubted: if small packets arrive now, it is too large. If nothing arrives, the edge
+/// or the path is down.
 doubted: bool = false,
 liveness_at_us: u64 = 0,
 liveness_wait_us: u64 = liveness_wait_us_first,
 probe_at_us: u64 = 0,
 probe_wait_us: u64 = probe_wait_us_min,
 
-/// What of a read did not come.
+/// The packets of a read that did not arrive.
 pub const MissingFragments = struct {
     count: u16 = 0,
-    /// Of the smallest of them, as a packet.
+    /// Size of the smallest of them, as a packet.
     size: u16 = 0,
 };
 
-/// A session begins. `shown` is the size of the WELCOME that came.
+/// Starts a session. `shown` is the size of the WELCOME that arrived.
 pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     assert(size_max >= wire.packet_size_min);
     const narrow_before = path.size < wire.packet_size_ethernet;
@@ -51,30 +62,31 @@ pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     path.onProven(shown);
 }
 
-/// A packet of this size has come.
+/// A packet of this size has arrived: the path takes it.
 pub fn onProven(path: *PathMtu, size: u16) void {
     const usable = @min(size, path.size_max);
     if (usable <= path.size) return;
     path.size = usable;
     path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
-    // The next size is tried at once.
+    // Probes the next size at once.
     path.probe_at_us = 0;
 }
 
-/// A fragment has come in a packet of this size.
+/// A fragment has arrived in a packet of this size.
 pub fn onReceived(path: *PathMtu, size: u16) void {
     if (size >= path.missed_size) path.onFullSize();
 }
 
-/// One as large as reads ask for has come.
+/// A packet as large as reads request has arrived.
 pub fn onFullSize(path: *PathMtu) void {
     path.missed = 0;
     path.missed_size = std.math.maxInt(u16);
     path.doubted = false;
 }
 
-/// A read was asked for, and time was over before anything of it came. The smallest packets come everywhere, and say nothing of the way.
+/// A read timed out before any of it arrived. Packets of the smallest size pass every path and
+/// reveal nothing about it.
 pub fn onTimeout(path: *PathMtu, now_us: u64, missed: MissingFragments) void {
     if (missed.count == 0 or missed.size <= wire.packet_size_min) return;
     path.missed +|= @intCast(@min(missed.count, missed_of_read_max));
@@ -85,8 +97,8 @@ pub fn onTimeout(path: *PathMtu, now_us: u64, missed: MissingFragments) void {
     path.liveness_wait_us = liveness_wait_us_first;
 }
 
-/// A packet smaller than reads ask for has come. True: what reads ask for does not come through, and all has to be asked for anew, in
-/// smaller fragments.
+/// A packet smaller than reads request has arrived. Returns true if the requested size does not
+/// pass the path: everything must be requested again, in smaller fragments.
 pub fn onSmall(path: *PathMtu, now_us: u64) bool {
     if (!path.doubted) return false;
     path.onFullSize();
@@ -97,13 +109,13 @@ pub fn onSmall(path: *PathMtu, now_us: u64) bool {
     return true;
 }
 
-/// When a size is tried next; null: there is none.
+/// Returns when a size is probed next; null: never.
 pub fn probeAt(path: *const PathMtu) ?u64 {
     if (path.doubted) return path.liveness_at_us;
     return if (path.size < path.size_max) path.probe_at_us else null;
 }
 
-/// The size to try now; null: it is not time for it.
+/// Returns the size to probe now; null if none is due.
 pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     if (path.doubted) {
         if (now_us < path.liveness_at_us) return null;
@@ -123,7 +135,7 @@ pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
 
 const testing = std.testing;
 
-test "a large WELCOME that came lets all reads be large; one that did not is tried for later" {
+test "a large WELCOME that arrives makes all reads large; after one that does not, probes follow" {
     var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     try testing.expectEqual(8972, path.size);
@@ -133,19 +145,19 @@ test "a large WELCOME that came lets all reads be large; one that did not is tri
     try testing.expectEqual(null, path.takeProbe(probe_wait_us_min - 1));
     try testing.expectEqual(4052, path.takeProbe(probe_wait_us_min).?);
     path.onProven(4052);
-    // The next step comes at once.
+    // The next probe follows at once.
     try testing.expectEqual(8972, path.takeProbe(probe_wait_us_min + 1).?);
     path.onProven(8972);
     try testing.expectEqual(8972, path.size);
 }
 
-test "a way that swallows large packets is left for a smaller size, and tried again ever more rarely" {
+test "a path that drops large packets gets a smaller size, and is probed ever more rarely" {
     var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
     path.onTimeout(1000, .{ .count = 20, .size = path.size });
     try testing.expect(!path.onSmall(1500));
     path.onTimeout(2000, .{ .count = 20, .size = path.size });
-    // Whether anything comes is asked by a small packet.
+    // A small packet probes whether anything arrives.
     try testing.expectEqual(wire.packet_size_min, path.takeProbe(2000).?);
     try testing.expectEqual(null, path.takeProbe(2001));
     try testing.expect(path.onSmall(3000));
@@ -165,7 +177,7 @@ test "a way that swallows large packets is left for a smaller size, and tried ag
     try testing.expect(probes > 10 and probes < 25);
 }
 
-test "while nothing comes at all the size stays, and what comes first then decides" {
+test "while nothing arrives the size stays, and the first packet to arrive decides" {
     var path: PathMtu = .{};
     path.begin(0, 1472, 168);
     for (0..20) |at| path.onTimeout(at, .{ .count = 9, .size = path.size });
@@ -181,7 +193,7 @@ test "sizes go down to the smallest and no further, and back up within a few ans
     for (0..20) |at| {
         path.onTimeout(at, .{ .count = 9, .size = path.size });
         path.onTimeout(at, .{ .count = 9, .size = path.size });
-        // Small packets say nothing about large ones.
+        // Small packets reveal nothing about large ones.
         path.onTimeout(at, .{ .count = 0, .size = path.size });
         _ = path.onSmall(at);
     }
@@ -194,10 +206,10 @@ test "sizes go down to the smallest and no further, and back up within a few ans
     try testing.expectEqual(1472, path.size);
 }
 
-test "a short packet that does not come is doubted like a large one, unless one as large comes" {
+test "a lost short packet is doubted like a large one, unless one as large arrives" {
     var path: PathMtu = .{};
     path.begin(0, 8972, 8972);
-    // Reads of 4 KiB, each one short fragment, on a way that takes 1500 bytes.
+    // Reads of 4 KiB, each one short fragment, on a path that takes 1500 bytes.
     const short: MissingFragments = .{ .count = 1, .size = 4096 + 32 };
     for (0..7) |at| {
         path.onTimeout(at, short);

@@ -1,25 +1,27 @@
-//! Round-trip time and time-out of a stream (RFC 6298, with the limits of packages/proto/STREAM.md). All in microseconds.
+//! Round-trip time and retransmission timeout of a stream (RFC 6298, with the limits of
+//! packages/proto/STREAM.md): SRTT, RTTVAR and RTO. All times are microseconds.
 
 const std = @import("std");
 const RttEstimator = @This();
 
 pub const rto_us_min = 2 * std.time.us_per_ms;
 pub const rto_us_max = std.time.us_per_s;
-/// From 2 ms to 64 ms; beyond, a read that is lost again waits longer by itself.
+/// From 2 ms to 64 ms; above that, a read that is lost again waits longer anyway.
 const doublings_max = 5;
-/// Stalls of busy machines; a longer floor would make real losses dear.
+/// Stalls of busy machines; a higher floor would make real losses expensive.
 pub const floor_us_max = 100 * std.time.us_per_ms;
 
 srtt_us: u64 = 0,
 rttvar_us: u64 = 0,
 rto_us: u64 = rto_us_max,
-/// Never below; above `rto_us_min` where a time-out turned out to have been a stall and no loss.
+/// Lower bound of the RTO; above `rto_us_min` after a timeout that was a stall and not a loss.
 floor_us: u64 = rto_us_min,
 sampled: bool = false,
-/// How often the time-out was doubled since the last sample.
+/// How often the RTO was doubled since the last sample.
 doublings: u5 = 0,
 
-/// A sample of a request that was sent once (Karn's rule is the caller's).
+/// Takes the round-trip time of a request that was sent once (Karn's algorithm is the caller's
+/// duty).
 pub fn sample(rtt: *RttEstimator, sample_us: u64) void {
     const clamped_us = @min(sample_us, 60 * std.time.us_per_s);
     if (!rtt.sampled) {
@@ -35,22 +37,23 @@ pub fn sample(rtt: *RttEstimator, sample_us: u64) void {
         rtt.srtt_us = (7 * rtt.srtt_us + clamped_us) / 8;
     }
     rtt.doublings = 0;
-    // Forgotten by half in 177 samples, about a quarter of a boot.
+    // Decays by half in 177 samples, about a quarter of a boot.
     rtt.floor_us = @max(rto_us_min, rtt.floor_us - rtt.floor_us / 256);
     rtt.update();
 }
 
-/// What was asked again after a time-out came twice: its first answer took `actual_us` and was not lost (as RFC 3522
-/// finds it, by other means). Such a stall is to be waited for the next time.
+/// A spurious timeout: the answer to the first transmission took `actual_us` and was not lost (the
+/// result of RFC 3522, found by other means). The next such stall is waited out.
 pub fn onSpuriousTimeout(rtt: *RttEstimator, actual_us: u64) void {
     const wanted = @min(actual_us + actual_us / 2, floor_us_max);
     rtt.floor_us = @max(rtt.floor_us, wanted);
     rtt.update();
 }
 
-/// Time was over. Until something comes that was asked for once, nobody knows whether it was lost or is late: whatever is asked for
-/// meanwhile waits twice as long (RFC 6298, section 5.5). Else devices that wait in a queue longer than their time-out would ask for
-/// everything again and again, and so keep the queue as long.
+/// A timeout. Until a request that was sent once is answered, nobody knows whether the answer was
+/// lost or is late: meanwhile every request waits twice as long (RFC 6298, section 5.5). Otherwise
+/// devices that queue for longer than their RTO would retransmit everything repeatedly and so keep
+/// the queue long.
 pub fn onTimeout(rtt: *RttEstimator) void {
     rtt.doublings = @min(rtt.doublings + 1, doublings_max);
     rtt.update();
@@ -61,7 +64,7 @@ fn update(rtt: *RttEstimator) void {
     rtt.rto_us = @min(rto_us << rtt.doublings, rto_us_max);
 }
 
-test "the time-out follows the samples and stays within its limits" {
+test "the RTO follows the samples and stays within its limits" {
     var rtt: RttEstimator = .{};
     try std.testing.expectEqual(rto_us_max, rtt.rto_us);
     rtt.sample(200);
@@ -73,7 +76,7 @@ test "the time-out follows the samples and stays within its limits" {
     try std.testing.expectEqual(rto_us_max, rtt.rto_us);
 }
 
-test "after a time-out all wait twice as long, until a sample says how long it really takes" {
+test "after a timeout every request waits twice as long, until a sample gives the real RTT" {
     var rtt: RttEstimator = .{};
     rtt.sample(200);
     rtt.onTimeout();
@@ -88,7 +91,7 @@ test "after a time-out all wait twice as long, until a sample says how long it r
     try std.testing.expectEqual(rto_us_max, rtt.rto_us);
 }
 
-test "a stall that was taken for a loss is waited for, and forgotten later" {
+test "a stall mistaken for a loss is waited out next time, and forgotten later" {
     var rtt: RttEstimator = .{};
     rtt.sample(200);
     rtt.onSpuriousTimeout(12_000);

@@ -1,5 +1,6 @@
-//! The window on a network that is played in one thread: an edge that answers at 10 Gb/s, a switch with a buffer in front of one
-//! slower link, and devices that all read through it, as fast as their windows let them.
+//! Tests of window.zig on a simulated network in one thread: an edge that answers at 10 Gb/s, a
+//! switch with a buffer in front of one slower link, and devices that read through it as fast as
+//! their windows allow.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,7 +9,7 @@ const assert = std.debug.assert;
 const testing = std.testing;
 
 const fragment_size = 1456;
-/// With Ethernet's, IP's, UDP's and the stream's headers.
+/// With the headers of Ethernet, IP, UDP and the stream.
 const packet_size = fragment_size + 82;
 const gigabit = 125_000_000;
 const edge_rate = 10 * gigabit;
@@ -20,20 +21,20 @@ const Path = struct {
     /// Bytes.
     buffer: u64 = 64 << 10,
     one_way_us: u64 = 250,
-    /// Of 10,000 packets, in each direction.
+    /// Per 10,000 packets, in each direction.
     loss: u64 = 0,
-    /// How long the edge's storage takes for each ask.
+    /// Storage time of the edge per request.
     storage_us: u64 = 0,
 };
 
-/// What its system asks for at a time.
+/// What its system requests at a time.
 const request_bytes = 32 * fragment_size;
 const asks_max = 1024;
 
 const Ask = struct {
     record: CongestionWindow.SendRecord,
     fragments: u32,
-    /// Those before have come, or are lost.
+    /// Fragments before this one have arrived or are lost.
     next: u32 = 0,
 };
 
@@ -41,12 +42,12 @@ const Device = struct {
     window: CongestionWindow,
     begins_at_us: u64 = 0,
     asks: [asks_max]Ask = undefined,
-    /// Serials of the oldest ask that is under way, and of the next one.
+    /// Serials of the oldest request in flight, and of the next one.
     first: u64 = 0,
     end: u64 = 0,
     heard_at_us: u64 = 0,
     received: u64 = 0,
-    /// Bytes that its system has wanted until now, and that it has asked for.
+    /// Bytes that its system has wanted so far, and that it has requested.
     wanted: u64 = std.math.maxInt(u64),
     wanted_at_us: u64 = 0,
     asked: u64 = 0,
@@ -62,13 +63,17 @@ const Device = struct {
         return since_us + (@max(4_000, 3 * device.window.wait_us) << device.timeouts);
     }
 
-    /// What comes in order and has been overtaken will not come.
+    /// Packets arrive in order: what was overtaken is lost.
     fn lose(device: *Device, ask: *Ask, end: u32) void {
         if (end == ask.next) return;
         const count = end - ask.next;
         const was_heard = ask.next > 0 or end < ask.fragments;
         ask.next = end;
-        device.window.onLoss(@as(u64, count) * fragment_size, &ask.record, if (was_heard) count else 1);
+        device.window.onLoss(
+            @as(u64, count) * fragment_size,
+            &ask.record,
+            if (was_heard) count else 1,
+        );
     }
 
     fn receive(device: *Device, now_us: u64, serial: u64, index: u32) void {
@@ -76,7 +81,7 @@ const Device = struct {
             const before = device.of(device.first);
             device.lose(before, before.fragments);
         }
-        // It was given up already.
+        // It was abandoned already.
         if (serial < device.first) return;
         const ask = device.of(serial);
         const is_first = ask.next == 0 and index == 0;
@@ -86,7 +91,10 @@ const Device = struct {
         device.heard_at_us = now_us;
         device.received += fragment_size;
         const is_last = ask.next == ask.fragments;
-        device.window.onAck(now_us, fragment_size, &ask.record, .{ .is_first = is_first, .is_last = is_last });
+        device.window.onAck(now_us, fragment_size, &ask.record, .{
+            .is_first = is_first,
+            .is_last = is_last,
+        });
         if (is_last) device.first += 1;
     }
 
@@ -110,14 +118,16 @@ const SwitchFixture = struct {
     requests: std.Deque(Request) = .empty,
     packets: std.Deque(Packet) = .empty,
     now_us: u64 = 1,
-    /// When the edge's card and the slow link are done with what they have.
+    /// When the edge's network card and the slow link become idle.
     edge_free_ns: u64 = 0,
     link_free_ns: u64 = 0,
     dropped: u64 = 0,
 
     fn init(count: usize, path: Path) !SwitchFixture {
         const devices = try testing.allocator.alloc(Device, count);
-        for (devices) |*device| device.* = .{ .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }) };
+        for (devices) |*device| device.* = .{
+            .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }),
+        };
         return .{ .path = path, .devices = devices };
     }
 
@@ -179,8 +189,12 @@ const SwitchFixture = struct {
             device.of(device.end).* = .{ .record = record, .fragments = fragments };
             defer device.end += 1;
             if (fixture.isLost()) continue;
-            const at_ns = (fixture.now_us + fixture.path.one_way_us + fixture.path.storage_us) * 1000;
-            try fixture.requests.pushBack(testing.allocator, .{ .at_ns = at_ns, .device = index, .serial = device.end, .fragments = fragments });
+            const at_ns =
+                (fixture.now_us + fixture.path.one_way_us + fixture.path.storage_us) * 1000;
+            try fixture.requests.pushBack(
+                testing.allocator,
+                .{ .at_ns = at_ns, .device = index, .serial = device.end, .fragments = fragments },
+            );
         }
     }
 
@@ -190,13 +204,15 @@ const SwitchFixture = struct {
 
     fn answer(fixture: *SwitchFixture, request: Request) !void {
         for (0..request.fragments) |index| {
-            fixture.edge_free_ns = @max(fixture.edge_free_ns, request.at_ns) + packet_size * ns_per_s / edge_rate;
+            fixture.edge_free_ns =
+                @max(fixture.edge_free_ns, request.at_ns) + packet_size * ns_per_s / edge_rate;
             const waiting_ns = fixture.link_free_ns -| fixture.edge_free_ns;
             if (waiting_ns * fixture.path.rate / ns_per_s + packet_size > fixture.path.buffer) {
                 fixture.dropped += 1;
                 continue;
             }
-            fixture.link_free_ns = @max(fixture.link_free_ns, fixture.edge_free_ns) + packet_size * ns_per_s / fixture.path.rate;
+            fixture.link_free_ns = @max(fixture.link_free_ns, fixture.edge_free_ns) +
+                packet_size * ns_per_s / fixture.path.rate;
             if (fixture.isLost()) continue;
             try fixture.packets.pushBack(testing.allocator, .{
                 .at_ns = fixture.link_free_ns + fixture.path.one_way_us * 1000,
@@ -207,7 +223,7 @@ const SwitchFixture = struct {
         }
     }
 
-    /// Per cent of what the link can carry, headers left out, in the last `run`.
+    /// Percentage of the link's capacity used in the last `run`, without headers.
     fn used(fixture: *const SwitchFixture, for_us: u64) u64 {
         var received: u64 = 0;
         for (fixture.devices) |*device| received += device.received;
@@ -215,7 +231,7 @@ const SwitchFixture = struct {
         return received * 100 / most;
     }
 
-    /// The most that a device got, in per cent of the least.
+    /// Bytes of the fastest device as a percentage of the slowest.
     fn unfairness(fixture: *const SwitchFixture) u64 {
         var least: u64 = std.math.maxInt(u64);
         var most: u64 = 0;
@@ -227,19 +243,19 @@ const SwitchFixture = struct {
     }
 };
 
-test "one device takes at least 95 % of a link, whatever the buffer in front of it, and a random loss of 1 % changes little" {
+test "one device uses 95 % of a link with any buffer, even at a random loss of 1 %" {
     for ([_]u64{ 64 << 10, 256 << 10, 1 << 20 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
         var fixture: SwitchFixture = try .init(1, .{ .buffer = buffer, .loss = loss });
         defer fixture.deinit();
         try fixture.run(300_000);
         try testing.expect(fixture.used(300_000) >= 95);
-        // The switch throws little away.
+        // The switch drops few packets.
         try testing.expect(fixture.dropped * fragment_size < 5 * fixture.devices[0].received / 100);
     };
 }
 
-test "eight devices that begin one after the other share a full link within a factor of four" {
-    // Room for what each may always have under way.
+test "eight devices that start one after the other share a full link within a factor of four" {
+    // Space for what each device may always have in flight.
     for ([_]u64{ 256 << 10, 512 << 10 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
         var fixture: SwitchFixture = try .init(8, .{ .buffer = buffer, .loss = loss });
         defer fixture.deinit();
@@ -247,12 +263,12 @@ test "eight devices that begin one after the other share a full link within a fa
         try fixture.run(1_000_000);
         try fixture.run(1_000_000);
         try testing.expect(fixture.used(1_000_000) >= 95);
-        // Less would take windows below what a read needs.
+        // Less would take windows below the size of a read.
         try testing.expect(fixture.unfairness() <= 400);
     };
 }
 
-test "a link that becomes ten times slower is filled and not overrun, and filled again when it is fast again" {
+test "a link that becomes ten times slower is filled, not overrun, and filled again later" {
     var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
     defer fixture.deinit();
     try fixture.run(200_000);
@@ -267,7 +283,7 @@ test "a link that becomes ten times slower is filled and not overrun, and filled
     try testing.expect(fixture.used(200_000) >= 90);
 }
 
-test "a burst of 1 MiB after a pause is paced: of a switch with 128 KiB for its port it overruns next to nothing" {
+test "a burst of 1 MiB after a pause is paced: a port buffer of 128 KiB drops next to nothing" {
     var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
     defer fixture.deinit();
     const device = &fixture.devices[0];
@@ -279,18 +295,18 @@ test "a burst of 1 MiB after a pause is paced: of a switch with 128 KiB for its 
         dropped += fixture.dropped;
     }
     try testing.expect(dropped * fragment_size * 100 < device.asked);
-    // It took no longer than the link needs, and a few round trips.
+    // It took no longer than the link needs, plus a few round trips.
     try testing.expect(device.heard_at_us - device.wanted_at_us < 12_000);
 }
 
-test "a slow storage is no full network: as much is asked for as its latency needs" {
+test "slow storage is no full network: the window grows to cover its latency" {
     var fixture: SwitchFixture = try .init(1, .{ .storage_us = 10_000 });
     defer fixture.deinit();
     try fixture.run(1_000_000);
     try testing.expect(fixture.devices[0].window.cwnd_bytes >= 128 << 10);
 }
 
-test "after an outage the device asks for little, and soon for as much as before" {
+test "after an outage the device requests little, and soon as much as before" {
     var fixture: SwitchFixture = try .init(1, .{ .buffer = 128 << 10 });
     defer fixture.deinit();
     try fixture.run(100_000);
@@ -303,7 +319,7 @@ test "after an outage the device asks for little, and soon for as much as before
     try testing.expect(fixture.used(100_000) >= 90);
 }
 
-test "what came after it was taken for lost takes the reduction back, and what did not come does not" {
+test "packets that arrive after all undo the reduction, and those that do not leave it" {
     var window: CongestionWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
     const before = window.cwnd_bytes;
     for ([_]bool{ true, false }) |comes_late| {
@@ -320,7 +336,7 @@ test "what came after it was taken for lost takes the reduction back, and what d
     try testing.expect(window.cwnd_bytes < before);
 }
 
-test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {
+test "every requested byte is accounted for, and an oversized request goes alone" {
     var window: CongestionWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
     try testing.expectEqual(window.cwnd_bytes, window.sendableBytes(1, 1 << 20));
     const large = window.onSend(1, 1 << 20);

@@ -1,5 +1,5 @@
-//! Which of a device's latest requests have come already. It only makes counts right: a READ whose first packet was lost
-//! is no retry. A forgotten window does no harm.
+//! Remembers which of a device's latest requests have arrived. It only keeps counters right: a READ
+//! whose first packet was lost is no retransmission. Losing this state does no harm.
 
 const std = @import("std");
 const DuplicateFilter = @This();
@@ -7,10 +7,11 @@ const DuplicateFilter = @This();
 pub const size = 64;
 
 newest: u32 = 0,
-/// Bit i: request `newest - i` has come.
+/// Bit i: request `newest - i` has arrived.
 seen: u64 = 0,
 
-/// Notes a request; true when it has come before. Ids may wrap; those long before the newest count as seen.
+/// Records a request; returns true if it has arrived before. Ids may wrap; those far behind the
+/// newest count as seen.
 pub fn note(window: *DuplicateFilter, request_id: u32) bool {
     const ahead: i32 = @bitCast(request_id -% window.newest);
     if (window.seen == 0 or ahead > 0) {
@@ -26,7 +27,7 @@ pub fn note(window: *DuplicateFilter, request_id: u32) bool {
     return window.seen & bit != 0;
 }
 
-test "each request is new once, in any order, and over the wrap of its id" {
+test "each request is new once, in any order, and across the wrap of its id" {
     var window: DuplicateFilter = .{};
     const ids = [_]u32{ 7, 9, 8, std.math.maxInt(u32), 0, 2, 1, 70 };
     // From 9 to the largest id is a step back by ten.

@@ -1,4 +1,5 @@
-//! Hello at the edge (packages/proto/STREAM.md, "Hello"): cookies, who may have a session, and its keys.
+//! HELLO at the edge (packages/proto/STREAM.md, "Hello"): cookies, admission of a session, and its
+//! keys.
 
 const std = @import("std");
 const base = @import("base");
@@ -26,7 +27,9 @@ pub fn receiveHello(
     const previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
     const holds = std.crypto.timing_safe.eql([32]u8, current, hello.cookie) or
         std.crypto.timing_safe.eql([32]u8, previous, hello.cookie);
-    if (holds) return .{ .admit = .{ .from = from, .hello = hello.*, .boot_id = .fromBytes(hello.boot_id) } };
+    if (holds) return .{
+        .admit = .{ .from = from, .hello = hello.*, .boot_id = .fromBytes(hello.boot_id) },
+    };
     if (!std.mem.allEqual(u8, &hello.cookie, 0)) server.ignored.add(.stream_stale_cookie);
     return .{ .reply = wire.emit(.{ .body = .{ .cookie = .{
         .client_nonce = hello.client_nonce,
@@ -34,7 +37,8 @@ pub fn receiveHello(
     } } }, reply) };
 }
 
-/// Answers the claim of an `admit` step. `grant` is what the caller knows about `claim.boot_id` right now.
+/// Answers the claim of an `admit` step. `grant` is what the caller knows about `claim.boot_id`
+/// now.
 pub fn admit(
     server: *StreamServer,
     now_us: u64,
@@ -60,7 +64,11 @@ pub fn admit(
             session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
             session.last_packet_at_us = now_us;
             session.last_request_at_us = now_us;
-            return .{ .outcome = .repeated, .reply = welcome(server, session, 0, reply), .session_id = session.id };
+            return .{
+                .outcome = .repeated,
+                .reply = welcome(server, session, 0, reply),
+                .session_id = session.id,
+            };
         }
         if (hello.kind == .token and session.kind == .token)
             return refuse(server, &claim, .token_refused, reply);
@@ -69,7 +77,8 @@ pub fn admit(
             return .{ .outcome = .stale, .reply = null };
         }
     }
-    var opened = agree(server, &claim, &boot) orelse return refuse(server, &claim, .no_cipher, reply);
+    var opened = agree(server, &claim, &boot) orelse
+        return refuse(server, &claim, .no_cipher, reply);
     const session = existing orelse allocateSession(server, now_us, claim.from) orelse
         return refuse(server, &claim, .busy, reply);
     server.collector.drop(session.id);
@@ -94,12 +103,18 @@ pub fn admit(
     };
 }
 
-/// WELCOME with zeros behind it, as long as the largest packet that device and edge could use: where it comes through, all reads may be so.
-/// Null where Ethernet's usual size is all that they could use. Goes out before the WELCOME that has none.
-pub fn showSize(server: *StreamServer, admission: *const Admission, out: *StreamServer.LargeBuffer) ?[]const u8 {
+/// Returns a WELCOME padded with zeros to the largest packet that device and edge could use: if it
+/// arrives, all reads may be that large. Null if that is Ethernet's usual size. It is sent before
+/// the WELCOME without padding.
+pub fn showSize(
+    server: *StreamServer,
+    admission: *const Admission,
+    out: *StreamServer.LargeBuffer,
+) ?[]const u8 {
     const session = server.findById(admission.session_id) orelse return null;
     if (session.packet_size_max <= wire.packet_size_ethernet) return null;
-    const size: u16 = if (session.failover == null) wire.welcome_size else wire.welcome_size_failover;
+    const size: u16 =
+        if (session.failover == null) wire.welcome_size else wire.welcome_size_failover;
     const padding = session.packet_size_max - session.from_edge.overhead() - size;
     return welcome(server, session, padding, out);
 }
@@ -115,20 +130,31 @@ pub fn proofHolds(server: *const StreamServer, claim: *const Claim, boot: *const
     return std.mem.eql(u8, &nonce, &hello.client_nonce);
 }
 
-/// What the device proves that it has, and what its keys are bound to. Null: a ticket that this edge does not take.
-fn secretOf(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot, buffer: *[32]u8) ?[]const u8 {
+/// Returns the secret that the device proves and that its keys are bound to. Null: this edge does
+/// not accept its ticket.
+fn secretOf(
+    server: *const StreamServer,
+    claim: *const Claim,
+    boot: *const Grant.Boot,
+    buffer: *[32]u8,
+) ?[]const u8 {
     switch (claim.hello.kind) {
         .token => return &boot.token,
-        .resumption => buffer.* = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id),
+        .resumption => buffer.* = secrets.resumeSecret(
+            &server.options.keys.resumption,
+            claim.boot_id,
+        ),
         .ticket => buffer.* = boot.ticket_secret orelse return null,
     }
     return buffer;
 }
 
-/// The session as device and edge agree on it, without its slot; null where they have no cipher in common.
+/// Returns the session that device and edge agree on, without its slot; null if they have no common
+/// cipher.
 fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?Session {
     const hello = &claim.hello;
-    const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse stream_seal.ownCiphers()) orelse return null;
+    const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse
+        stream_seal.ownCiphers()) orelse return null;
     var session: Session = .{
         .boot_id = claim.boot_id,
         .client_nonce = hello.client_nonce,
@@ -159,19 +185,21 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
     return session;
 }
 
-/// Unguessable, and the session's slot in the table plus one in its low 16 bits.
+/// Unguessable; its low 16 bits are the session's slot plus one.
 fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const Claim) u64 {
     server.session_serial += 1;
     const key = &server.options.keys.session;
-    const bits = secrets.sessionBits(key, claim.boot_id, claim.hello.client_nonce, server.session_serial);
+    const bits =
+        secrets.sessionBits(key, claim.boot_id, claim.hello.client_nonce, server.session_serial);
     const index = session - server.sessions.ptr;
     return @as(u64, bits) << 16 | (index + 1);
 }
 
-/// A free slot, or that of the session which has asked for nothing longest: whoever waits for something asks again every
-/// second, so that a session idle for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
+/// Allocates a free slot, or that of the session that has been idle longest: a waiting device
+/// retransmits every second, so a session idle for `session_spare_us` belongs to a boot that is
+/// over or to a device that needs nothing now.
 fn allocateSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Session {
-    // Another boot of the same machine: nobody else has its address.
+    // Another boot of the same machine: the address belongs to nobody else.
     dropAt(server, from);
     if (server.session_count == server.sessions.len) {
         var oldest = &server.sessions[0];
@@ -225,13 +253,21 @@ fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []
     } }, wire.welcome_size_known, out);
 }
 
-fn refuse(server: *StreamServer, claim: *const Claim, code: wire.RefuseCode, reply: *ReplyBuffer) Admission {
+fn refuse(
+    server: *StreamServer,
+    claim: *const Claim,
+    code: wire.RefuseCode,
+    reply: *ReplyBuffer,
+) Admission {
     const outcome: Admission.Outcome, const reason: base.IgnoreReason = switch (code) {
         .token_refused => .{ .token_refused, .stream_token_refused },
         .version_missing => .{ .version_missing, .stream_version_missing },
         .busy => .{ .busy, .stream_busy },
         .no_cipher => .{ .no_cipher, .stream_no_cipher },
-        .cache_lost, .cache_version, .cache_failed, .cache_elsewhere => .{ .{ .no_cache = code }, .stream_no_cache },
+        .cache_lost, .cache_version, .cache_failed, .cache_elsewhere => .{
+            .{ .no_cache = code },
+            .stream_no_cache,
+        },
     };
     server.ignored.add(reason);
     const packet = wire.emit(.{ .body = .{ .refuse = .{
@@ -241,7 +277,7 @@ fn refuse(server: *StreamServer, claim: *const Claim, code: wire.RefuseCode, rep
     return .{ .outcome = outcome, .reply = packet };
 }
 
-/// What a ticket for this boot holds as the device's secret.
+/// Returns the device's secret in a ticket for this boot.
 pub fn resumeSecretOf(server: *const StreamServer, boot_id: base.Uuid) [32]u8 {
     return secrets.resumeSecret(&server.options.keys.resumption, boot_id);
 }

@@ -1,29 +1,32 @@
-//! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of which version a READ
-//! asks for. It never carries disk bytes, keeps nothing before a valid cookie, and never answers an address that has not
-//! shown a cookie with more bytes than came from it. What a device does wrong is counted and ignored. Sessions are found by the address
-//! and port of their device; what belongs to one is opened with its key before it is looked at.
+//! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of which
+//! version a READ requests. Producer of datagrams: the host's sockets; consumer of steps: the host and
+//! the simulators. It never carries disk bytes, keeps nothing before a valid cookie, and never answers an
+//! address that has not shown a cookie with more bytes than came from it. Invalid packets are counted and
+//! ignored. Sessions are found by the address and port of their device; each packet of a session is opened
+//! with its key before it is parsed.
 //!
 //! How the host uses it, for each datagram:
 //!
 //!     switch (server.receive(now_us, from, datagram, &reply_buffer)) {
-//!         .ignored => |reason| {},                         // counted in server.ignored already
+//!         .ignored => |reason| {},                // counted in server.ignored already
 //!         .reply => |packet| send(from, packet),
-//!         .admit => |claim| {                              // a HELLO whose cookie is right: who is this boot?
+//!         .admit => |claim| {                     // a HELLO whose cookie is right: which boot is this?
 //!             const admission = server.admit(now_us, claim, grantOf(claim.boot_id), &reply_buffer);
 //!             // .opened: keep claim.client_nonce with the boot (Grant.token_nonce), before sending
 //!             if (server.showSize(&admission, &large_buffer)) |packet| send(from, packet);
 //!             if (admission.reply) |packet| send(from, packet);
 //!         },
-//!         .read => |read| {                                // send each fragment, or server.readError(read, ...)
+//!         .read => |read| {                       // send each fragment, or server.readError(read, ...)
 //!             var sealer = server.sealer(read.session_id) orelse return;
 //!             var fragments = read.fragments();
-//!             while (fragments.next()) |fragment| send(read.to, sealer.seal(&fragment.header, bytes, room));
+//!             while (fragments.next()) |fragment|
+//!                 send(read.to, sealer.seal(&fragment.header, bytes, out));
 //!         },
 //!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
-//!         .used => |used| {},                              // of what was read ahead
-//!         .write => |write| {},                            // carry it out, then server.finishWrite(write.ref, code, ...)
-//!         .control => |control| {},                        // the same
-//!         .taken => {},                                    // a part of a write
+//!         .used => |used| {},                     // reports what was used of the read-ahead
+//!         .write => |write| {},                   // execute it, then server.finishWrite(write.ref, ...)
+//!         .control => |control| {},               // the same
+//!         .taken => {},                           // a part of a write
 //!         .ready => |ready| send(from, ready.reply),
 //!         .report => |report| send(from, server.acknowledgeReport(&report, order, &reply_buffer)),
 //!     }
@@ -45,12 +48,13 @@ const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
 
 pub const session_idle_us_default = 300 * std.time.us_per_s;
-/// A session that has asked for nothing for so long gives its slot to another one when the table is full; its device resumes.
+/// A session that has been idle for this long yields its slot when the table is full; its device
+/// resumes.
 pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = step.read_size_buckets;
-/// Room for every answer but DATA.
+/// Holds every answer except DATA.
 pub const ReplyBuffer = [wire.welcome_size_failover + wire.tag_size]u8;
-/// For what shows that packets of a size come through.
+/// Holds packets that prove that a size passes the path.
 pub const LargeBuffer = [wire.packet_size_max]u8;
 
 comptime {
@@ -65,14 +69,14 @@ pub const StreamServer = @This();
 sessions: []Session,
 options: Options,
 ignored: base.IgnoredCounters = .{},
-/// Makes each session id different from all before.
+/// Makes each session id different from all earlier ones.
 session_serial: u64 = 0,
 session_count: u16 = 0,
-/// Of the packets to each slot's devices.
+/// Counter of the packets to the devices of each slot.
 counters: []Counter,
-/// Goes up with whatever begins, ends or moves a session.
+/// Incremented whenever a session begins, ends or moves.
 changes: u64 = 0,
-/// Which session is that of an address.
+/// Maps an address to its session.
 index: base.EndpointIndex,
 collector: server_writes.Collector,
 /// The packet that was opened last.
@@ -83,29 +87,32 @@ pub const Keys = struct {
     cookie: [32]u8,
     /// Random, new in each process.
     session: [32]u8,
-    /// Random, kept in the data directory: with it devices resume after a restart of the edge.
+    /// Random, kept in the data directory: devices resume with it after a restart of the edge.
     resumption: [32]u8,
 };
 
-/// Goes on from session to session of a slot, so that nobody who still has the keys of an earlier one makes two packets under one
-/// number. A line of the processor's cache for each: shards do not wait for each other.
+/// Continues from session to session of a slot, so that a holder of an earlier session's keys never
+/// makes two packets with one number. Each counter has its own cache line: shards do not wait for
+/// each other.
 pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
 
 pub const Options = struct {
     keys: Keys,
     sessions_max: u16 = 1024,
-    /// What this edge takes; null: what this program has. The best that the device takes, too, is used.
+    /// Ciphers that this edge accepts; null: all that this program has. The best that the device
+    /// also accepts is used.
     ciphers: ?wire.Ciphers = null,
-    /// UDP payload that may go out, in bytes; each device's way may be narrower.
+    /// Upper bound of the UDP payload sent, in bytes; the path to a device may be narrower.
     packet_size_max: u16 = wire.packet_size_ethernet,
     read_size_max: u32 = wire.read_size_max,
     outstanding_bytes_max: u32 = 1 << 20,
     session_idle_us: u64 = session_idle_us_default,
-    /// Writes of more than one fragment that can be put together at a time; 128 KiB each.
+    /// Writes of more than one fragment that can be assembled at a time; 128 KiB each.
     write_slots: u16 = 64,
 };
 
-/// A HELLO from an address that has shown a cookie. The caller looks the boot up and calls `admit` with the answer.
+/// A HELLO from an address that has shown a cookie. The caller looks up the boot and calls `admit`
+/// with the answer.
 pub const Claim = struct {
     from: Endpoint,
     hello: wire.Hello,
@@ -118,38 +125,40 @@ pub const Grant = union(enum) {
     unknown,
     /// The boot is known and its version is not in the store.
     version_missing,
-    /// What the device has written, or will write, cannot be used: REFUSE with this code.
+    /// The device's write cache cannot be used: REFUSE with this code.
     no_cache: wire.RefuseCode,
     boot: Boot,
 
     pub const Boot = struct {
         token: [16]u8,
-        /// `client_nonce` of the `opened` admission of this boot, if there was one; kept over a restart of the edge.
+        /// `client_nonce` of this boot's `opened` admission, if there was one; kept across a
+        /// restart of the edge.
         token_nonce: ?[16]u8,
         version_id: Uuid,
         /// Bytes; a multiple of 512, not 0.
         disk_size: u64,
         write_cache: step.WriteCache = .{},
-        /// Bytes of the document of its boot profile.
+        /// Size of the boot profile's document in bytes.
         profile_size: u32 = 0,
-        /// Of the ticket that the device shows, where that is good: its proof is judged by this.
+        /// Secret in the device's ticket, if that is good: its proof is verified with this.
         ticket_secret: ?[32]u8 = null,
-        /// Null: there is no other edge to go to.
+        /// Null: there is no other edge to fail over to.
         failover: ?wire.ticket.Failover = null,
     };
 };
 
 pub const Admission = struct {
     outcome: Outcome,
-    /// WELCOME or REFUSE; null when the hello is ignored. Points into the reply buffer.
+    /// WELCOME or REFUSE; null when the HELLO is ignored. Points into the reply buffer.
     reply: ?[]const u8,
-    /// Of the session that the device has now; 0: it has none by this hello.
+    /// The device's current session; 0: this HELLO gave it none.
     session_id: u64 = 0,
 
     pub const Outcome = union(enum) {
-        /// The token bought a session: the boot's first. The caller keeps the claim's nonce with the boot.
+        /// The token opened the boot's first session. The caller keeps the claim's nonce with the
+        /// boot.
         opened,
-        /// The same hello once more; it got the same answer.
+        /// A retransmission of the same HELLO; it got the same answer.
         repeated,
         /// A known device after NO_SESSION, a change of address, silence, or a restart of the edge.
         resumed,
@@ -158,7 +167,7 @@ pub const Admission = struct {
         no_cache: wire.RefuseCode,
         no_cipher,
         busy,
-        /// A late copy of the hello that opened the boot's session before a resumption.
+        /// A late copy of the HELLO that opened the boot's session before a resumption.
         stale,
     };
 };
@@ -171,14 +180,14 @@ pub const Step = union(enum) {
     read: ReadRequest,
     /// Answered by `answerProbe`.
     probe: ProbeRequest,
-    /// What the device's system has got of what was read ahead.
+    /// What the device's system used of the read-ahead.
     used: UsedUnits,
     write: step.WriteRequest,
     control: step.ControlRequest,
     /// A part of a write.
     taken,
     ready: ReadyReport,
-    /// Answered by `acknowledgeReport` once the caller knows what waits for the device.
+    /// Answered by `acknowledgeReport` once the caller knows which order waits for the device.
     report: DeviceReport,
 };
 
@@ -204,18 +213,19 @@ pub const Session = struct {
     kind: wire.HelloKind = .token,
     version_id: Uuid = .zero,
     disk_size: u64 = 0,
-    /// UDP payload, in bytes: what the device takes and this edge sends.
+    /// UDP payload, in bytes, that the device accepts and this edge sends.
     packet_size_max: u16 = 0,
     edge_public: [32]u8 = @splat(0),
     from_device: stream_seal.Key = .{},
     from_edge: stream_seal.Key = .{},
-    /// Of the packets to the device: shared with who else serves this session.
+    /// Counter of the packets to the device, shared with the shards that serve this session.
     counter: *u64 = undefined,
-    /// The first 16 bits of the last 8 bytes of the header of what the device sends, sealed or not.
+    /// The first 16 bits of the last 8 header bytes of the device's packets, sealed or not.
     mark: u16 = 0,
     taken: stream_seal.ReplayWindow(1024) = .{},
     last_packet_at_us: u64 = 0,
-    /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
+    /// Time of the last packet that was no REPORT: a device that only reports keeps no other from
+    /// booting.
     last_request_at_us: u64 = 0,
     ready: bool = false,
     requests: DuplicateFilter = .{},
@@ -234,17 +244,31 @@ pub const Session = struct {
         return session.from_edge.cipher;
     }
 
-    /// A packet of this session, sealed where the session is; its first `known_size` bytes stay to be read.
-    pub fn emit(session: *Session, request_id: u32, body: wire.Body, known_size: usize, out: []u8) []const u8 {
-        const packet = wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
-        return stream_seal.seal(&session.from_edge, session.takeCounter(), out, packet.len, known_size);
+    /// Writes a packet of this session, sealed if the session is; its first `known_size` bytes stay
+    /// readable.
+    pub fn emit(
+        session: *Session,
+        request_id: u32,
+        body: wire.Body,
+        known_size: usize,
+        out: []u8,
+    ) []const u8 {
+        const packet =
+            wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
+        return stream_seal.seal(
+            &session.from_edge,
+            session.takeCounter(),
+            out,
+            packet.len,
+            known_size,
+        );
     }
 
     pub fn takeCounter(session: *Session) u64 {
         return session.takeCounters(1);
     }
 
-    /// The first of so many that follow each other, for this caller alone.
+    /// Reserves `count` consecutive counters for this caller and returns the first.
     pub fn takeCounters(session: *Session, count: u64) u64 {
         return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
     }
@@ -257,11 +281,16 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     assert(options.sessions_max > 0 and options.sessions_max < std.math.maxInt(u16));
     assert(options.packet_size_max >= wire.packet_size_ethernet);
     assert(options.packet_size_max <= wire.packet_size_max);
-    assert(options.read_size_max >= wire.read_size_promised and options.read_size_max <= wire.read_size_max);
+    assert(options.read_size_max >= wire.read_size_promised and
+        options.read_size_max <= wire.read_size_max);
     const sessions = try gpa.alloc(Session, options.sessions_max);
     errdefer gpa.free(sessions);
     @memset(sessions, .{});
-    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, std.mem.readInt(u64, options.keys.session[0..8], .big));
+    var index: base.EndpointIndex = try .init(
+        gpa,
+        options.sessions_max,
+        std.mem.readInt(u64, options.keys.session[0..8], .big),
+    );
     errdefer index.deinit(gpa);
     const counters = try gpa.alloc(Counter, options.sessions_max);
     errdefer gpa.free(counters);
@@ -283,7 +312,8 @@ pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     server.* = undefined;
 }
 
-/// One datagram. `now_us` is of the host's monotonic clock; `packet` is alive until the step is done with.
+/// Takes one datagram. `now_us` is of the host's monotonic clock; `packet` must live until the step
+/// is handled.
 pub fn receive(
     server: *StreamServer,
     now_us: u64,
@@ -291,16 +321,21 @@ pub fn receive(
     packet: []const u8,
     reply: *ReplyBuffer,
 ) Step {
-    if (packet.len < wire.header_size or packet.len > wire.sealed_request_size_max) return server.ignore(.stream_wrong_size);
+    if (packet.len < wire.header_size or packet.len > wire.sealed_request_size_max)
+        return server.ignore(.stream_wrong_size);
     if (packet[0] >> 4 != wire.version) return server.ignore(.stream_wrong_version);
-    const kind = std.enums.fromInt(wire.Type, packet[1]) orelse return server.ignore(.stream_bad_value);
+    const kind = std.enums.fromInt(wire.Type, packet[1]) orelse
+        return server.ignore(.stream_bad_value);
     switch (kind) {
         .hello => {
             const hello = wire.parse(packet) catch |err| return server.ignore(reasonOf(err));
             return hello_steps.receiveHello(server, now_us, from, &hello.body.hello, reply);
         },
         .read, .used, .ready, .report, .write, .control, .probe => {},
-        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack, .probe_ack => {
+        .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
+            return server.ignore(.stream_wrong_direction);
+        },
+        .ready_ack, .report_ack, .write_ack, .probe_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
@@ -319,8 +354,21 @@ pub fn receive(
         .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
         .probe => |probe| server.receiveProbe(session, parsed.request_id, probe),
         .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
-        .write => |*write| write_steps.receiveWrite(server, now_us, session, parsed.request_id, write, reply),
-        .control => |*control| write_steps.receiveControl(server, session, parsed.request_id, control, reply),
+        .write => |*write| write_steps.receiveWrite(
+            server,
+            now_us,
+            session,
+            parsed.request_id,
+            write,
+            reply,
+        ),
+        .control => |*control| write_steps.receiveControl(
+            server,
+            session,
+            parsed.request_id,
+            control,
+            reply,
+        ),
         .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
         .report => |report| .{ .report = .{
             .boot_id = session.boot_id,
@@ -341,32 +389,38 @@ pub const hasSessionAt = shard_sessions.hasSessionAt;
 pub const onRead = shard_sessions.onRead;
 pub const isPlainRead = shard_sessions.isPlainRead;
 
-/// What makes the packets of a session that is still there.
+/// Returns the sealer of a session that still exists.
 pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
     return .{ .session = server.findById(session_id) orelse return null };
 }
 
 const Opened = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
 
-/// What a packet of this session's device says; it points into the packet, or is good until the next packet.
+/// Opens a packet of this session's device; the result points into the packet, or is valid until
+/// the next packet.
 fn open(server: *StreamServer, session: *Session, packet: []const u8) Opened {
     const counter = stream_seal.counterOf(packet);
-    if (session.cipher() == .clear) return if (counter == session.id) .{ .clear = packet } else .unknown;
+    if (session.cipher() == .clear)
+        return if (counter == session.id) .{ .clear = packet } else .unknown;
     if (!session.taken.isNew(counter)) return .{ .refused = .stream_replayed };
-    const clear = stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
+    const clear =
+        stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
         return .{ .refused = .stream_forged };
     session.taken.note(counter);
     std.mem.writeInt(u64, clear[8..16], session.id, .big);
     return .{ .clear = clear };
 }
 
-/// NO_SESSION says which packet it answers, and is never longer than that.
+/// Sends NO_SESSION, which names the packet that it answers and is never longer than that.
 fn answerUnknown(server: *StreamServer, packet: []const u8, reply: *ReplyBuffer) Step {
     server.ignored.add(.stream_unknown_session);
     const id = stream_seal.counterOf(packet);
     if (id == 0) return .{ .ignored = .stream_unknown_session };
     const request_id = std.mem.readInt(u32, packet[4..8], .big);
-    return .{ .reply = wire.emit(.{ .session_id = id, .request_id = request_id, .body = .no_session }, reply) };
+    return .{ .reply = wire.emit(
+        .{ .session_id = id, .request_id = request_id, .body = .no_session },
+        reply,
+    ) };
 }
 
 fn reasonOf(err: wire.ParseError) base.IgnoreReason {
@@ -378,9 +432,14 @@ fn reasonOf(err: wire.ParseError) base.IgnoreReason {
     };
 }
 
-/// NO_SESSION in answer to a REPORT: its device says hello again, and gets what WELCOME says by now. Until then the session goes on. Null
-/// when it is gone.
-pub fn requestHello(server: *StreamServer, report: *const DeviceReport, packet: []const u8, reply: *ReplyBuffer) ?[]const u8 {
+/// Answers a REPORT with NO_SESSION: its device sends a HELLO and gets a fresh WELCOME. The session
+/// stays until then. Null if it is gone.
+pub fn requestHello(
+    server: *StreamServer,
+    report: *const DeviceReport,
+    packet: []const u8,
+    reply: *ReplyBuffer,
+) ?[]const u8 {
     const session = server.findById(report.session_id) orelse return null;
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.header_size;
@@ -391,7 +450,7 @@ pub fn requestHello(server: *StreamServer, report: *const DeviceReport, packet: 
     }, reply);
 }
 
-/// PROBE_ACK of the size that was asked for; null when the session is gone.
+/// Returns a PROBE_ACK of the requested size; null if the session is gone.
 pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer) ?[]const u8 {
     const session = server.findById(probe.session_id) orelse return null;
     const size = probe.size - session.from_edge.overhead();
@@ -400,16 +459,25 @@ pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer
     return session.emit(probe.request_id, .{ .probe_ack = size }, wire.header_size, out);
 }
 
-/// READ_ERROR for a read whose bytes could not be given: at `store_error` the device asks again. Null when its session is gone.
-pub fn readError(server: *StreamServer, read: *const ReadRequest, code: wire.ReadErrorCode, reply: *ReplyBuffer) ?[]const u8 {
+/// Returns READ_ERROR for a read whose bytes are unavailable: at `store_error` the device
+/// retransmits. Null if its session is gone.
+pub fn readError(
+    server: *StreamServer,
+    read: *const ReadRequest,
+    code: wire.ReadErrorCode,
+    reply: *ReplyBuffer,
+) ?[]const u8 {
     const session = server.findById(read.session_id) orelse return null;
-    return session.emit(read.request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply);
+    return session.emit(read.request_id, .{
+        .read_error = .{ .code = code },
+    }, wire.header_size, reply);
 }
 
-/// The end of a write or control request (`write_steps.zig`).
+/// Ends a write or control request (`write_steps.zig`).
 pub const finishWrite = write_steps.finishWrite;
 
-/// REPORT_ACK with the order that waits for this device; shorter than any REPORT. Null when the session is gone.
+/// Returns REPORT_ACK with the order that waits for this device; shorter than any REPORT. Null if
+/// the session is gone.
 pub fn acknowledgeReport(
     server: *StreamServer,
     report: *const DeviceReport,
@@ -422,7 +490,7 @@ pub fn acknowledgeReport(
     return session.emit(report.request_id, .{ .report_ack = ack }, wire.header_size, reply);
 }
 
-/// Forgets sessions that said nothing for `session_idle_us`; their devices resume when they have something to ask.
+/// Forgets sessions that were silent for `session_idle_us`; their devices resume when they need to.
 pub fn expire(server: *StreamServer, now_us: u64) void {
     for (server.sessions) |*session| {
         if (session.id == 0) continue;
@@ -431,12 +499,12 @@ pub fn expire(server: *StreamServer, now_us: u64) void {
     }
 }
 
-/// Ends the session of a boot that is over, for example since its device started again.
+/// Ends the session of a boot that is over, for example because its device started again.
 pub fn forget(server: *StreamServer, boot_id: Uuid) void {
     if (server.sessionOf(boot_id)) |session| server.drop(session);
 }
 
-/// The boot's session, for its statistics; the pointer is good until the next call.
+/// Returns the boot's session, for its statistics; the pointer is valid until the next call.
 pub fn sessionOf(server: *const StreamServer, boot_id: Uuid) ?*Session {
     for (server.sessions) |*session| {
         if (session.id != 0 and session.boot_id.eql(boot_id)) return session;
@@ -444,32 +512,51 @@ pub fn sessionOf(server: *const StreamServer, boot_id: Uuid) ?*Session {
     return null;
 }
 
-/// Where a read of `length` bytes counts: index i has sizes in (2^(i+8), 2^(i+9)], index 0 all up to 512.
+/// Returns the size class of a read of `length` bytes: index i counts sizes in (2^(i+8), 2^(i+9)],
+/// index 0 all up to 512.
 pub fn readSizeIndex(length: u32) u4 {
     assert(length > 0);
     if (length <= wire.sector_size) return 0;
     return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
 }
 
-/// A packet of the device at this address is looked at soon: its session comes into the processor's cache. Returns the session's slot.
+/// Prefetches the session of the device at this address, whose packet is next. Returns the
+/// session's slot.
 pub fn prefetch(server: *const StreamServer, from: Endpoint) ?u16 {
     const slot = server.index.get(from) orelse return null;
     const session = &server.sessions[slot];
-    inline for (.{ "id", "taken", "last_packet_at_us", "requests", "statistics", "from", "version_id", "from_device", "from_edge" }) |name|
+    inline for (.{
+        "id",
+        "taken",
+        "last_packet_at_us",
+        "requests",
+        "statistics",
+        "from",
+        "version_id",
+        "from_device",
+        "from_edge",
+    }) |name|
         base.prefetch(&@field(session, name));
     base.prefetch(&server.counters[slot]);
     return slot;
 }
 
-/// The session of the device at this address.
+/// Returns the session of the device at this address.
 fn sessionAt(server: *StreamServer, from: Endpoint) ?*Session {
     const slot = server.index.get(from) orelse return null;
     return &server.sessions[slot];
 }
 
-fn receiveProbe(server: *StreamServer, session: *const Session, request_id: u32, probe: wire.Probe) Step {
+fn receiveProbe(
+    server: *StreamServer,
+    session: *const Session,
+    request_id: u32,
+    probe: wire.Probe,
+) Step {
     if (probe.size > session.packet_size_max) return server.ignore(.stream_bad_value);
-    return .{ .probe = .{ .session_id = session.id, .request_id = request_id, .size = probe.size } };
+    return .{
+        .probe = .{ .session_id = session.id, .request_id = request_id, .size = probe.size },
+    };
 }
 
 fn receiveRead(
@@ -479,23 +566,30 @@ fn receiveRead(
     read: wire.Read,
     reply: *ReplyBuffer,
 ) Step {
-    const mistake: ?wire.ReadErrorCode = if (read.version_tag != secrets.versionTag(session.version_id))
-        .version_mismatch
-    else if (read.length > server.options.read_size_max)
-        .too_large
-    else if (!step.isWithin(read, if (read.kind == .profile) session.profile_size else session.disk_size))
-        .beyond_the_end
-    else
-        null;
+    const mistake: ?wire.ReadErrorCode =
+        if (read.version_tag != secrets.versionTag(session.version_id))
+            .version_mismatch
+        else if (read.length > server.options.read_size_max)
+            .too_large
+        else if (!step.isWithin(
+            read,
+            if (read.kind == .profile) session.profile_size else session.disk_size,
+        ))
+            .beyond_the_end
+        else
+            null;
     if (mistake) |code|
-        return .{ .reply = session.emit(request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply) };
+        return .{ .reply = session.emit(request_id, .{
+            .read_error = .{ .code = code },
+        }, wire.header_size, reply) };
 
     if (read.fragment_size > session.fragmentSizeMax()) return server.ignore(.stream_bad_range);
     const fragment_count = wire.fragmentCount(read.length, read.fragment_size);
     const range_count = read.ranges.count();
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
-        if (last.first_fragment + last.fragment_count > fragment_count) return server.ignore(.stream_bad_range);
+        if (last.first_fragment + last.fragment_count > fragment_count)
+            return server.ignore(.stream_bad_range);
     }
     var request: ReadRequest = .{
         .boot_id = session.boot_id,
@@ -518,7 +612,8 @@ fn receiveRead(
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
         const ends_short = last.first_fragment + last.fragment_count == fragment_count;
-        const last_length = wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
+        const last_length =
+            wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
         request.packets_out = read.ranges.fragmentCount();
         request.bytes_out = @as(u32, request.packets_out) * read.fragment_size;
         if (ends_short) request.bytes_out -= read.fragment_size - last_length;
@@ -557,7 +652,7 @@ fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *R
     } };
 }
 
-/// Of a session that is or was.
+/// Returns the slot of a session that exists or existed.
 pub fn slotOf(session_id: u64) u16 {
     return @as(u16, @truncate(session_id)) - 1;
 }

@@ -1,4 +1,4 @@
-//! What the edge's side of the stream guarantees.
+//! Tests of server.zig: guarantees of the edge's side of the stream.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,9 +19,10 @@ const boot: StreamServer.Grant.Boot = .{
     .version_id = .{ .bytes = @splat(0xdd) },
     .disk_size = 1 << 20,
 };
-const keys: StreamServer.Keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
+const keys: StreamServer.Keys =
+    .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
 
-/// A server and the device's packets, as short as a test needs them.
+/// A server and the packets of a device, as short as a test needs them.
 const ServerFixture = struct {
     server: StreamServer,
     reply: StreamServer.ReplyBuffer = undefined,
@@ -29,7 +30,10 @@ const ServerFixture = struct {
     now_us: u64 = 100 * std.time.us_per_s,
 
     fn init(sessions_max: u16) !ServerFixture {
-        return .{ .server = try .init(testing.allocator, .{ .keys = keys, .sessions_max = sessions_max, .ciphers = .{ .clear = true } }) };
+        return .{ .server = try .init(
+            testing.allocator,
+            .{ .keys = keys, .sessions_max = sessions_max, .ciphers = .{ .clear = true } },
+        ) };
     }
 
     fn deinit(fixture: *ServerFixture) void {
@@ -37,10 +41,15 @@ const ServerFixture = struct {
     }
 
     fn send(fixture: *ServerFixture, from: base.Endpoint, packet: wire.Packet) StreamServer.Step {
-        return fixture.server.receive(fixture.now_us, from, wire.emit(packet, &fixture.out), &fixture.reply);
+        return fixture.server.receive(
+            fixture.now_us,
+            from,
+            wire.emit(packet, &fixture.out),
+            &fixture.reply,
+        );
     }
 
-    /// Of a device that knows `secret`, and in clear text, so that a test can look into all answers.
+    /// A HELLO of a device that knows `secret`, in clear text so that a test can read all answers.
     fn hello(nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
         return helloOf(boot_id, nonce, kind, secret);
     }
@@ -64,8 +73,13 @@ const ServerFixture = struct {
         return (try wire.parse(step.reply)).body.cookie.cookie;
     }
 
-    /// A hello with its cookie round trip, and the answer for `grant`.
-    fn admit(fixture: *ServerFixture, from: base.Endpoint, greeting: wire.Hello, grant: StreamServer.Grant) !StreamServer.Admission {
+    /// Sends a HELLO with its cookie round trip, and returns the answer for `grant`.
+    fn admit(
+        fixture: *ServerFixture,
+        from: base.Endpoint,
+        greeting: wire.Hello,
+        grant: StreamServer.Grant,
+    ) !StreamServer.Admission {
         var with_cookie = greeting;
         with_cookie.cookie = try fixture.cookieFor(from, greeting);
         const step = fixture.send(from, .{ .body = .{ .hello = with_cookie } });
@@ -78,17 +92,26 @@ const ServerFixture = struct {
         return wire.parse(admission.reply.?);
     }
 
-    fn read(fixture: *ServerFixture, from: base.Endpoint, session: wire.Packet, request: wire.Read) StreamServer.Step {
+    fn read(
+        fixture: *ServerFixture,
+        from: base.Endpoint,
+        session: wire.Packet,
+        request: wire.Read,
+    ) StreamServer.Step {
         var tagged = request;
         if (tagged.version_tag == 0) tagged.version_tag = session.body.welcome.version_tag;
-        return fixture.send(from, .{ .session_id = session.session_id, .request_id = 9, .body = .{ .read = tagged } });
+        return fixture.send(
+            from,
+            .{ .session_id = session.session_id, .request_id = 9, .body = .{ .read = tagged } },
+        );
     }
 };
 
-test "an address without a cookie gets a cookie, less than it sent, and leaves no trace" {
+test "an address without a cookie gets a cookie, fewer bytes than it sent, and leaves no trace" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
-    const step = fixture.send(device, .{ .body = .{ .hello = ServerFixture.hello(5, .token, &token) } });
+    const step =
+        fixture.send(device, .{ .body = .{ .hello = ServerFixture.hello(5, .token, &token) } });
     try testing.expectEqual(wire.cookie_size, step.reply.len);
     try testing.expect(step.reply.len < wire.hello_size);
     try testing.expectEqual(0, fixture.server.session_count);
@@ -111,14 +134,15 @@ test "a cookie holds for its address, nonce and minute only" {
     try testing.expectEqual(3, fixture.server.ignored.get(.stream_stale_cookie));
 }
 
-test "the same hello again gets the same WELCOME" {
+test "the same HELLO again gets the same WELCOME" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const first = try fixture.open();
     const secret = first.body.welcome.resume_secret;
     var used = boot;
     used.token_nonce = @splat(5);
-    const again = try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = used });
+    const again =
+        try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = used });
     try testing.expectEqual(.repeated, again.outcome);
     const welcome = try wire.parse(again.reply.?);
     try testing.expectEqual(first.session_id, welcome.session_id);
@@ -130,17 +154,19 @@ test "a token opens a session once, whoever shows it with another nonce" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     _ = try fixture.open();
-    const in_memory = try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = boot });
+    const in_memory =
+        try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.token_refused, in_memory.outcome);
     fixture.server.forget(boot_id);
     var used = boot;
     used.token_nonce = @splat(5);
-    const after_restart = try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = used });
+    const after_restart =
+        try fixture.admit(elsewhere, ServerFixture.hello(6, .token, &token), .{ .boot = used });
     try testing.expectEqual(.token_refused, after_restart.outcome);
     try testing.expectEqual(0, fixture.server.session_count);
 }
 
-test "who is refused is shown no packet of the session that another one has" {
+test "a refused device sees no packet of another device's session" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     fixture.server.options.packet_size_max = wire.packet_size_max;
@@ -175,7 +201,7 @@ test "a wrong token, an unknown boot and a missing version are refused with thei
     try testing.expectEqual(0, fixture.server.session_count);
 }
 
-test "a device resumes at a restarted edge with the secret it was given" {
+test "a device resumes at a restarted edge with its resume secret" {
     var fixture: ServerFixture = try .init(4);
     const secret = (try fixture.open()).body.welcome.resume_secret;
     fixture.deinit();
@@ -183,24 +209,45 @@ test "a device resumes at a restarted edge with the secret it was given" {
     defer fixture.deinit();
     fixture.server.options.keys.cookie = @splat(8);
     fixture.server.options.keys.session = @splat(9);
-    const admission = try fixture.admit(elsewhere, ServerFixture.hello(6, .resumption, &secret), .{ .boot = boot });
+    const admission = try fixture.admit(
+        elsewhere,
+        ServerFixture.hello(6, .resumption, &secret),
+        .{ .boot = boot },
+    );
     try testing.expectEqual(.resumed, admission.outcome);
     const packet = try wire.parse(admission.reply.?);
-    try testing.expect(fixture.read(elsewhere, packet, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
+    try testing.expect(fixture.read(
+        elsewhere,
+        packet,
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 },
+    ) == .read);
 }
 
-test "a resumption replaces the session and a late token hello does not undo it" {
+test "a resumption replaces the session and a late token HELLO does not undo it" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const first = try fixture.open();
-    const resumed = try fixture.admit(device, ServerFixture.hello(6, .resumption, &first.body.welcome.resume_secret), .{ .boot = boot });
+    const resumed = try fixture.admit(
+        device,
+        ServerFixture.hello(6, .resumption, &first.body.welcome.resume_secret),
+        .{ .boot = boot },
+    );
     const second = try wire.parse(resumed.reply.?);
     try testing.expect(first.session_id != second.session_id);
     try testing.expectEqual(1, fixture.server.session_count);
-    const late = try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = boot });
+    const late =
+        try fixture.admit(device, ServerFixture.hello(5, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.stale, late.outcome);
-    try testing.expect(fixture.read(device, second, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
-    try testing.expect(fixture.read(device, first, .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 }) == .reply);
+    try testing.expect(fixture.read(
+        device,
+        second,
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 },
+    ) == .read);
+    try testing.expect(fixture.read(
+        device,
+        first,
+        .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 },
+    ) == .reply);
     try testing.expectEqual(1, fixture.server.ignored.get(.stream_unknown_session));
 }
 
@@ -208,7 +255,11 @@ test "a READ names exactly its fragments, the last one short" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open();
-    const step = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 8192, .length = 4096 });
+    const step = fixture.read(
+        device,
+        session,
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 8192, .length = 4096 },
+    );
     try testing.expect(step.read.first);
     var fragments = step.read.fragments();
     const lengths = [_]u16{ 1440, 1440, 1216 };
@@ -223,11 +274,15 @@ test "a READ names exactly its fragments, the last one short" {
     try testing.expectEqual(3, step.read.packets_out);
 }
 
-test "a repeated READ names the missing fragments only and counts as a retry" {
+test "a retransmitted READ names the missing fragments only and counts as a retry" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open();
-    _ = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 131072 });
+    _ = fixture.read(
+        device,
+        session,
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 131072 },
+    );
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 3, .fragment_count = 2 });
     try list.append(.{ .first_fragment = 90, .fragment_count = 1 });
@@ -257,7 +312,15 @@ test "a READ whose first packet was lost counts as a read, a second copy as a re
     const session = try fixture.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 0, .fragment_count = 3 });
-    const again: wire.Read = .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .attempt = 1, .ranges = list.view() };
+    const again: wire.Read =
+        .{
+            .fragment_size = 1440,
+            .version_tag = 0,
+            .offset = 0,
+            .length = 4096,
+            .attempt = 1,
+            .ranges = list.view(),
+        };
     try testing.expect(!fixture.read(device, session, again).read.repeated);
     try testing.expect(fixture.read(device, session, again).read.repeated);
     const statistics = fixture.server.sessionOf(boot_id).?.statistics;
@@ -270,11 +333,25 @@ test "a READ beyond the disk, its limits or its version is answered with an erro
     defer fixture.deinit();
     const session = try fixture.open();
     const cases = [_]struct { wire.Read, wire.ReadErrorCode }{
-        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = 1 << 20, .length = 512 }, .beyond_the_end },
-        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = (1 << 20) - 512, .length = 1024 }, .beyond_the_end },
-        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = std.math.maxInt(u64) - 511, .length = 512 }, .beyond_the_end },
-        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = (1 << 20) + 512 }, .too_large },
-        .{ .{ .fragment_size = 1440, .version_tag = 77, .offset = 0, .length = 512 }, .version_mismatch },
+        .{
+            .{ .fragment_size = 1440, .version_tag = 0, .offset = 1 << 20, .length = 512 },
+            .beyond_the_end,
+        },
+        .{
+            .{ .fragment_size = 1440, .version_tag = 0, .offset = (1 << 20) - 512, .length = 1024 },
+            .beyond_the_end,
+        },
+        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = std.math.maxInt(
+            u64,
+        ) - 511, .length = 512 }, .beyond_the_end },
+        .{
+            .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = (1 << 20) + 512 },
+            .too_large,
+        },
+        .{
+            .{ .fragment_size = 1440, .version_tag = 77, .offset = 0, .length = 512 },
+            .version_mismatch,
+        },
     };
     for (cases) |case| {
         const step = fixture.read(device, session, case[0]);
@@ -291,7 +368,14 @@ test "a range beyond the last fragment is ignored" {
     const session = try fixture.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 2, .fragment_count = 2 });
-    const step = fixture.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .ranges = list.view() });
+    const step =
+        fixture.read(device, session, .{
+            .fragment_size = 1440,
+            .version_tag = 0,
+            .offset = 0,
+            .length = 4096,
+            .ranges = list.view(),
+        });
     try testing.expectEqual(.stream_bad_range, step.ignored);
 }
 
@@ -299,7 +383,11 @@ test "another address cannot use a session, and an edge's own packets are no req
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open();
-    const step = fixture.read(elsewhere, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 });
+    const step = fixture.read(
+        elsewhere,
+        session,
+        .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 },
+    );
     try testing.expectEqual(.no_session, std.meta.activeTag((try wire.parse(step.reply)).body));
     const echo = fixture.send(device, .{ .session_id = session.session_id, .body = .ready_ack });
     try testing.expectEqual(.stream_wrong_direction, echo.ignored);
@@ -309,32 +397,46 @@ test "READY is acknowledged each time and new only once" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open();
-    const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .ready = .{
-        .outcome = .failed,
-        .uptime_us = 42,
-        .code = "no_root".* ++ @as([5]u8, @splat(0)),
-        .sentence = "no file system has an init",
-    } } };
+    const packet: wire.Packet = .{
+        .session_id = session.session_id,
+        .request_id = 3,
+        .body = .{
+            .ready = .{
+                .outcome = .failed,
+                .uptime_us = 42,
+                .code = "no_root".* ++ @as([5]u8, @splat(0)),
+                .sentence = "no file system has an init",
+            },
+        },
+    };
     const first = fixture.send(device, packet).ready;
     try testing.expect(!first.repeated);
     try testing.expectEqualStrings("no_root", first.code.slice());
     try testing.expectEqualStrings("no file system has an init", first.sentence.slice());
-    try testing.expectEqual(wire.Type.ready_ack, std.meta.activeTag((try wire.parse(first.reply)).body));
+    try testing.expectEqual(wire.Type.ready_ack, std.meta.activeTag(
+        (try wire.parse(first.reply)).body,
+    ));
     try testing.expect(fixture.send(device, packet).ready.repeated);
 }
 
-test "a REPORT is given with its steps and acknowledged with the order that waits" {
+test "a REPORT carries its steps and is acknowledged with the waiting order" {
     var fixture: ServerFixture = try .init(4);
     defer fixture.deinit();
     const session = try fixture.open();
     var list: wire.StepList = .empty;
     try list.append(.{ .group = .firmware, .name = "POST", .start_us = -9, .duration_us = 7 });
-    const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .report = .{
-        .uptime_us = 42,
-        .write_cache_used = 1,
-        .write_cache_size = 2,
-        .steps = list.view(),
-    } } };
+    const packet: wire.Packet = .{
+        .session_id = session.session_id,
+        .request_id = 3,
+        .body = .{
+            .report = .{
+                .uptime_us = 42,
+                .write_cache_used = 1,
+                .write_cache_size = 2,
+                .steps = list.view(),
+            },
+        },
+    };
     const said = fixture.send(device, packet).report;
     try testing.expectEqual(42, said.report.uptime_us);
     var steps = said.report.steps.iterate();
@@ -347,30 +449,45 @@ test "a REPORT is given with its steps and acknowledged with the order that wait
     try testing.expectEqual(wire.no_session_size, fixture.send(elsewhere, packet).reply.len);
 }
 
-test "a device that only reports gives its slot to one that wants to boot" {
+test "a device that only reports yields its slot to one that wants to boot" {
     var fixture: ServerFixture = try .init(1);
     defer fixture.deinit();
     const session = try fixture.open();
-    const packet: wire.Packet = .{ .session_id = session.session_id, .body = .{ .report = .{ .uptime_us = 42 } } };
+    const packet: wire.Packet =
+        .{ .session_id = session.session_id, .body = .{ .report = .{ .uptime_us = 42 } } };
     for (0..3) |_| {
         fixture.now_us += StreamServer.session_spare_us / 2;
         _ = fixture.send(device, packet).report;
     }
     const other = ServerFixture.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
-    try testing.expectEqual(.opened, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(.opened, (try fixture.admit(
+        elsewhere,
+        other,
+        .{ .boot = boot },
+    )).outcome);
     try testing.expect(fixture.send(device, packet).reply.len == wire.no_session_size);
 }
 
-test "a full table refuses as busy while all its sessions are in use, then gives the most silent one's slot" {
+test "a full table refuses as busy while all sessions are active, then evicts the most silent one" {
     var fixture: ServerFixture = try .init(1);
     defer fixture.deinit();
     _ = try fixture.open();
     const other = ServerFixture.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
-    try testing.expectEqual(.busy, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(.busy, (try fixture.admit(
+        elsewhere,
+        other,
+        .{ .boot = boot },
+    )).outcome);
     fixture.now_us += StreamServer.session_spare_us - 1;
-    try testing.expectEqual(.busy, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(
+        .busy,
+        (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome,
+    );
     fixture.now_us += 1;
-    try testing.expectEqual(.opened, (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(
+        .opened,
+        (try fixture.admit(elsewhere, other, .{ .boot = boot })).outcome,
+    );
     try testing.expectEqual(1, fixture.server.session_count);
     try testing.expectEqual(null, fixture.server.sessionOf(boot_id));
 }

@@ -1,5 +1,6 @@
-//! What a shard needs of a stream server: a shard serves plain reads of sessions that another server has opened, with a copy of each. Hello, and
-//! all else that a device says, stays at the server that opened it (docs/decisions/0022-stream-shards.md).
+//! The shard's part of a stream server: a shard serves plain reads of sessions that another server
+//! has opened, with a copy of each. HELLO and all other packets stay with the server that opened
+//! the session (docs/decisions/0022-stream-shards.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -10,7 +11,8 @@ const StreamServer = @import("server.zig");
 const assert = std.debug.assert;
 const Session = StreamServer.Session;
 
-/// Takes a copy of a session of another server with as many slots. One that is here already keeps what it has counted and moves.
+/// Copies a session of another server with the same number of slots. A session that is already here
+/// keeps its counters and moves.
 pub fn copySession(server: *StreamServer, session: *const Session) void {
     const slot: u16 = @as(u16, @truncate(session.id)) - 1;
     assert(slot < server.sessions.len);
@@ -38,10 +40,12 @@ pub fn onRead(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) 
     session.last_request_at_us = @max(session.last_request_at_us, at_us);
 }
 
-/// A READ of the disk, by what can be read of it before it is opened; the same as the program of `host/stream/steering.zig`.
+/// Recognizes a READ of the disk by its readable bytes, before it is opened; must match the BPF
+/// program of `host/stream/steering.zig`.
 pub fn isPlainRead(packet: []const u8) bool {
     if (packet.len < wire.header_size) return false;
-    return packet[1] == @backingInt(wire.Type.read) and packet[0] & 0x0f != @backingInt(wire.ReadKind.profile);
+    return packet[1] == @backingInt(wire.Type.read) and
+        packet[0] & 0x0f != @backingInt(wire.ReadKind.profile);
 }
 
 test {

@@ -1,4 +1,4 @@
-//! Shards of the stream, without threads: a second server has copies of the sessions of the first one.
+//! Tests of shards.zig, without threads: a second server has copies of the first one's sessions.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -20,7 +20,7 @@ fn sealedCounter(sealer: *StreamServer.Sealer) u64 {
     return stream_seal.counterOf(sealer.seal(&header, "bytes", &out));
 }
 
-test "a shard takes the READs of a session that it was given, each once, and knows its device by its address alone" {
+test "a shard serves each READ of a copied session once, and knows its device by address alone" {
     for ([_]bool{ false, true }) |clear| {
         const ciphers: wire.Ciphers = if (clear) .{ .clear = true } else .{ .aegis_128l = true };
         var fixture: StreamFixture = try .initWith(.{ .prng = .init(31) }, .{ .ciphers = ciphers });
@@ -37,27 +37,34 @@ test "a shard takes the READs of a session that it was given, each once, and kno
         var out: [wire.sealed_request_size_max]u8 = undefined;
         const request = fixture.client.transmit(fixture.now_us, &out).?;
         try testing.expect(StreamServer.isPlainRead(request));
-        // What steers it.
+        // The bytes that steer it.
         try testing.expectEqual(session.mark, std.mem.readInt(u16, request[8..10], .big));
         var reply: StreamServer.ReplyBuffer = undefined;
         const step = shard.receive(fixture.now_us, session.from, request, &reply);
         try testing.expectEqual(session.id, step.read.session_id);
         const again = shard.receive(fixture.now_us, session.from, request, &reply);
-        if (clear) try testing.expect(again.read.repeated) else try testing.expectEqual(.stream_replayed, again.ignored);
-        // The same session, moved: what the shard has taken it still knows.
+        if (clear) try testing.expect(again.read.repeated) else try testing.expectEqual(
+            .stream_replayed,
+            again.ignored,
+        );
+        // The same session, moved: what the shard has taken stays taken.
         var moved = session.*;
         moved.from.port +%= 1;
         shard.copySession(&moved);
         try testing.expect(!shard.hasSessionAt(session.from));
-        if (!clear) try testing.expectEqual(.stream_replayed, shard.receive(fixture.now_us, moved.from, request, &reply).ignored);
+        if (!clear) try testing.expectEqual(
+            .stream_replayed,
+            shard.receive(fixture.now_us, moved.from, request, &reply).ignored,
+        );
         shard.drop(shard.findById(session.id).?);
         try testing.expect(!shard.hasSessionAt(moved.from));
         try testing.expectEqual(0, shard.session_count);
     }
 }
 
-test "no two packets of a session have one number, whoever seals them, also by keys of the session before" {
-    var fixture: StreamFixture = try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
+test "no two packets of a slot share a number, whoever seals them, even under earlier keys" {
+    var fixture: StreamFixture =
+        try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
     defer fixture.deinit();
     try fixture.expectEstablished();
     var shard = try StreamFixture.newServer(2, fixture.sides);
@@ -77,7 +84,7 @@ test "no two packets of a session have one number, whoever seals them, also by k
             }
         }
         if (session_number == 1) break;
-        // The device starts its program anew; the shard has not heard of it.
+        // The device starts a new process; the shard does not know.
         var identity = fixture.client.identity;
         identity.session = fixture.client.session;
         identity.nonce_seed[0] +%= 1;
@@ -86,8 +93,12 @@ test "no two packets of a session have one number, whoever seals them, also by k
         try fixture.expectEstablished();
         try testing.expect(fixture.server.changes != changes);
         try testing.expect(onlySession(&fixture.server).id != old);
-        try testing.expectEqual(@as(u16, @truncate(old)), @as(u16, @truncate(onlySession(&fixture.server).id)));
+        try testing.expectEqual(
+            @as(u16, @truncate(old)),
+            @as(u16, @truncate(onlySession(&fixture.server).id)),
+        );
     }
     try testing.expectEqual(numbers.len, count);
-    for (numbers, 0..) |number, index| for (numbers[0..index]) |before| try testing.expect(number != before);
+    for (numbers, 0..) |number, index|
+        for (numbers[0..index]) |before| try testing.expect(number != before);
 }

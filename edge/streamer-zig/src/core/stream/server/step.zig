@@ -1,4 +1,5 @@
-//! What comes out of the stream server, besides packets: which bytes to send, and what a device said.
+//! The results of the stream server besides packets: which bytes to send, and what a device
+//! reported.
 
 const base = @import("base");
 const wire = @import("wire").stream;
@@ -7,7 +8,7 @@ const Uuid = base.Uuid;
 
 pub const read_size_buckets = 16;
 
-/// A READ that holds: in a session, from its address, of its version, within the disk and the limits.
+/// A valid READ: in a session, from its address, of its version, within the disk and the limits.
 pub const ReadRequest = struct {
     boot_id: Uuid,
     version_id: Uuid,
@@ -15,25 +16,25 @@ pub const ReadRequest = struct {
     session_id: u64,
     request_id: u32,
     kind: wire.ReadKind,
-    /// Bytes from the begin of the disk, or of the profile's document.
+    /// Byte offset in the disk, or in the profile's document.
     offset: u64,
     length: u32,
     fragment_size: u16,
     /// Bytes of each packet that are not payload.
     overhead: u16,
-    /// Not `device_ram`: what was written lies above the version, and is never left out.
+    /// Not `device_ram`: written blocks lie above the version and must never be left out.
     write_cache: wire.WriteCacheClass,
     /// Points into the request's packet.
     ranges: wire.Ranges,
     /// First READ in the boot's first session since this process started.
     first: bool,
-    /// It came before, or names only some fragments: those were missing.
+    /// It has arrived before, or names only some fragments: those were missing.
     repeated: bool,
-    /// Payload that goes out for this READ.
+    /// Payload sent for this READ.
     bytes_out: u32,
     packets_out: u16,
 
-    /// UDP payload of all that goes out for this READ, in bytes.
+    /// UDP payload of all packets sent for this READ, in bytes.
     pub fn wireBytes(read: *const ReadRequest) u64 {
         return read.bytes_out + @as(u64, read.packets_out) * read.overhead;
     }
@@ -47,7 +48,7 @@ pub fn isWithin(read: wire.Read, size: u64) bool {
     return read.length <= size and read.offset <= size - read.length;
 }
 
-/// A device asks whether a packet of this size comes through.
+/// A device probes whether a packet of this size arrives.
 pub const ProbeRequest = struct {
     session_id: u64,
     request_id: u32,
@@ -57,13 +58,13 @@ pub const ProbeRequest = struct {
 
 pub const UsedUnits = struct {
     boot_id: Uuid,
-    /// Point into the packet.
+    /// Points into the packet.
     units: wire.profile.Units,
 };
 
 pub const Fragment = struct {
     index: u16,
-    /// Bytes from the begin of the disk.
+    /// Byte offset in the disk.
     offset: u64,
     length: u16,
     header: [wire.header_size]u8,
@@ -79,7 +80,10 @@ pub const FragmentIterator = struct {
         const read = iterator.read;
         if (iterator.range_index >= @max(1, read.ranges.count())) return null;
         const range: wire.Range = if (read.ranges.count() == 0)
-            .{ .first_fragment = 0, .fragment_count = wire.fragmentCount(read.length, read.fragment_size) }
+            .{
+                .first_fragment = 0,
+                .fragment_count = wire.fragmentCount(read.length, read.fragment_size),
+            }
         else
             read.ranges.at(iterator.range_index);
         const index = range.first_fragment + iterator.sent_of_range;
@@ -97,31 +101,31 @@ pub const FragmentIterator = struct {
     }
 };
 
-/// Where what a device writes is kept.
+/// Where the device's writes are kept.
 pub const WriteCache = struct {
     class: wire.WriteCacheClass = .device_ram,
-    /// Bytes; 0 with `device_ram`, else not.
+    /// Bytes; 0 with `device_ram`, otherwise not 0.
     size: u64 = 0,
-    /// Tells one from all others; 0 with `device_ram`, else not.
+    /// Distinguishes this write cache from all others; 0 with `device_ram`, otherwise not 0.
     id: u64 = 0,
 };
 
-/// Names a request until it is finished, over changes of its session.
+/// Names a request until it is finished, across changes of its session.
 pub const WriteRef = struct { boot_id: Uuid, session_id: u64, request_id: u32 };
 
-/// A write that holds: in a session, from its address, within the disk, whole, and not carried out yet.
+/// A valid write: in a session, from its address, within the disk, complete, and not executed yet.
 pub const WriteRequest = struct {
     ref: WriteRef,
-    /// Bytes from the begin of the disk.
+    /// Byte offset in the disk.
     offset: u64,
-    /// Good until the next packet.
+    /// Valid until the next packet.
     bytes: []const u8,
 };
 
 pub const ControlRequest = struct {
     ref: WriteRef,
     operation: wire.writes.Operation,
-    /// Bytes; both 0 in a flush.
+    /// Bytes; both are 0 in a flush.
     offset: u64,
     length: u32,
 };
@@ -144,7 +148,7 @@ pub const ReadyReport = struct {
     reply: []const u8,
 };
 
-/// What a device says of itself, in a session and from its address.
+/// A device's report, in a session and from its address.
 pub const DeviceReport = struct {
     boot_id: Uuid,
     session_id: u64,
@@ -153,19 +157,19 @@ pub const DeviceReport = struct {
     report: wire.Report,
 };
 
-/// Totals since the boot's first session in this process; a resumption goes on counting.
+/// Totals since the boot's first session in this process; a resumption continues them.
 pub const Statistics = struct {
     packets_in: u64 = 0,
     bytes_in: u64 = 0,
     packets_out: u64 = 0,
     bytes_out: u64 = 0,
-    /// READs that came for the first time, and their bytes.
+    /// READs that arrived for the first time, and their bytes.
     reads: u64 = 0,
     read_bytes: u64 = 0,
-    /// READs asked again, and the fragments they named.
+    /// Retransmitted READs, and the fragments they named.
     retries: u64 = 0,
     missing_fragments: u64 = 0,
-    /// First-time READs by size; index as `readSizeIndex` says.
+    /// First-time READs by size; indexed by `readSizeIndex`.
     read_sizes: [read_size_buckets]u64 = @splat(0),
     resumptions: u64 = 0,
 };

@@ -1,4 +1,5 @@
-//! What the stream server does with WRITE and CONTROL: which of them are to be carried out, and what those get that are not.
+//! WRITE and CONTROL at the stream server: which of them to execute, and how the others are
+//! answered.
 
 const wire = @import("wire").stream;
 const secrets = @import("../secrets.zig");
@@ -22,9 +23,14 @@ pub fn receiveWrite(
     switch (session.writes.check(request_id)) {
         .new => {},
         .late => return server.ignore(.stream_stale_write),
-        // Else its device takes the packet for lost, and in the end for too large.
+        // Otherwise its device considers the packet lost, and finally too large.
         .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
-        .ended => |code| return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) },
+        .ended => |code| return .{ .reply = emitAck(
+            session,
+            request_id,
+            .{ .code = code },
+            reply,
+        ) },
     }
     switch (server.collector.take(now_us, .{
         .session_id = session.id,
@@ -33,10 +39,13 @@ pub fn receiveWrite(
         .part => return .taken,
         .mismatch => return server.ignore(.stream_bad_range),
         .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
-        .missing => |list| return .{ .reply = emitAck(session, request_id, .{ .code = .missing, .missing = list }, reply) },
+        .missing => |list| return .{
+            .reply = emitAck(session, request_id, .{ .code = .missing, .missing = list }, reply),
+        },
         .whole => |bytes| {
             session.writes.begin(request_id);
-            const ref: WriteRef = .{ .boot_id = session.boot_id, .session_id = session.id, .request_id = request_id };
+            const ref: WriteRef =
+                .{ .boot_id = session.boot_id, .session_id = session.id, .request_id = request_id };
             return .{ .write = .{ .ref = ref, .offset = write.offset, .bytes = bytes } };
         },
     }
@@ -55,7 +64,9 @@ pub fn receiveControl(
         .new => {},
         .late => return server.ignore(.stream_stale_write),
         .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
-        .ended => |code| return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) },
+        .ended => |code| return .{
+            .reply = emitAck(session, request_id, .{ .code = code }, reply),
+        },
     }
     session.writes.begin(request_id);
     return .{ .control = .{
@@ -77,13 +88,22 @@ fn emitAck(session: *Session, request_id: u32, ack: wire.WriteAck, reply: *Reply
     return session.emit(request_id, .{ .write_ack = ack }, wire.header_size, reply);
 }
 
-/// The end of a write or control request: what to send where, or null when there is nobody to tell any more. `code` null: it could not
-/// be carried out now; the device asks again.
-pub fn finishWrite(server: *StreamServer, ref: WriteRef, code: ?wire.WriteCode, reply: *ReplyBuffer) ?step.Outgoing {
-    // Resumed meanwhile, it has another id.
-    const session = server.findById(ref.session_id) orelse server.sessionOf(ref.boot_id) orelse return null;
+/// Ends a write or control request. Returns the answer and its address, or null when nobody is left
+/// to answer. `code` null: it could not be executed now; the device retransmits.
+pub fn finishWrite(
+    server: *StreamServer,
+    ref: WriteRef,
+    code: ?wire.WriteCode,
+    reply: *ReplyBuffer,
+) ?step.Outgoing {
+    // The session was resumed meanwhile and has another id.
+    const session = server.findById(ref.session_id) orelse server.sessionOf(ref.boot_id) orelse
+        return null;
     session.writes.end(ref.request_id, code);
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.writes.write_ack_size_min + session.from_edge.overhead();
-    return .{ .to = session.from, .packet = emitAck(session, ref.request_id, .{ .code = code orelse .not_yet }, reply) };
+    return .{
+        .to = session.from,
+        .packet = emitAck(session, ref.request_id, .{ .code = code orelse .not_yet }, reply),
+    };
 }

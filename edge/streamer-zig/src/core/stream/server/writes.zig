@@ -1,18 +1,19 @@
-//! What devices write, at the edge (packages/proto/STREAM.md, "Writes"): puts the fragments of a write together, and sees to it that
-//! each request is carried out once, whatever is repeated, reordered or late. Its memory is made once; a device that writes much cannot
-//! take the slots of all others.
+//! Writes of devices at the edge (packages/proto/STREAM.md, "Writes"): reassembles the fragments of
+//! a write, and ensures that each request is executed once, despite retransmission, reordering and
+//! delay. Its memory is allocated once; a device that writes much cannot take every slot.
 
 const std = @import("std");
 const wire = @import("wire").stream;
 const writes = wire.writes;
 const assert = std.debug.assert;
 
-/// Requests of one session, by their ids: what came, what is being done, how it ended. A device never asks for one that is `window` ids
-/// ahead of one whose end it has not heard; what is so far behind the newest has ended for it, and is late.
+/// Requests of one session by id: which arrived, which is being executed, how it ended. A device
+/// never sends one that is `window` ids ahead of one whose end it does not know; a request so far
+/// behind the newest has ended for the device, and is late.
 pub const Window = struct {
     newest: u32 = 0,
     has_newest: bool = false,
-    /// Bit i: of request `newest - i`.
+    /// Bit i: request `newest - i` has ended.
     ended: u64 = 0,
     busy: u64 = 0,
     codes: [writes.window]wire.WriteCode = @splat(.done),
@@ -23,7 +24,7 @@ pub const Window = struct {
         assert(writes.window == 64);
     }
 
-    /// What is known of a request that has come.
+    /// Returns the state of a request that has arrived.
     pub fn check(window: *Window, request_id: u32) State {
         const ahead: i32 = @bitCast(request_id -% window.newest);
         if (!window.has_newest or ahead > 0) {
@@ -39,12 +40,12 @@ pub const Window = struct {
         return if (window.busy & bit != 0) .busy else .new;
     }
 
-    /// It is being carried out.
+    /// Its execution starts.
     pub fn begin(window: *Window, request_id: u32) void {
         window.busy |= window.bitOf(request_id).?;
     }
 
-    /// Null: it was not carried out, and may come again.
+    /// Its execution ended. Null: it was not executed and may arrive again.
     pub fn end(window: *Window, request_id: u32, code: ?wire.WriteCode) void {
         const bit = window.bitOf(request_id) orelse return;
         window.busy &= ~bit;
@@ -58,16 +59,16 @@ pub const Window = struct {
     }
 };
 
-/// Writes of which not all fragments have come.
+/// Writes of which some fragments have not arrived.
 pub const Collector = struct {
     slots: []Slot,
     buffers: []u8,
-    /// Of the list in an answer.
+    /// The list in an answer.
     missing: [writes.missing_size_max]u8 = undefined,
 
-    /// Places that one session may have while others need theirs.
+    /// Slots that one session may have while others need theirs.
     pub const per_session_max = 8;
-    /// A write that gets nothing for so long loses its slot; its device asks again for all of it.
+    /// A write without progress for this long loses its slot; its device retransmits all of it.
     pub const idle_us_max = 2 * std.time.us_per_s;
 
     const Slot = struct {
@@ -86,13 +87,13 @@ pub const Collector = struct {
     pub const Key = struct { session_id: u64, request_id: u32 };
 
     pub const Taken = union(enum) {
-        /// More has to come.
+        /// More has to arrive.
         part,
-        /// All bytes; good until the next packet.
+        /// All bytes; valid until the next packet.
         whole: []const u8,
-        /// What to ask for again; good until the next packet.
+        /// The fragments to retransmit; valid until the next packet.
         missing: []const u8,
-        /// It does not fit what came before of this write, or is not as long as it has to be.
+        /// It contradicts earlier fragments of this write, or has the wrong length.
         mismatch,
         /// No slot is free.
         busy,
@@ -102,7 +103,10 @@ pub const Collector = struct {
         const slots = try gpa.alloc(Slot, places_max);
         errdefer gpa.free(slots);
         @memset(slots, .{});
-        return .{ .slots = slots, .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max) };
+        return .{
+            .slots = slots,
+            .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max),
+        };
     }
 
     pub fn deinit(collector: *Collector, gpa: std.mem.Allocator) void {
@@ -119,12 +123,16 @@ pub const Collector = struct {
     ) Taken {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
-        if (write.payload.len != writes.fragmentLength(write.length, write.fragment_size, write.index)) return .mismatch;
+        if (write.payload.len != writes.fragmentLength(
+            write.length,
+            write.fragment_size,
+            write.index,
+        )) return .mismatch;
         // Most writes of small blocks are a single fragment: they need no slot.
         if (count == 1) return .{ .whole = write.payload };
         const slot = collector.find(key.session_id, key.request_id) orelse
             collector.takeSlot(now_us, key.session_id) orelse return .busy;
-        // A device that found a narrower way sends all of it anew.
+        // A device that found a narrower path resends all of it.
         if (slot.session_id == 0 or slot.fragment_size != write.fragment_size) slot.* = .{
             .session_id = key.session_id,
             .request_id = key.request_id,
@@ -147,8 +155,9 @@ pub const Collector = struct {
             slot.* = .{};
             return .{ .whole = bytes };
         }
-        // What was sent in order is over when nothing behind this one is missing.
-        if (!is_duplicate) for (write.index + 1..count) |index| if (!slot.came.isSet(index)) return .part;
+        // In-order packets end here if nothing behind this one is missing.
+        if (!is_duplicate)
+            for (write.index + 1..count) |index| if (!slot.came.isSet(index)) return .part;
         return .{ .missing = collector.listMissing(slot) };
     }
 
@@ -194,11 +203,11 @@ pub const Collector = struct {
 
 const testing = std.testing;
 
-test "a request is new until it is carried out, and late when it is far behind" {
+test "a request is new until it is executed, and late when it is far behind" {
     var window: Window = .{};
     try testing.expectEqual(.new, window.check(1000));
     try testing.expectEqual(.new, window.check(1000));
-    // Before the first that came there are some that may still come.
+    // Requests before the first that arrived may still arrive.
     try testing.expectEqual(.new, window.check(990));
     window.begin(990);
     try testing.expectEqual(.busy, window.check(990));
@@ -213,7 +222,7 @@ test "a request is new until it is carried out, and late when it is far behind" 
     try testing.expectEqual(.late, window.check(990));
     try testing.expectEqual(.new, window.check(5000));
     try testing.expectEqual(.late, window.check(990 + 64));
-    // One that is far behind by now has nowhere to be noted.
+    // A request that is far behind by now has no bit any more.
     window.end(990, .done);
 }
 
@@ -226,15 +235,25 @@ test "ids wrap" {
     try testing.expectEqual(Window.State{ .ended = .done }, window.check(std.math.maxInt(u32)));
 }
 
-test "fragments come in any order, more than once, and what is missing is named" {
+test "fragments arrive in any order, more than once, and missing ones are named" {
     var collector: Collector = try .init(testing.allocator, 2);
     defer collector.deinit(testing.allocator);
     var bytes: [4096]u8 = undefined;
     for (&bytes, 0..) |*byte, index| byte.* = @truncate(index * 7);
     const fragment = struct {
         fn of(all: []const u8, index: u16) wire.Write {
-            const payload = all[@as(usize, index) * writes.payloadSize(1440) ..][0..writes.fragmentLength(4096, 1440, index)];
-            return .{ .version_tag = 1, .offset = 512, .length = 4096, .fragment_size = 1440, .index = index, .payload = payload };
+            const payload =
+                all[@as(usize, index) * writes.payloadSize(
+                    1440,
+                ) ..][0..writes.fragmentLength(4096, 1440, index)];
+            return .{
+                .version_tag = 1,
+                .offset = 512,
+                .length = 4096,
+                .fragment_size = 1440,
+                .index = index,
+                .payload = payload,
+            };
         }
     }.of;
     const last = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 2));
@@ -245,20 +264,46 @@ test "fragments come in any order, more than once, and what is missing is named"
     try testing.expectEqualSlices(u8, &.{0b010}, again.missing);
     var wrong = fragment(&bytes, 1);
     wrong.offset = 1024;
-    try testing.expectEqual(.mismatch, collector.take(0, .{ .session_id = 5, .request_id = 9 }, &wrong));
+    try testing.expectEqual(
+        .mismatch,
+        collector.take(0, .{ .session_id = 5, .request_id = 9 }, &wrong),
+    );
     const whole = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 1));
     try testing.expectEqualSlices(u8, &bytes, whole.whole);
 }
 
-test "a session has so many slots and no more, and idle ones are given back" {
+test "a session has a limited number of slots, and idle ones are freed" {
     var collector: Collector = try .init(testing.allocator, Collector.per_session_max + 1);
     defer collector.deinit(testing.allocator);
     const payload: [1416]u8 = @splat(1);
-    const write: wire.Write = .{ .version_tag = 1, .offset = 0, .length = 4096, .fragment_size = 1440, .index = 0, .payload = &payload };
+    const write: wire.Write =
+        .{
+            .version_tag = 1,
+            .offset = 0,
+            .length = 4096,
+            .fragment_size = 1440,
+            .index = 0,
+            .payload = &payload,
+        };
     for (0..Collector.per_session_max) |id|
-        try testing.expectEqual(.part, collector.take(0, .{ .session_id = 5, .request_id = @intCast(id) }, &write));
-    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 5, .request_id = 100 }, &write));
-    try testing.expectEqual(.part, collector.take(0, .{ .session_id = 6, .request_id = 100 }, &write));
-    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 7, .request_id = 100 }, &write));
-    try testing.expectEqual(.part, collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100 }, &write));
+        try testing.expectEqual(
+            .part,
+            collector.take(0, .{ .session_id = 5, .request_id = @intCast(id) }, &write),
+        );
+    try testing.expectEqual(
+        .busy,
+        collector.take(0, .{ .session_id = 5, .request_id = 100 }, &write),
+    );
+    try testing.expectEqual(
+        .part,
+        collector.take(0, .{ .session_id = 6, .request_id = 100 }, &write),
+    );
+    try testing.expectEqual(
+        .busy,
+        collector.take(0, .{ .session_id = 7, .request_id = 100 }, &write),
+    );
+    try testing.expectEqual(
+        .part,
+        collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100 }, &write),
+    );
 }
