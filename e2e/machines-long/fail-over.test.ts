@@ -180,7 +180,7 @@ describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missin
 
     flipBits(disk, cacheAt, cacheSize)
     await console.run('echo 3 >/proc/sys/vm/drop_caches; md5sum </written')
-    await machine.waitFor(/has other bytes than this machine has written; the disk stands still/)
+    await machine.waitFor(/has other bytes than this machine has written; the disk is halted/)
     await edges.untilReported(1, ({ guest }) => guest?.writeCache?.state === 'lost')
   })
 
@@ -213,7 +213,7 @@ describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missin
     await served(0, 'again')
     await console.untilRead(1)
     expect(new Set(console.sums)).toEqual(new Set([site.disk.blobSum]))
-    const refusal = `the edge ${edges.nameOf(1)} does not go on with this boot: it does not have this disk`
+    const refusal = `the edge ${edges.nameOf(1)} does not take over this boot: it does not have this disk`
     expect(machine.output.split(refusal)).toHaveLength(2)
     expect(machine.output).not.toMatch(/I\/O error/)
     expect(edges.boots(1)).toEqual([])
@@ -230,9 +230,7 @@ describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missin
     expect(console.sums.at(-1)).toBe(written)
 
     edges.edge(0).kill('SIGSTOP')
-    await machine.waitFor(
-      new RegExp(`what this machine has written is at the edge ${edges.nameOf(0)}; it waits for it`),
-    )
+    await machine.waitFor(new RegExp(`this machine's writes are stored on the edge ${edges.nameOf(0)}; waiting for it`))
     const before = console.sums.length
     edges.edge(0).kill('SIGCONT')
     await served(0, 'again')
@@ -242,7 +240,7 @@ describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missin
     edges.edge(0).kill('SIGKILL')
     await edges.edge(0).ended
     await edges.start(0)
-    await machine.waitFor(/the edge refused to go on with this boot \(cache_lost\); the disk stands still/)
+    await machine.waitFor(/the edge refused to resume this boot \(cache_lost\); the disk is halted/)
     const { outcome } = await edges.untilReported(0, isOver)
     expect(outcome).toMatchObject({ kind: 'failed', cause: 'write_cache_lost' })
     const after = console.sums.length

@@ -119,7 +119,7 @@ describe.skipIf(missing)(`a machine with its own disk${missing ? ` (${missing})`
     machine.write('go\n')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })
-    await machine.waitFor(/the local disk has other bytes than this machine has written; the disk stands still/)
+    await machine.waitFor(/the local disk has other bytes than this machine has written; the disk is halted/)
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
   })
 
@@ -128,7 +128,7 @@ describe.skipIf(missing)(`a machine with its own disk${missing ? ` (${missing})`
     machine = await site.powerOn('bios')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_full' })
-    await machine.waitFor(/the write cache on the local disk is full: the disk stands still/)
+    await machine.waitFor(/the write cache on the local disk is full: the disk is halted/)
     expect(machine.output).not.toMatch(/^WRITTEN ALL/m)
   })
 

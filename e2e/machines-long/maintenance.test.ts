@@ -161,7 +161,7 @@ describe.skipIf(missing)(`a version that a machine writes${missing ? ` (${missin
     await change('version.promote', { versionId: merged.id })
     await site.untilBoots(production, merged.id)
     const machine = await site.machines.powerOn('bios', production)
-    await machine.waitFor(/belongs to another version of its disk/)
+    await machine.waitFor(/belong to another version of its disk/)
     expect(machine.output).not.toMatch(/^FOUND/m)
     await machine.stop()
     await site.edge.waitFor(/"write_cache_of_another_version"/)

@@ -36,7 +36,7 @@ describe.skipIf(missing)(`a machine whose system does not shut down${missing ? `
     const orderedAt = performance.now()
     expect(await machine.ended, 'an emulator that may not restart its machine ends').toBe(0)
     expect(performance.now() - orderedAt, 'the system had its time').toBeGreaterThan(0.9 * graceS * 1000)
-    expect(machine.output).toMatch(/the system has not ended the machine; the kernel does it now/)
+    expect(machine.output).toMatch(/the system has not stopped the machine; the kernel stops it now/)
     expect(machine.output).toMatch(/reboot: Restarting system/)
   })
 })

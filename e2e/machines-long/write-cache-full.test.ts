@@ -58,7 +58,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     const machine = await site.powerOn('bios')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_full' })
-    await machine.waitFor(/the write cache at the edge is full: the disk stands still/)
+    await machine.waitFor(/the write cache at the edge is full: the disk is halted/)
     expect(machine.output).not.toMatch(/^(REFUSED|KEPT)/m)
     expect(edge.output).toMatch(/is full \(6 MiB\): the device's disk stands still/)
     written = [...machine.output.matchAll(/^WRITTEN/gm)].length
@@ -77,7 +77,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     const sums = new Map([...machine.output.matchAll(/^SUM (\d+) (\w+)/gm)].map(([, file, sum]) => [file, sum]))
     for (let file = 1; file <= written; file++) expect([file, sums.get(String(file))]).toEqual([file, expected])
     expect(machine.output).toMatch(/^REFUSED/m)
-    expect(machine.output).toMatch(/this machine writes nothing any more/)
+    expect(machine.output).toMatch(/this machine cannot write until it is restarted/)
     expect(machine.output).toMatch(new RegExp(`^KEPT ${expected}$`, 'm'))
     const report = await finishedBoot(edge, ({ guest }) => guest?.writeCache?.state === 'read_only')
     expect(report).toMatchObject({
@@ -145,7 +145,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     before.kill('SIGKILL')
     await before.ended
     const edge = await overflow()
-    await machine.waitFor(/the edge does not have any more what this machine has written; the disk stands still/)
+    await machine.waitFor(/the edge has lost the writes of this machine; the disk is halted/)
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })

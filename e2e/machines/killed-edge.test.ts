@@ -71,7 +71,7 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
       expect.not.stringMatching(/^0$/),
       expect.not.stringMatching(/^0$/),
     ])
-    expect(machine.output.match(/talks to the edge ended \(signal 11\); another goes on/g)).toHaveLength(2)
+    expect(machine.output.match(/talks to the edge ended \(signal 11\); starting another/g)).toHaveLength(2)
     expect(machine.output).not.toMatch(/I\/O error/)
 
     expect(machine.output).toMatch(/the edge orders this machine to power off/)

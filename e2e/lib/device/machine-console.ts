@@ -75,7 +75,7 @@ export class MachineConsole {
   async crash(): Promise<void> {
     const { pid } = await this.status()
     this.machine.write(`crash ${pid}\n`)
-    await this.machine.waitFor(/talks to the edge ended \(signal 11\); another goes on/)
+    await this.machine.waitFor(/talks to the edge ended \(signal 11\); starting another/)
   }
 
   async run(command: string): Promise<void> {

@@ -1,5 +1,6 @@
-//! AEGIS-128L of the standard library, built for processors with AES instructions: the standard library chooses them when it is
-//! compiled, and programs of ours start on processors without. `base.aegis128l` calls this only where the processor has them.
+//! AEGIS-128L of the standard library, built for processors with AES instructions: the standard
+//! library selects them at compile time, and our programs also start on processors without.
+//! `base.aegis128l` calls this only if the processor has them.
 
 const std = @import("std");
 const Aegis = std.crypto.aead.aegis.Aegis128L;
@@ -25,7 +26,7 @@ export fn bootfarm_aegis128l_seal(
     Aegis.encrypt(out[0..size], tag, text[0..size], known[0..known_size], nonce.*, key.*);
 }
 
-/// False: it is not what was sealed, and `out` holds nothing.
+/// Returns false if it is not what was sealed; `out` is undefined then.
 export fn bootfarm_aegis128l_open(
     out: [*]u8,
     tag: *const Tag,

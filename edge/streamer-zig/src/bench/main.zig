@@ -1,10 +1,16 @@
-//! Measures the vDisk store beside plain files in one process; prints one JSON object. The caller makes the directory, and a new one for
-//! each run:
+//! Measures the vDisk store against plain files in one process; prints one JSON object. The caller
+//! makes the directory, a new one for each run:
+//!
+//!
 //!
 //!     zig build store-bench -- reads DIR --mib N --versions N --reads N
+//!
 //!     zig build store-bench -- difference DIR --mib N
+//!
 //!     zig build store-bench -- large DIR --extents N
+//!
 //!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
+//!
 //!     zig build store-bench -- writes-stream WORDS --mib N    (an edge, by the words of its boot script)
 
 const std = @import("std");
@@ -137,7 +143,8 @@ fn idOf(number: u64) Uuid {
     return .fromRandom(bytes);
 }
 
-/// Random reads of 32 KiB: of a raw file, of a base, and of the last version of a chain in which each has changed a hundredth.
+/// Random reads of 32 KiB: from a raw file, from a base, and from the last version of a chain in
+/// which each version has changed one percent.
 fn measureReads(
     gpa: std.mem.Allocator,
     files: store_module.Files,
@@ -178,7 +185,7 @@ fn measureReads(
             defer bottom.close();
             const seed = round * 2 + @intFromBool(is_cold);
             const raw_us = try timed(&Raw{ .file = &raw }, seed, reads, disk_size, is_cold);
-            // After a start: nodes have to be read, and blocks to be checked.
+            // After a start: nodes must be read, and blocks checked.
             if (is_cold) store.cache.clear();
             const bottom_us = try timed(&bottom.reader.source(), seed, reads, disk_size, is_cold);
             if (is_cold) store.cache.clear();
@@ -214,7 +221,7 @@ fn writeRaw(store: *Store, id: Uuid, files: store_module.Files, disk_size: u64) 
     try files.sync(handle);
 }
 
-/// The µs that the reads take. Warm: all of them were read once before. Cold: the page cache is empty.
+/// Times of the reads in µs. Warm: all were read once before. Cold: the page cache is empty.
 fn timed(source: anytype, seed: u64, reads: u64, disk_size: u64, is_cold: bool) !u64 {
     if (is_cold) dropPageCache() else _ = try readAll(source, seed, reads, disk_size);
     return readAll(source, seed, reads, disk_size);
@@ -237,7 +244,7 @@ fn dropPageCache() void {
     _ = linux.close(@intCast(rc));
 }
 
-/// Merging an update that differs from its base by so much, its blocks written.
+/// Merging an update that differs from its base by this much, with its blocks written.
 fn measureDifference(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
     const disk_size: u64 = 100 << 30;
     var store: Store = try .open(gpa, files, .{});
@@ -274,7 +281,8 @@ fn sizeOf(store: *Store) !u64 {
     return total;
 }
 
-/// A version of 100 GiB with so many blocks that each lie somewhere else. Nodes only: its blocks are not read here.
+/// A version of 100 GiB with this many blocks, all scattered. Nodes only: its blocks are not read
+/// here.
 fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
     const disk_size: u64 = 100 << 30;
     const count = block.blockCount(disk_size);
@@ -288,7 +296,7 @@ fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *con
         for (0..@min(numbers.extents, count)) |index| {
             var hash: block.Hash = undefined;
             prng.fill(&hash);
-            // No two neighbours lie beside each other, and no place is taken twice.
+            // No two neighbours are adjacent, and no location is used twice.
             const place: u40 = @intCast(index *% 0x9e37_79b1 % (1 << 25));
             try making.builder.put(index, .{ .hash = hash, .location = .{ .file = 1, .block = place } });
         }

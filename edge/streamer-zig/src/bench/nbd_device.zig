@@ -1,6 +1,7 @@
-//! A block device behind an NBD socket, as the Linux driver uses one: several requests under way, answered in any order. Either a
-//! server's Unix socket (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md), or the processes with which a device
-//! attaches an edge's stream, which then have this program in the place of the kernel's driver.
+//! A block device behind an NBD socket, used like the Linux driver: several requests in flight,
+//! answered in any order. The peer is either a server's Unix socket
+//! (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md), or the processes with
+//! which a device attaches an edge's stream, with this program in place of the kernel's driver.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -8,7 +9,7 @@ const linux = std.os.linux;
 const nbd = @import("wire").nbd;
 const attach = @import("target");
 
-/// As many as the kernel keeps under way on one socket, at most.
+/// The kernel's limit of requests in flight on one socket.
 pub const depth = 16;
 pub const request_size_max = 128 << 10;
 
@@ -25,10 +26,10 @@ pub const NbdDevice = struct {
     size: u64,
     /// Requests that were sent and not answered.
     under_way: usize = 0,
-    /// Of the last request; no two that are under way have the same.
+    /// Id of the last request; no two in flight have the same.
     handle: u64 = 0,
 
-    /// A server that listens on a Unix socket.
+    /// Connects to a server that listens on a Unix socket.
     pub fn connect(path: []const u8) Error!NbdDevice {
         var address: linux.sockaddr.un = .{ .path = @splat(0) };
         if (path.len >= address.path.len) return error.Refused;
@@ -57,7 +58,7 @@ pub const NbdDevice = struct {
         device.size = std.mem.readInt(u64, described[0..8], .big);
     }
 
-    /// What a boot script's words name; two processes stay until `close`.
+    /// Attaches the disk that a boot script's words name; two processes stay until `close`.
     pub fn ofStream(words: []const u8, first_argument: [*:0]const u8) Error!NbdDevice {
         const served = attach.serve(words, first_argument, makePair) orelse return error.Refused;
         return .{ .fd = own_end, .size = served.disk_size };
@@ -73,14 +74,14 @@ pub const NbdDevice = struct {
         return pair[0];
     }
 
-    /// Tells the other side that it is over.
+    /// Ends the session with the other side.
     pub fn close(device: *NbdDevice) void {
         device.request(.disconnect, 0, 0, "") catch {};
         _ = linux.close(device.fd);
         device.* = undefined;
     }
 
-    /// Waits only for room in the socket, or for one answer where `depth` are under way.
+    /// Waits only for space in the socket, or for one answer if `depth` are in flight.
     pub fn write(device: *NbdDevice, bytes: []const u8, offset: u64) Error!void {
         assert(bytes.len <= request_size_max);
         if (device.under_way == depth) try device.takeReply();
@@ -96,7 +97,7 @@ pub const NbdDevice = struct {
         try device.takeReply();
     }
 
-    /// With nothing else under way.
+    /// Only while nothing else is in flight.
     pub fn read(device: *NbdDevice, buffer: []u8, offset: u64) Error!void {
         assert(device.under_way == 0);
         try device.request(.read, offset, @intCast(buffer.len), "");

@@ -1,5 +1,5 @@
-//! What a guest writes: pieces of one size behind each other or anywhere, several under way, with a flush now and then as file systems
-//! make it. Each piece is read back at the end of its case and compared.
+//! Writes like a guest: pieces of one size, sequential or random, several in flight, with flushes
+//! as file systems send them. Each piece is read back at the end of its case and compared.
 
 const std = @import("std");
 const base = @import("base");
@@ -7,7 +7,7 @@ const NbdDevice = @import("nbd_device.zig").NbdDevice;
 const main = @import("main.zig");
 const Prng = base.Prng;
 
-/// Of a file system that writes back: after so many bytes, it flushes.
+/// Like a file system with write-back: flushes after this many bytes.
 const flush_interval = 8 << 20;
 const compared_max = 64;
 
@@ -15,9 +15,9 @@ const Case = struct {
     name: []const u8,
     piece: u32,
     is_random: bool,
-    /// Of all the bytes that the caller wants, this part.
+    /// This part of all the bytes that the caller requests.
     share: u32 = 1,
-    /// After each piece, as a database or a package manager does.
+    /// Flushes after each piece, like a database or a package manager.
     flushes_always: bool = false,
 };
 
@@ -30,7 +30,7 @@ const cases = [_]Case{
     .{ .name = "random 4 KiB, each flushed", .piece = 4 << 10, .is_random = true, .share = 256, .flushes_always = true },
 };
 
-/// One line of JSON with what each case took; `bytes` are written by the largest.
+/// Prints one line of JSON with the time of each case; the largest writes `bytes`.
 pub fn measure(device: *NbdDevice, bytes: u64, out: *std.Io.Writer) !void {
     try out.writeAll("{\"cases\":[");
     for (cases, 0..) |case, number| {
@@ -78,7 +78,7 @@ fn placeOf(case: *const Case, number: usize, index: u64, places: u64) u64 {
     return base.mix(index, number) % places;
 }
 
-/// Tells the pieces of all places and cases apart.
+/// Makes the pieces of all places and cases different.
 fn stamp(piece: []u8, place: u64, number: usize) void {
     std.mem.writeInt(u64, piece[0..8], place, .little);
     std.mem.writeInt(u64, piece[8..16], number, .little);

@@ -1,5 +1,6 @@
-//! What the standard library computes with keys and digests, always optimised: twenty to a hundred times faster than in programs built for
-//! debugging, whose own code keeps all its checks. Reached through `base.x25519`, `base.Ed25519` and `base.Sha256` alone.
+//! Cryptography of the standard library, always optimised: twenty to a hundred times faster than in
+//! debug builds, whose own code keeps all its checks. Used only by `base.x25519`, `base.Ed25519`
+//! and `base.Sha256`.
 
 const std = @import("std");
 const sha256 = @import("sha256.zig");
@@ -13,20 +14,20 @@ export fn bootfarm_x25519_public(out: *[32]u8, secret: *const [32]u8) callconv(.
     out.* = X25519.recoverPublicKey(secret.*);
 }
 
-/// False: the public key is one of the few that lead everybody to the same secret.
+/// Returns false for the few public keys that give everybody the same secret.
 export fn bootfarm_x25519_shared(out: *[32]u8, secret: *const [32]u8, public: *const [32]u8) callconv(.c) bool {
     out.* = X25519.scalarmult(secret.*, public.*) catch return false;
     return true;
 }
 
-/// False: no key comes of this seed.
+/// Returns false if the seed gives no key.
 export fn bootfarm_ed25519_public(out: *[32]u8, seed: *const [32]u8) callconv(.c) bool {
     const pair = Ed25519.KeyPair.generateDeterministic(seed.*) catch return false;
     out.* = pair.public_key.bytes;
     return true;
 }
 
-/// `public` is of `seed`. False: it is not.
+/// `public` belongs to `seed`. Returns false otherwise.
 export fn bootfarm_ed25519_sign(
     out: *[64]u8,
     message: [*]const u8,
@@ -43,7 +44,8 @@ export fn bootfarm_ed25519_sign(
     return true;
 }
 
-/// Whether the pieces, one after the other, were signed; `is_strict` refuses what not everybody would take.
+/// Returns whether the concatenated pieces were signed; `is_strict` rejects signatures that some
+/// verifiers reject.
 export fn bootfarm_ed25519_is_signed(
     pieces: [*]const Piece,
     count: usize,
@@ -58,17 +60,17 @@ export fn bootfarm_ed25519_is_signed(
     return true;
 }
 
-/// Takes whole blocks into a state.
+/// Compresses whole blocks into a state.
 export fn bootfarm_sha256_plain(state: *sha256.State, from: [*]const u8, blocks: usize) callconv(.c) void {
     sha256.compressPlain(state, from[0 .. blocks * sha256.block_length]);
 }
 
-/// The same; only where the processor has the instructions.
+/// The same; only if the processor has the instructions.
 export fn bootfarm_sha256_fast(state: *sha256.State, from: [*]const u8, blocks: usize) callconv(.c) void {
     if (sha256.is_compiled) sha256.compressFast(1, .{state}, .{from}, blocks);
 }
 
-/// Two at once, as many blocks of each.
+/// Two states at once, with the same number of blocks.
 export fn bootfarm_sha256_fast_two(
     one: *sha256.State,
     two: *sha256.State,

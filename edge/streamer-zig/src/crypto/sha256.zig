@@ -1,4 +1,4 @@
-//! Blocks of SHA-256 taken into a state, by the processor's own instructions and without.
+//! The compression function of SHA-256, with the processor's SHA instructions and without.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -9,7 +9,7 @@ pub const block_length = 64;
 /// Words a, b, e, f of the state or c, d, g, h; or four words of the message.
 const Words = @Vector(4, u32);
 
-/// On AArch64 the standard library's are instructions, too: there the whole program is built for them.
+/// On AArch64 the standard library uses instructions, too: the whole program is built for them.
 pub const is_compiled = builtin.cpu.arch == .x86_64;
 
 pub fn compressPlain(state: *State, bytes: []const u8) void {
@@ -19,7 +19,8 @@ pub fn compressPlain(state: *State, bytes: []const u8) void {
     state.* = software.s;
 }
 
-/// A function of its own that is never merged into its callers, so that the wide registers are in order for instructions of the old kind.
+/// Never inlined into its callers, so that the wide registers are in a clean state for legacy SSE
+/// instructions.
 pub noinline fn compressFast(comptime lanes: usize, states: [lanes]*State, from: [lanes][*]const u8, blocks: usize) void {
     var abef: [lanes]Words = undefined;
     var cdgh: [lanes]Words = undefined;
@@ -64,7 +65,7 @@ pub noinline fn compressFast(comptime lanes: usize, states: [lanes]*State, from:
     }
 }
 
-/// The registers' names swap: what comes back is what the other half becomes.
+/// The registers swap roles: the result becomes the other half.
 inline fn twoRounds(old: Words, other: Words, sums: Words) Words {
     return asm ("sha256rnds2 %[other], %[old]"
         : [old] "=x" (-> Words),
@@ -90,7 +91,7 @@ inline fn schedule2(words: Words, last: Words) Words {
     );
 }
 
-/// The cube roots' fractions of FIPS 180-4, four rounds each.
+/// The fractions of the cube roots of FIPS 180-4, four rounds each.
 const round_words = [16]Words{
     .{ 0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5 }, .{ 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5 },
     .{ 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3 }, .{ 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174 },

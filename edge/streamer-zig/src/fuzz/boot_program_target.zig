@@ -1,5 +1,5 @@
-//! Boot programs and their signatures, which come from whoever made them: PE headers, certificate
-//! tables, DER.
+//! Fuzzes boot programs and their signatures, which are untrusted: PE headers, certificate tables,
+//! DER.
 
 const std = @import("std");
 const wire = @import("wire");
@@ -20,7 +20,7 @@ const texts = [_][]const u8{
     "",
 };
 
-/// A UEFI program with a signature or two, mostly damaged in a few places.
+/// A UEFI program with one or two signatures, usually damaged in a few places.
 fn makeProgram(case: *Case, buffer: *[buffer_size]u8) []u8 {
     const prng = &case.prng;
     var table: [2048]u8 = undefined;
@@ -58,7 +58,7 @@ pub fn signatures(case: *Case) Violation!bool {
     const table = if (prng.chance(3, 4)) case.mutate(&buffer, whole.len) else whole;
     const signers = wire.authenticode.signersOf(table);
     var reader: wire.der.Reader = .init(table[@min(table.len, 8)..]);
-    // Each element takes two bytes at least, so that the loop ends.
+    // Each element takes at least two bytes, so the loop ends.
     while (reader.next() catch null) |element| {
         try expectWithin(element.content, table);
         try expectWithin(element.whole, table);

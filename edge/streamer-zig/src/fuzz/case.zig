@@ -1,18 +1,17 @@
-//! One case of the fuzzer: its random numbers, its memory, and the bytes it makes of them. A case
-//! depends on nothing but the seed, the target and its own number, so that it can be run again
-//! alone.
+//! One case of the fuzzer: its random numbers, its memory, and the bytes generated from them. A
+//! case depends only on the seed, the target and its own number, so it can be run again alone.
 
 const std = @import("std");
 const base = @import("base");
 
-/// A guarantee does not hold; what it was is printed already.
+/// A guarantee does not hold; it was printed already.
 pub const Violation = error{Violation};
 
 pub const Case = struct {
     prng: base.Prng,
-    /// Emptied before each case; running out of it is a violation.
+    /// Emptied before each case; exhausting it is a violation.
     gpa: std.mem.Allocator,
-    /// The target uses a parser with a planted bug.
+    /// The target uses a mutated parser.
     is_canary: bool,
 
     /// Up to `buffer.len` bytes without any structure.
@@ -22,7 +21,7 @@ pub const Case = struct {
         return buffer[0..size];
     }
 
-    /// Damages a packet of `size` bytes at the front of `buffer`, in one to eight places.
+    /// Damages a packet of `size` bytes at the start of `buffer`, in one to eight places.
     pub fn mutate(case: *Case, buffer: []u8, size: usize) []u8 {
         var left = size;
         const prng = &case.prng;
@@ -40,7 +39,7 @@ pub const Case = struct {
         return buffer[0..size];
     }
 
-    /// One of the values, or nothing.
+    /// Returns one of the values, or null.
     pub fn maybe(case: *Case, value: anytype) ?@TypeOf(value) {
         return if (case.prng.chance(1, 2)) value else null;
     }
@@ -58,7 +57,7 @@ pub const Case = struct {
     }
 };
 
-/// Values at which lengths and signs go wrong.
+/// Values that break lengths and signs.
 const interesting = [_]u8{ 0, 1, 2, 0x7f, 0x80, 0xfe, 0xff };
 
 fn mutateOnce(prng: *base.Prng, buffer: []u8, size: usize) usize {
@@ -94,7 +93,7 @@ fn grow(prng: *base.Prng, buffer: []u8, size: usize) usize {
     return size + more;
 }
 
-/// Ends the case when a guarantee does not hold.
+/// Ends the case if a guarantee does not hold.
 pub fn expect(holds: bool, comptime guarantee: []const u8) Violation!void {
     if (!holds) return violated(guarantee);
 }
@@ -112,7 +111,7 @@ pub fn expectEqual(
     std.testing.expectEqualDeep(want, got) catch return violated(guarantee);
 }
 
-/// A slice that a parser returned lies within the bytes that it was given.
+/// Checks that a returned slice is within the parsed bytes.
 pub fn expectWithin(inner: []const u8, outer: []const u8) Violation!void {
     if (inner.len == 0) return;
     const begin = @intFromPtr(inner.ptr);

@@ -1,5 +1,6 @@
-//! Desired states that are rightly signed and wrong inside: a control plane with a bug, or of another version, must not bring an
-//! edge down. Damaged envelopes as well. What is accepted is acted on: every device gets a decision.
+//! Fuzzes desired states that are correctly signed and wrong inside: a control plane with a bug, or
+//! of another release, must not crash an edge. Also damaged envelopes. An accepted state is
+//! applied: every device gets a decision.
 
 const std = @import("std");
 const base = @import("base");
@@ -31,7 +32,8 @@ pub fn reader(case: *Case) Violation!bool {
     var buffer: [2 * well_made.len]u8 = undefined;
     @memcpy(buffer[0..well_made.len], well_made);
     const payload = if (case.prng.chance(1, 8)) buffer[0..well_made.len] else case.mutate(&buffer, well_made.len);
-    // The API's JSON encoder never sends bytes that are not UTF-8; what a damaged one would send is the envelope's matter below.
+    // The API's JSON encoder never sends bytes that are not UTF-8; damaged bytes are the subject of
+    // the envelope's case below.
     for (payload) |*byte| byte.* &= 0x7f;
     const envelope = seal(case, key, payload) catch unreachable;
     const text = if (case.prng.chance(1, 4)) case.mutate(envelope, envelope.len) else envelope;

@@ -1,5 +1,6 @@
-//! What runs on a device: the parsers of the kernel's nbd driver and command line, and the queue of block requests
-//! under a model of a kernel that asks and a stream that answers in any order.
+//! Fuzzes what runs on a device: the parsers of the kernel's nbd driver and command line, and the
+//! queue of block requests, against a model of a kernel that requests and a stream that answers in
+//! any order.
 
 const std = @import("std");
 const core = @import("core");
@@ -58,7 +59,8 @@ pub fn optionsParser(case: *Case) Violation!bool {
 const requests_max = 64;
 const steps_max = 2000;
 
-/// Every request is answered once, whole, in one piece, with the bytes of its own range in their order.
+/// Checks that every request is answered once, whole, in one piece, with the bytes of its own range
+/// in order.
 const Model = struct {
     case: *Case,
     queue: core.target.NbdQueue,
@@ -66,7 +68,7 @@ const Model = struct {
     asked: u32 = 0,
     answered: [requests_max]bool = @splat(false),
     parts: [core.target.nbd_queue.slots_max]?core.target.NbdQueue.Part = @splat(null),
-    /// The reply under way: its request, and how much of it was sent.
+    /// The reply being sent: its request, and how much of it was sent.
     sending: ?struct { request: u32, size: u64 } = null,
 
     fn ask(model: *Model) void {
@@ -133,7 +135,7 @@ pub fn queue(case: *Case) Violation!bool {
         3 => try model.send(),
         else => unreachable,
     };
-    // Nothing more is asked: what was asked is answered.
+    // No more requests: all requests are answered.
     for (0..steps_max * 16) |_| switch (case.prng.below(3)) {
         0 => try model.read(),
         1 => model.complete(),

@@ -1,4 +1,5 @@
-//! DHCP: the parser alone, and the service under a model of which device holds which address.
+//! Fuzzes DHCP: the parser alone, and the service against a model of which device has which
+//! address.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +16,10 @@ const Ip4 = base.Ip4;
 const Ip4Prefix = base.Ip4Prefix;
 const Mac = base.Mac;
 
-/// More than a packet may have, so that too long ones are made as well.
+/// More than a packet may have, to generate packets that are too long.
 const buffer_size = dhcp.packet_size_max + 200;
 
-/// Room for the variable parts of a made packet.
+/// Space for the variable parts of a generated packet.
 const Texts = struct { parts: [13][300]u8 = undefined };
 
 pub fn parser(case: *Case) Violation!bool {
@@ -55,7 +56,7 @@ fn survives(packet: *const dhcp.Packet) Violation!void {
     var buffer: [buffer_size * 2]u8 = undefined;
     const bytes = dhcp.emit(packet, &buffer) catch
         return fuzz_case.violated("a parsed packet can be emitted");
-    // Options out of `file` and `sname` are emitted in the option part and may make it too long.
+    // Options from `file` and `sname` are emitted in the option part and may make it too long.
     if (bytes.len > dhcp.packet_size_max) return;
     var scratch: dhcp.Scratch = undefined;
     const again = dhcp.parse(bytes, &scratch) catch
@@ -63,7 +64,7 @@ fn survives(packet: *const dhcp.Packet) Violation!void {
     try expectEqual(packet.*, again, "parse(emit(x)) == x");
 }
 
-/// In any size the packet can be emitted, and what is parsed again is what was emitted.
+/// Checks that the packet can be emitted in any size, and parsing returns what was emitted.
 fn fits(case: *Case, packet: *const dhcp.Packet) Violation!void {
     if (packet.options.relay_agent) |value| if (value.len > 255) return;
     var buffer: [dhcp.packet_size_max]u8 = undefined;
@@ -131,7 +132,7 @@ fn makeIps(case: *Case, room: *[300]u8) []const Ip4 {
 const server_ip: Ip4 = .init(10, 0, 0, 1);
 const relay_ip: Ip4 = .init(10, 9, 0, 1);
 const pool_size = 5;
-/// The first one has the server's own address in it; the other is behind a relay agent.
+/// The first network has the server's own address in it; the other is behind a relay agent.
 const pools = [_]core.dhcp.network.Pool{
     .{ .first = server_ip, .last = .init(10, 0, 0, pool_size) },
     .{ .first = .init(10, 9, 0, 10), .last = .init(10, 9, 0, 9 + pool_size) },
@@ -141,13 +142,13 @@ const packets_per_case = 32;
 const lease_time_s = 60;
 const second = std.time.us_per_s;
 const decline_us = 600 * second;
-/// This device is not to be booted.
+/// This device must not be booted.
 const ignored_device = device_count - 1;
-/// Whose is the second address of the first pool.
+/// Owner of the second address of the first pool.
 const reserved_device = 2;
 const addresses_max = 3;
 
-/// What the clients were told about the addresses of both pools.
+/// What the clients were offered from both pools.
 const Model = struct {
     holders: [pools.len * pool_size]Holder = @splat(.{}),
 
@@ -227,7 +228,7 @@ pub fn service(case: *Case) Violation!bool {
     return is_answered;
 }
 
-/// A packet of one of a few devices, now and then damaged.
+/// A packet of one of a few devices, sometimes damaged.
 fn makeRequest(case: *Case, buffer: []u8) Violation![]u8 {
     const prng = &case.prng;
     const types = [_]dhcp.MessageType{ .discover, .request, .request, .decline, .release, .inform };
@@ -371,7 +372,7 @@ fn deviceMac(number: u32) Mac {
     return .fromInt(0x02bf00000000 + @as(u48, number));
 }
 
-/// Also a little outside of both pools.
+/// Includes addresses a little outside of both pools.
 fn poolAddress(prng: *base.Prng) Ip4 {
     const pool = pools[@intCast(prng.below(pools.len))];
     return .fromInt(pool.first.toInt() - 1 + @as(u32, @intCast(prng.below(pool_size + 2))));

@@ -1,4 +1,4 @@
-//! Partition tables and super blocks, which come from whoever makes an image.
+//! Fuzzes partition tables and superblocks, which come from untrusted images.
 
 const std = @import("std");
 const wire = @import("wire");
@@ -13,7 +13,7 @@ const expect = fuzz_case.expect;
 pub fn partitions(case: *Case) Violation!bool {
     const prng = &case.prng;
     var head = if (prng.chance(1, 2)) partition_table.testMbr() else partition_table.testGpt();
-    // Where tables lie: the boot sector's end, GPT's header, its first entries.
+    // Where tables are: the boot sector's end, GPT's header, its first entries.
     const places = [_][2]u64{ .{ 440, 512 }, .{ 512, 604 }, .{ 1024, 1536 } };
     for (0..@intCast(prng.below(6))) |_| {
         const place = prng.pick([2]u64, &places);
@@ -32,7 +32,8 @@ pub fn partitions(case: *Case) Violation!bool {
     return found.count > 0;
 }
 
-/// Whatever a table says whose checksums are right: what is found lies between the table and the disk's end.
+/// Checks a table with correct checksums and any content: a partition lies between the table and
+/// the end of the disk.
 pub fn markedPartition(case: *Case) Violation!bool {
     const prng = &case.prng;
     const marked = wire.marked_partition;

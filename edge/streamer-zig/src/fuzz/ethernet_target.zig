@@ -1,4 +1,4 @@
-//! Frames as a listener on a segment gets them.
+//! Fuzzes frames as a listener on a segment receives them.
 
 const base = @import("base");
 const ethernet = @import("wire").ethernet;
@@ -41,7 +41,7 @@ fn makeFrame(case: *Case, buffer: []u8) []u8 {
         .{ .ip = .fromInt(case.prng.nextU32()), .port = @truncate(case.prng.nextU32()) },
         bytes,
     ) catch unreachable;
-    // TCP and ICMP lie in the same place.
+    // The headers of TCP and ICMP are in the same place.
     if (case.prng.chance(1, 4)) frame[23] = if (case.prng.chance(1, 2)) 6 else 1;
     return if (case.prng.chance(1, 4)) frame else case.mutate(buffer, frame.len);
 }

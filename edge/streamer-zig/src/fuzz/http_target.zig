@@ -1,4 +1,4 @@
-//! HTTP requests.
+//! Fuzzes HTTP requests.
 
 const std = @import("std");
 const http = @import("wire").http_request;
@@ -52,7 +52,7 @@ fn checkTarget(target: []const u8) Violation!void {
     const decoded = http_target.decode(target, &buffer) catch return;
     try expect(decoded.len <= target.len, "a target without needless escapes is no longer");
     for (decoded) |byte| try expect(std.ascii.isGraphical(byte), "a decoded target is printable");
-    // Each escape that is left begins with its percent sign and two digits.
+    // Each remaining escape starts with its percent sign and two digits.
     for (decoded, 0..) |byte, index| {
         if (byte != '%') continue;
         try expect(decoded.len - index >= 3, "an escape that stays is whole");

@@ -1,4 +1,4 @@
-//! Disk images, which come from anybody: tables, file systems, configurations of boot loaders.
+//! Fuzzes disk images, which are untrusted: tables, file systems, configurations of boot loaders.
 
 const std = @import("std");
 const image = @import("image");
@@ -39,11 +39,11 @@ pub fn disks(case: *Case) Violation!bool {
     return true;
 }
 
-/// Where it hurts: numbers in tables, and sizes at their limits.
+/// Sensitive values: numbers in tables, and sizes at their limits.
 fn damage(case: *Case) void {
     const prng = &case.prng;
     var at: usize = 0;
-    // Most of a table is empty: what is there is damaged more often.
+    // Most of a table is empty: used parts are damaged more often.
     for (0..16) |_| {
         at = @intCast(prng.below(if (prng.chance(1, 8)) test_disk.size - 4 else test_disk.meta_size));
         if (bytes[at] != 0) break;
@@ -63,7 +63,7 @@ fn expectWhole(files: *const image.BootFiles) Violation!void {
     var buffer: [64 << 10]u8 = undefined;
     var size: u64 = 0;
     while (true) {
-        // Sizes that no image of this size has are holes; their begin is enough.
+        // Sizes larger than this image are holes; reading their start is enough.
         if (size > 4 << 20) return;
         const part = stream.read(&buffer) catch return;
         if (part == 0) break;

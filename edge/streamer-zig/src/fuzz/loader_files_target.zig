@@ -1,4 +1,4 @@
-//! Kernels and initramfs files, which come from whoever makes an image.
+//! Fuzzes kernels and initramfs files, which come from untrusted images.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,14 +10,14 @@ const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
 const expect = fuzz_case.expect;
 
-/// Lengths and magic words are damaged more often than the zeros between them.
+/// Damages lengths and magic words more often than the zeros between them.
 const x86_fields = [_]usize{ 0x1f1, 0x1f4, 0x1f5, 0x1f6, 0x202, 0x206, 0x207, 0x20e, 0x20f, 0x300 };
 const pe_fields = [_]usize{ 0, 4, 8, 11, 12, 15, 56, 60, 61, 62, 63, 64, 68, 70, 71, 84, 104, 108, 111 };
 
 pub fn kernel(case: *Case) Violation!bool {
     var buffer: [kernel_image.head_size_max]u8 = undefined;
     const bytes = makeKernel(case, &buffer);
-    // A file may go on behind what is looked at.
+    // A file may continue behind the part that is read.
     const size = if (bytes.len == buffer.len) bytes.len + case.prng.below(1 << 40) else bytes.len;
     const image = kernel_image.inspect(bytes, size) catch return false;
     if (image.release) |release| {

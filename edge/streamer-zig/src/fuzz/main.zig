@@ -1,6 +1,8 @@
-//! The fuzzer: every parser of `wire`, and the machines that face the network, under random and
-//! damaged packets. Bounded, seeded, with a real exit code; a case that fails is run again alone by
-//! its number.
+//! The fuzzer: runs every parser of `wire`, and the state machines that face the network, on random
+//! and damaged packets. Bounded, seeded, with a real exit code; a failed case can be run again
+//! alone by its number.
+//!
+//!
 //!
 //!     zig build fuzz -- --seed N --cases N [--target NAME] [--case N] [--canary]
 
@@ -12,9 +14,9 @@ const Violation = fuzz_case.Violation;
 
 const Target = struct {
     name: []const u8,
-    /// True when the parser took the packet, or the machine got somewhere.
+    /// Returns true if the parser accepted the packet, or the machine made progress.
     run: *const fn (case: *Case) Violation!bool,
-    /// A case of a machine has many packets; it runs that many times fewer cases.
+    /// A case of a machine has many packets, so it runs this many times fewer cases.
     weight: u64 = 1,
 };
 
@@ -54,7 +56,7 @@ const Options = struct {
     seed: u64 = 1,
     cases: u64 = 200_000,
     target: ?[]const u8 = null,
-    /// Only this case.
+    /// Runs only this case.
     case: ?u64 = null,
     is_canary: bool = false,
 };
@@ -69,7 +71,7 @@ const usage =
     \\
 ;
 
-/// For the panic handler: which case runs.
+/// The current case, for the panic handler.
 var running: struct { target: []const u8 = "", seed: u64 = 0, case: u64 = 0 } = .{};
 
 pub const panic = std.debug.FullPanic(panicWithCase);

@@ -1,4 +1,4 @@
-//! What boot media say in the address of their boot script.
+//! Fuzzes the query that boot media append to the address of their boot script.
 
 const std = @import("std");
 const core = @import("core");

@@ -1,4 +1,4 @@
-//! Messages of the edges of a site: the parser alone, whatever their tags are.
+//! Fuzzes messages between edges of a site: the parser alone, with any tags.
 
 const std = @import("std");
 const base = @import("base");

@@ -1,4 +1,5 @@
-//! The device's side of the stream, in clear text, where nothing keeps damaged packets from it: an edge that says everything, in any order.
+//! Fuzzes the device's side of the stream, in clear text, where nothing filters damaged packets: an
+//! edge that sends anything, in any order.
 
 const std = @import("std");
 const base = @import("base");
@@ -31,17 +32,18 @@ const World = struct {
     tags: u64 = 0,
     has_read: bool = false,
     buffers: [reads_max][read_size_max]u8 = undefined,
-    /// Whose each buffer is; 0: nobody's.
+    /// Owner of each buffer; 0: free.
     readers: [reads_max]u64 = @splat(0),
 
-    /// What goes to the edge, and what that says; each answer may be lost, doubled or damaged.
+    /// Passes packets to the edge and its answers back; each answer may be lost, doubled or
+    /// damaged.
     fn talk(world: *World) Violation!void {
         var out: [stream.sealed_request_size_max]u8 = undefined;
         var sent: u32 = 0;
         while (world.client.transmit(world.now_us, &out)) |packet| {
             sent += 1;
             try expect(sent <= 200, "what there is to send comes to an end");
-            // Whoever else it asks says nothing here.
+            // Other edges never answer here.
             if (world.client.failover.current.eql(home)) try world.serve(packet);
         }
         while (world.client.nextEvent()) |event| switch (event) {
@@ -117,7 +119,7 @@ const World = struct {
         if (prng.chance(1, 16)) world.client.receive(world.now_us, packet);
     }
 
-    /// Anything at all, of this session or of none, about a request that there is or not.
+    /// Any packet, of this session or another, about a request that exists or not.
     fn makeUp(world: *World) void {
         const prng = &world.case.prng;
         var room: stream_target.Room = .{};
@@ -153,7 +155,7 @@ const World = struct {
             4 => world.client.report(world.now_us, .{ .uptime_us = world.now_us }),
             5 => world.client.onUnreachable(world.now_us),
             else => {
-                // Each has a buffer of its own as long as it is under way.
+                // Each has its own buffer while it is in flight.
                 const index = std.mem.findScalar(u64, &world.readers, 0) orelse return;
                 world.client.submit(world.tags, offset, world.buffers[index][0..length]) catch return;
                 world.readers[index] = world.tags;

@@ -1,4 +1,4 @@
-//! The edge's side of the stream, under a model of which boot token was bought by whom.
+//! Fuzzes the edge's side of the stream, against a model of which HELLO used which boot token.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,7 +20,7 @@ const profile_size = 8 * 1024;
 const welcome_size_max = stream.welcome_size_failover + stream.tag_size;
 const second = std.time.us_per_s;
 
-/// One device, its boot, and what the server told it.
+/// One device, its boot, and what the server has told it.
 const Device = struct {
     from: Endpoint,
     boot_id: base.Uuid,
@@ -28,7 +28,7 @@ const Device = struct {
     cookie: [32]u8 = @splat(0),
     session_id: u64 = 1,
     version_tag: u64 = 0,
-    /// The hello that the token opened a session for.
+    /// The HELLO that opened a session with the token.
     token_nonce: ?[16]u8 = null,
 };
 
@@ -48,7 +48,7 @@ const Model = struct {
         return model;
     }
 
-    /// What the edge knows of a claim's boot: some boots do not exist.
+    /// The edge's record of a claim's boot: some boots do not exist.
     fn grantOf(model: *const Model, boot_id: base.Uuid) StreamServer.Grant {
         for (&model.devices) |*device| if (device.boot_id.eql(boot_id)) return .{ .boot = .{
             .token = device.token,
@@ -69,7 +69,7 @@ fn cacheOf(device: *const Device) StreamServer.WriteCache {
     return .{ .class = .edge_persistent, .size = 1 << 30, .id = device.from.port };
 }
 
-/// Some devices have another edge to go to.
+/// Some devices have another edge for a fail-over.
 fn failoverOf(device: *const Device) ?stream.ticket.Failover {
     if (device.from.port % 3 == 0) return null;
     var failover: stream.ticket.Failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(5) };
@@ -84,7 +84,7 @@ pub fn server(case: *Case) Violation!bool {
         .sessions_max = sessions_max,
         .session_idle_us = 20 * second,
         .write_slots = 2,
-        // Answers in clear text can be looked into; those that are sealed are counted as taken.
+        // Answers in clear text can be inspected; sealed ones are counted as accepted.
         .ciphers = .{ .clear = true, .chacha20_poly1305 = true },
         .packet_size_max = stream.packet_size_max,
     }) catch return fuzz_case.violated("a server of this size can be made");
@@ -157,7 +157,7 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
             .report = .{ .uptime_us = prng.nextU64(), .write_cache_size = prng.nextU64() },
         } },
         4, 5 => {
-            // Few ids and places, so that requests meet.
+            // Few ids and places, so that requests collide.
             const sizes = [_]u32{ 512, 4096, 8192, 200 * 512 };
             const length = prng.pick(u32, &sizes);
             const count = stream.writes.fragmentCount(length, stream.fragment_size_ethernet);
@@ -199,7 +199,7 @@ fn makeRanges(prng: *base.Prng, list: *stream.RangeList) void {
     }
 }
 
-/// True when the datagram was a READ that is answered with bytes.
+/// Returns true if the datagram was a READ that is answered with bytes.
 fn exchange(
     machine: *StreamServer,
     model: *Model,
@@ -285,7 +285,8 @@ fn checkAdmission(
     request_size: usize,
 ) Violation!void {
     if (admission.reply) |bytes| {
-        // Its address has shown a cookie: that with a ticket for another edge may be longer than HELLO.
+        // Its address has shown a cookie: a WELCOME with a ticket for another edge may be longer
+        // than HELLO.
         const size_max = if (ownerOf(model, claim.boot_id)) |owner| if (failoverOf(owner) != null) @max(request_size, welcome_size_max) else request_size else request_size;
         try expect(bytes.len <= size_max, "WELCOME is not longer than HELLO, or than one with a ticket");
         const is_welcome = bytes[1] == @backingInt(stream.Type.welcome);
@@ -311,7 +312,7 @@ fn checkAdmission(
             try expect(is_same, "a token is bought by one hello");
             owner.token_nonce = claim.hello.client_nonce;
         },
-        // Nobody here knows a resume secret, and this edge has taken no ticket.
+        // Nobody here knows a resume secret, and this edge has accepted no ticket.
         .resumed => try expect(claim.hello.kind == .token, "nobody resumes without the secret"),
         .repeated, .token_refused, .version_missing, .no_cache, .no_cipher, .busy, .stale => {},
     }

@@ -1,4 +1,4 @@
-//! The stream: the parsers of its packets and of the tickets that some of them carry, alone.
+//! Fuzzes the stream's parsers alone: packets, and the tickets that some of them carry.
 
 const std = @import("std");
 const base = @import("base");
@@ -56,7 +56,7 @@ pub fn parser(case: *Case) Violation!bool {
     return true;
 }
 
-/// What the slices of a packet point into.
+/// Memory that the slices of a packet point into.
 pub const Room = struct {
     list: stream.RangeList = .{},
     steps: stream.StepList = .empty,
@@ -72,7 +72,7 @@ fn makePayload(case: *Case, buffer: []u8) []u8 {
     return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1600], bytes.len);
 }
 
-/// What is in a ticket once it is opened: of another edge of the site, which may be an older or a newer program.
+/// Checks an opened ticket: of another edge of the site, which may run an older or a newer program.
 pub fn ticketBody(case: *Case) Violation!bool {
     const prng = &case.prng;
     var bytes: [stream.ticket.body_size + 64]u8 = undefined;
@@ -89,7 +89,7 @@ pub fn ticketBody(case: *Case) Violation!bool {
         try expect(known.start_us <= end_us, "a phase begins before it ends");
     var again: [stream.ticket.body_size]u8 = undefined;
     stream.ticket.emitBody(&ticket, &again);
-    // A phase that never began has no end either, whatever stood there.
+    // A phase that never began has no end, whatever the field holds.
     try fuzz_case.expectEqual(ticket, stream.ticket.parseBody(&again) catch
         return fuzz_case.violated("what was parsed can be parsed again"), "parse(emit(ticket)) == ticket");
     return true;
@@ -120,7 +120,7 @@ fn makeTicket(prng: *base.Prng) stream.ticket.Ticket {
     return ticket;
 }
 
-/// Bytes that nobody can read stand for a ticket.
+/// Unreadable bytes in place of a ticket.
 pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
     var failover: stream.ticket.Failover = .{ .lifetime_s = prng.nextU32() | 1, .edges = .empty, .ticket = undefined };
     prng.fill(&failover.ticket);
@@ -131,7 +131,7 @@ pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
     return failover;
 }
 
-/// Of any type, with any values.
+/// Any type, with any values.
 pub fn makePacket(case: *Case, room: *Room) stream.Packet {
     const prng = &case.prng;
     const content = &room.content;
@@ -273,7 +273,7 @@ comptime {
 fn makeReport(prng: *base.Prng, room: *Room) stream.Report {
     const has_times = prng.chance(1, 2);
     const phases: []const stream.ReadPhase = if (prng.chance(1, 3)) &.{.whole} else &.{ .initramfs, .system };
-    // Where steps leave no room for them, they are left out.
+    // Steps are dropped if they leave no space for them.
     if (has_times) for (phases) |phase| for (std.enums.values(stream.ReadTimeKind)) |kind| {
         var histogram: base.DurationHistogram = .{};
         for (0..@intCast(prng.below(20))) |_| histogram.note(prng.nextU64() >> @intCast(prng.below(64)));

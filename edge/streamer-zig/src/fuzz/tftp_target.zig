@@ -1,4 +1,4 @@
-//! TFTP: the parser alone, and the server under a model of which peers have answered.
+//! Fuzzes TFTP: the parser alone, and the server against a model of which peers have answered.
 
 const std = @import("std");
 const base = @import("base");
@@ -32,7 +32,7 @@ pub fn parser(case: *Case) Violation!bool {
     return true;
 }
 
-/// The parser, or with `--canary` one that reads a large windowsize wrong.
+/// The parser, or with `--canary` a mutant that reads a large windowsize wrong.
 fn parse(case: *const Case, payload: []const u8) tftp.ParseError!tftp.Packet {
     var packet = try tftp.parse(payload);
     if (!case.is_canary) return packet;
@@ -85,8 +85,8 @@ fn makePacket(case: *Case, text: *[300]u8) tftp.Packet {
 
 fn survives(case: *const Case, packet: *const tftp.Packet) Violation!void {
     var buffer: [buffer_size + 200]u8 = undefined;
-    // A request that came with zeros after it, or an upper-case mode, is emitted shorter; never
-    // longer than 512.
+    // A request with trailing zeros or an upper-case mode is emitted shorter; never longer than
+    // 512.
     const bytes = tftp.emit(packet, &buffer) catch
         return fuzz_case.violated("a parsed packet can be emitted");
     const again = parse(case, bytes) catch return fuzz_case.violated("an emitted packet is parsed");
@@ -104,17 +104,17 @@ const peer_count = 8;
 const events_per_case = 64;
 const second = std.time.us_per_s;
 
-/// What one peer has sent and got since its transfer began.
+/// Packets sent and received by one peer since its transfer began.
 const Peer = struct {
     has_answered: bool = false,
-    /// The number of the last block it was sent, cut to 16 bits.
+    /// Number of the last block sent to it, in 16 bits.
     last_block: u16 = 0,
 };
 
 const Model = struct {
     peers: [peer_count]Peer = @splat(.{}),
     is_changing: bool = false,
-    /// Transfers, requests that wait for an answer, and files that are open.
+    /// Transfers, waiting requests, and open files.
     live: u32 = 0,
     waiting: u32 = 0,
     open: u32 = 0,
@@ -130,7 +130,7 @@ const Model = struct {
         const model: *Model = @ptrCast(@alignCast(context));
         const fixed = files.catalogue();
         const file = try fixed.open(fixed.context, question);
-        // What has changed between the first packet and its answer is not sent.
+        // A file that changed between the first packet and its answer is not sent.
         const shift: u64 = if (question.is_confirmed and model.is_changing) 1 else 0;
         model.open += 1;
         return .{ .size = file.size + shift, .source = file.source };
@@ -223,7 +223,7 @@ fn exchange(
             const parsed = tftp.parse(packet.bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
             switch (parsed) {
-                // To who has answered it may say a sentence.
+                // A peer that has answered may get a sentence.
                 .err => {
                     const sentence: usize = if (peer.has_answered) 48 else 0;
                     try expect(packet.bytes.len <= @max(datagram.len, sentence), "an error is short");
@@ -271,7 +271,7 @@ fn checkBlocks(model: *Model, blocks: *const TftpServer.Blocks) Violation!void {
     }
 }
 
-/// True when a transfer has finished.
+/// Returns true when a transfer has finished.
 fn countEvents(model: *Model, step: *const TftpServer.Step) Violation!bool {
     var has_finished = false;
     for (step.events.constSlice()) |event| switch (event) {

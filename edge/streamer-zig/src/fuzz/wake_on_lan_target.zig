@@ -1,4 +1,4 @@
-//! Wake-on-LAN magic packets.
+//! Fuzzes Wake-on-LAN magic packets.
 
 const base = @import("base");
 const wake_on_lan = @import("wire").wake_on_lan;

@@ -1,6 +1,6 @@
 //! The boot catalogue of a CD (El Torito 1.0, section 2): one entry for BIOS machines and one for
-//! UEFI ones (UEFI 2.10 section 13.3.2.1), both without emulation; and the table that ISOLINUX
-//! wants in its own file, since El Torito does not tell it where it lies.
+//! UEFI machines (UEFI 2.10 section 13.3.2.1), both without emulation. Also the table that ISOLINUX
+//! needs in its own file, since El Torito does not tell a program its location.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -11,9 +11,9 @@ const platform_bios = 0x00;
 const platform_efi = 0xef;
 const bootable = 0x88;
 const last_header = 0x91;
-/// El Torito counts in these, whatever the sectors of the disc are.
+/// El Torito's unit, whatever the disc's sectors are.
 const virtual_sector_size = 512;
-/// Of a program's first sector, which loads the rest itself.
+/// Sectors of a program that are loaded; it loads the rest itself.
 const bios_sectors = 4;
 
 pub const Options = struct {
@@ -50,7 +50,7 @@ fn entry(bytes: *[entry_size]u8, sector: u32, sector_count: u16) void {
     std.mem.writeInt(u32, bytes[8..12], sector, .little);
 }
 
-/// What makes the sum of the entry's words zero.
+/// Makes the sum of the entry's words zero.
 fn complement(bytes: *const [entry_size]u8) u16 {
     var sum: u16 = 0;
     for (0..entry_size / 2) |index|
@@ -61,8 +61,8 @@ fn complement(bytes: *const [entry_size]u8) u16 {
 const table_at = 8;
 const table_end = 64;
 
-/// The boot information table (mkisofs(8), "EL TORITO BOOT INFORMATION TABLE"), written into the
-/// boot program: sector of the volume's first descriptor and of the program, its size in bytes, and
+/// Writes the boot information table (mkisofs(8), "EL TORITO BOOT INFORMATION TABLE") into the boot
+/// program: the sectors of the volume's first descriptor and of the program, its size in bytes, and
 /// the sum of its 32-bit words from byte 64 on.
 pub fn fillBootInfo(program: []u8, program_sector: u32) void {
     var sum: u32 = 0;

@@ -1,7 +1,7 @@
-//! Writes a FAT16 volume with long file names: the EFI system partition of a boot medium. Layout
-//! from Microsoft's "FAT: General Overview of On-Disk Format" 1.03; FAT16 is what UEFI 2.10 section
-//! 13.3 asks of removable media. The same files give the same bytes: every date is the first one
-//! that FAT knows, and the serial number comes from the files.
+//! Writes a FAT16 volume with long file names: the EFI system partition of a boot medium. Layout:
+//! Microsoft's "FAT: General Overview of On-Disk Format" 1.03; UEFI 2.10 section 13.3 asks for
+//! FAT16 on removable media. Equal files give equal bytes: every date is FAT's first, and the
+//! serial number is computed from the files.
 
 const std = @import("std");
 const fat_directory = @import("fat_directory.zig");
@@ -9,8 +9,8 @@ const Allocator = std.mem.Allocator;
 const assert = std.debug.assert;
 
 pub const sector_size = 512;
-/// The smallest whole number of MiB with enough clusters for a FAT16 (4085), and the largest whose
-/// sectors an El Torito catalogue can count (16 bits) and which has at most 65524 clusters.
+/// The smallest number of MiB with enough clusters for a FAT16 (4085), and the largest whose
+/// sectors an El Torito catalogue can count (16 bits) with at most 65524 clusters.
 pub const size_min_mib = 3;
 pub const size_max_mib = 31;
 const mib = 1 << 20;
@@ -24,7 +24,7 @@ const clusters_max = 65524;
 const end_of_chain: u16 = 0xffff;
 
 pub const Node = struct {
-    /// Printable ASCII that FAT's long names allow; unique in its folder without regard to case.
+    /// Printable ASCII that FAT's long names allow; unique in its folder ignoring case.
     name: []const u8,
     content: union(enum) { file: []const u8, folder: []const Node },
 };
@@ -37,7 +37,7 @@ pub const Options = struct {
     hidden_sectors: u32,
 };
 
-/// The volume's size in bytes, whole MiB; null where the files are too large.
+/// Returns the volume's size in bytes, whole MiB; null if the files are too large.
 pub fn sizeFor(root: []const Node) ?usize {
     const content = clustersOf(root) * sector_size;
     for (size_min_mib..size_max_mib + 1) |count| {
@@ -47,14 +47,14 @@ pub fn sizeFor(root: []const Node) ?usize {
     return null;
 }
 
-/// Where the parts of a volume lie, in sectors; a cluster is one sector.
+/// Sectors where the parts of a volume start; a cluster is one sector.
 const Geometry = struct {
     fat_sectors: u32,
     first_data: u32,
     clusters: u32,
 
     fn of(total_sectors: u32) Geometry {
-        // Two bytes for each cluster and for the two numbers before the first one.
+        // Two bytes for each cluster and for the two reserved entries.
         const fat_sectors = std.math.divCeil(u32, (total_sectors + 2) * 2, sector_size) catch
             unreachable;
         const first_data = reserved_sectors + fat_count * fat_sectors + root_sectors;
@@ -110,7 +110,7 @@ const VolumeWriter = struct {
                 var inner: fat_directory.Writer = .{
                     .bytes = writer.bytesOf(chain, @as(usize, chain.count) * sector_size),
                 };
-                // The root is named by cluster 0.
+                // Cluster 0 means the root.
                 inner.dots(chain.first, own_cluster orelse 0);
                 writer.addAll(&inner, children, chain.first);
             },
@@ -119,7 +119,7 @@ const VolumeWriter = struct {
 
     const Chain = struct { first: u16, count: u16 };
 
-    /// The next free clusters as one chain; an empty file has none and begins at 0.
+    /// Chains the next free clusters; an empty file has none and starts at 0.
     fn allocate(writer: *VolumeWriter, count: u32) Chain {
         if (count == 0) return .{ .first = 0, .count = 0 };
         const first = writer.cluster_next;
@@ -164,23 +164,23 @@ const VolumeWriter = struct {
         f.int(u16, if (total_sectors < 1 << 16) @intCast(total_sectors) else 0);
         f.int(u8, media_fixed);
         f.int(u16, @intCast(writer.geometry.fat_sectors));
-        f.int(u16, 32); // sectors per track, as the partition table says
+        f.int(u16, 32); // sectors per track, as in the partition table
         f.int(u16, 64); // heads
         f.int(u32, options.hidden_sectors);
         f.int(u32, if (total_sectors < 1 << 16) 0 else total_sectors);
         f.int(u8, 0x80); // drive
         f.int(u8, 0);
-        f.int(u8, 0x29); // the three fields that follow are there
+        f.int(u8, 0x29); // the next three fields are present
         f.int(u32, serial);
         f.bytes(&fat_directory.padded(11, options.label));
         f.bytes("FAT16   ");
-        // Nothing starts from here on a BIOS: int 18h ("no boot"), then stop.
+        // A BIOS cannot start it: int 18h ("no boot"), then halt.
         f.bytes("\xcd\x18\xf4\xeb\xfd");
         sector[510..512].* = .{ 0x55, 0xaa };
     }
 };
 
-/// Little-endian fields into a buffer that has room for all of them.
+/// Writes little-endian fields into a buffer that holds all of them.
 const Fields = struct {
     writer: *std.Io.Writer,
 

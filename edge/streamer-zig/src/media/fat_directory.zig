@@ -1,6 +1,6 @@
-//! Directory entries of a FAT volume, with the long names of Windows 95 where a name is not upper
-//! case in 8.3 form ("FAT: General Overview of On-Disk Format" 1.03, "FAT Directory Structure" and
-//! "FAT Long Directory Entries").
+//! Directory entries of a FAT volume, with long names where a name is not upper case in 8.3 form
+//! ("FAT: General Overview of On-Disk Format" 1.03, "FAT Directory Structure" and "FAT Long
+//! Directory Entries").
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -23,10 +23,10 @@ pub const Entry = struct {
 };
 
 pub const Writer = struct {
-    /// All of the folder; zeros.
+    /// The whole folder, zeroed.
     bytes: []u8,
     position: usize = 0,
-    /// Makes short aliases of long names differ.
+    /// Makes the short aliases of long names unique.
     alias_next: u8 = '1',
 
     pub fn label(writer: *Writer, name: []const u8) void {
@@ -63,7 +63,7 @@ pub const Writer = struct {
         return alias;
     }
 
-    /// The last part of the name comes first.
+    /// Writes the last part of the name first.
     fn long(writer: *Writer, name: []const u8, sum: u8) void {
         var number = longEntries(name);
         while (number > 0) : (number -= 1) {
@@ -75,7 +75,7 @@ pub const Writer = struct {
             entry[13] = sum;
             for (0..long_characters) |index| {
                 const at = begin + index;
-                // A zero ends the name, and ones fill what is left.
+                // A zero ends the name, and ones fill the rest.
                 const filler: u16 = if (at == name.len) 0 else 0xffff;
                 const unit = if (at < name.len) name[at] else filler;
                 const place: usize = switch (index) {
@@ -104,7 +104,7 @@ pub const Writer = struct {
     }
 };
 
-/// How many entries a name takes, the short one included.
+/// Number of entries of a name, including the short one.
 pub fn entriesFor(name: []const u8) usize {
     return 1 + if (shortName(name) == null) longEntries(name) else 0;
 }
@@ -113,7 +113,7 @@ fn longEntries(name: []const u8) usize {
     return std.math.divCeil(usize, name.len, long_characters) catch unreachable;
 }
 
-/// Null for a name that only a long entry can hold.
+/// Null if only a long entry can hold the name.
 fn shortName(name: []const u8) ?[11]u8 {
     const stem, const extension = std.mem.cutScalar(u8, name, '.') orelse .{ name, "" };
     if (stem.len == 0 or stem.len > 8 or extension.len > 3) return null;
@@ -131,7 +131,7 @@ pub fn padded(comptime size: usize, text: []const u8) [size]u8 {
     return result;
 }
 
-/// Ties the long entries to their short one.
+/// Checksum that ties the long entries to their short one.
 fn checksum(name: [11]u8) u8 {
     var sum: u8 = 0;
     for (name) |character| sum = std.math.rotr(u8, sum, 1) +% character;

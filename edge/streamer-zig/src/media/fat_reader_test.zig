@@ -1,5 +1,5 @@
-//! A reader of FAT16 volumes for tests, which follows chains and trusts nothing it reads. A file's
-//! clusters must follow each other, so that its content can be given as a slice.
+//! A reader of FAT16 volumes for tests, which follows chains and checks everything. A file's
+//! clusters must be contiguous, so that its content is one slice.
 
 const std = @import("std");
 
@@ -29,7 +29,7 @@ pub const Volume = struct {
         try expect(std.mem.eql(u8, bytes[510..512], "\x55\xaa"));
         const data = bytes[root_begin + root_size ..];
         const count = data.len / cluster_size;
-        // Fewer is a FAT12, more a FAT32, whatever its label says.
+        // Fewer clusters make a FAT12, more a FAT32, whatever the label says.
         try expect(count >= 4085);
         try expect(count < 65525);
         try expect(fat_size >= (count + 2) * 2);
@@ -45,7 +45,7 @@ pub const Volume = struct {
         };
     }
 
-    /// `path` is of names with `/` between; case counts, as long names keep it.
+    /// `path` has names separated by `/`; case matters, as in long names.
     pub fn file(volume: *const Volume, path: []const u8) ![]const u8 {
         var folder = volume.root;
         var names = std.mem.splitScalar(u8, path, '/');
@@ -59,7 +59,7 @@ pub const Volume = struct {
         unreachable;
     }
 
-    /// Both tables agree, and no cluster belongs to two chains.
+    /// Checks that both tables agree and that no cluster is in two chains.
     pub fn checkStructure(volume: *const Volume) !void {
         try expect(std.mem.eql(u8, volume.fat, volume.fat_copy));
         try expect(int(u16, volume.fat, 0) == 0xfff8);

@@ -1,8 +1,12 @@
-//! Puts a boot medium together: one image that is an ISO 9660 disc for BIOS and UEFI machines, and
-//! the same for either when its bytes are written to a USB stick.
+//! Builds a boot medium: one image that is an ISO 9660 disc for BIOS and UEFI machines, and works
+//! for both when its bytes are written to a USB stick.
+//!
+//!
 //!
 //!     0      master boot record (USB, BIOS)
+//!
 //!     32 KiB ISO 9660: boot catalogue, ISOLINUX, iPXE and its script (BIOS)
+//!
 //!     n MiB  EFI system partition, a FAT16 that is a file of the disc as well (UEFI)
 
 const std = @import("std");
@@ -19,14 +23,14 @@ const disk_sectors_per_sector = iso9660.sector_size / mbr.sector_size;
 
 pub const Content = struct {
     files: system_files.SystemFiles,
-    /// The first UEFI program where iPXE does not find its script by itself.
+    /// The first UEFI program if iPXE does not find its script by itself.
     uefi_starter: []const u8,
     script: []const u8,
 };
 
 pub const Error = error{ OutOfMemory, FilesTooLarge };
 
-/// The whole image. The same content gives the same bytes.
+/// The complete image. Equal content gives equal bytes.
 pub fn build(arena: Allocator, content: Content) Error![]u8 {
     const efi_tree = try efiTree(arena, content);
     const efi_size = fat.sizeFor(efi_tree) orelse return error.FilesTooLarge;
@@ -40,7 +44,7 @@ pub fn build(arena: Allocator, content: Content) Error![]u8 {
         .{ .name = "ISOLINUX.BIN", .content = program },
         .{ .name = "ISOLINUX.CFG", .content = isolinux_config },
         .{ .name = "LDLINUX.C32", .content = content.files.ldlinux },
-        // The last one: its name is behind the others', and it begins on a whole MiB of the disk.
+        // The last file: its name sorts last, and it starts on a whole MiB of the disk.
         .{ .name = "UEFI.IMG", .content = efi },
     };
     const catalog_file, const program_file, const efi_file = .{ &files[0], &files[3], &files[6] };
@@ -77,7 +81,7 @@ pub fn build(arena: Allocator, content: Content) Error![]u8 {
     return image;
 }
 
-/// ISOLINUX hands the script to iPXE as its initial RAM disk.
+/// ISOLINUX passes the script to iPXE as its initial RAM disk.
 const isolinux_config =
     \\DEFAULT bootfarm
     \\PROMPT 0
@@ -87,7 +91,7 @@ const isolinux_config =
     \\
 ;
 
-/// EFI/BOOT/BOOTX64.EFI is what UEFI 2.10 section 3.5.1.1 starts from a removable medium.
+/// UEFI 2.10 section 3.5.1.1 starts EFI/BOOT/BOOTX64.EFI from a removable medium.
 fn efiTree(arena: Allocator, content: Content) error{OutOfMemory}![]const fat.Node {
     const ipxe = content.files.ipxe_uefi;
     const script: fat.Node = .{ .name = "autoexec.ipxe", .content = .{ .file = content.script } };

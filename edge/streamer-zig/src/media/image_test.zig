@@ -1,5 +1,5 @@
-//! Reads boot media back with readers of their own, which know the formats and nothing of the
-//! writers.
+//! Tests of image.zig. Boot media are read back with separate readers, which know the formats and
+//! share no code with the writers.
 
 const std = @import("std");
 const image_module = @import("image.zig");
@@ -61,7 +61,7 @@ const Built = struct {
     }
 };
 
-test "the disc has every file as it was given, and only isolinux.bin is filled in" {
+test "the disc has every file as it was given, and only isolinux.bin is patched" {
     var built: Built = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const image = built.image;
@@ -100,7 +100,7 @@ test "the boot catalogue leads a BIOS to ISOLINUX and UEFI to the system partiti
     try testing.expectEqual(volume.len, @as(usize, built.int(u16, catalog + 96 + 6)) * 512);
 }
 
-test "ISOLINUX is told where it lies, how large it is, and its checksum" {
+test "ISOLINUX is given its location, size and checksum" {
     var built: Built = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const program = try iso_reader.file(built.image, "ISOLINUX", "ISOLINUX.BIN");
@@ -108,7 +108,7 @@ test "ISOLINUX is told where it lies, how large it is, and its checksum" {
     try testing.expectEqual(16, built.int(u32, begin + 8));
     try testing.expectEqual(begin / 2048, built.int(u32, begin + 12));
     try testing.expectEqual(isolinux.len, built.int(u32, begin + 16));
-    // It sums whole words of what was read, and what follows a file in its sector is zero.
+    // It sums whole words of its sectors, and the rest of a file's last sector is zero.
     var sum: u32 = 0;
     var at: usize = 64;
     while (at < program.len) : (at += 4) sum +%= built.int(u32, begin + at);
@@ -139,7 +139,7 @@ test "the partition table has the system partition and no overlap" {
     try testing.expectEqualSlices(u8, &.{ 0x55, 0xaa }, image[510..512]);
 }
 
-test "an iPXE that does not look for its script is started by the program that types" {
+test "an iPXE that does not look for its script is started by the typing program" {
     var built: Built = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const volume: fat_reader.Volume = try .open(try built.efiVolume());
@@ -150,7 +150,7 @@ test "an iPXE that does not look for its script is started by the program that t
     try volume.checkStructure();
 }
 
-test "an iPXE that looks for its script is what UEFI starts" {
+test "UEFI starts an iPXE that looks for its script" {
     var built: Built = try .of(contentWith(new_ipxe_uefi));
     defer built.arena.deinit();
     const volume: fat_reader.Volume = try .open(try built.efiVolume());
@@ -159,7 +159,7 @@ test "an iPXE that looks for its script is what UEFI starts" {
     try testing.expectError(error.FileNotFound, volume.file("EFI/BOOT/ipxe.efi"));
 }
 
-test "the same files give the same bytes, and another script another disk" {
+test "equal files give equal bytes, and another script another disk" {
     var first: Built = try .of(contentWith(old_ipxe_uefi));
     defer first.arena.deinit();
     var second: Built = try .of(contentWith(old_ipxe_uefi));

@@ -1,7 +1,7 @@
-//! The iPXE script of a boot medium: an address for a network card, the edges in their order, the
-//! next card, and after a pause everything again. Each step says on the screen what is tried, iPXE
-//! says what went wrong, and the script what follows. Only commands that the iPXE of 2019 has are
-//! used. Nothing but the caller's numbers goes in.
+//! Builds the iPXE script of a boot medium. For each network card it gets an address and asks the
+//! edges in order; after the last card it pauses and starts over. The screen shows each attempt,
+//! iPXE's own error, and the next step. Uses only commands of the iPXE of 2019. Only the caller's
+//! numbers are inserted.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,9 +10,9 @@ const assert = std.debug.assert;
 
 pub const edges_max = 8;
 pub const size_max = 8192;
-/// For the connection and the answer. A card that takes long to see its link needs some of it.
+/// Timeout of connection and answer. A card that is slow to see its link uses some of it.
 const answer_limit_ms = 10_000;
-/// Between two rounds over all cards and edges.
+/// Pause between two rounds over all cards and edges.
 const pause_s = 10;
 
 pub const FixedAddress = struct {
@@ -27,13 +27,13 @@ pub const FixedAddress = struct {
 };
 
 pub const Options = struct {
-    /// As devices reach them by HTTP; at least one, at most `edges_max`.
+    /// Addresses for HTTP; at least one, at most `edges_max`.
     edges: []const base.Endpoint,
-    /// Null: by DHCP.
+    /// Null uses DHCP.
     address: ?FixedAddress = null,
 };
 
-/// Cannot fail: `size_max` has room for as many edges as there may be.
+/// Cannot fail: `size_max` covers `edges_max` edges.
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
     assert(options.edges.len > 0);
     assert(options.edges.len <= edges_max);
@@ -79,11 +79,11 @@ fn writeTo(writer: *Writer, options: Options) Writer.Error!void {
         \\iseq ${card} 0 && echo Bootfarm: iPXE has no driver for a network card of this machine ||
         \\
     );
-    try writer.print("echo Bootfarm: nothing booted; everything again in {d} s\n", .{pause_s});
+    try writer.print("echo Bootfarm: nothing booted; trying everything again in {d} s\n", .{pause_s});
     try writer.print("sleep {d}\ninc round\ngoto round\n", .{pause_s});
 }
 
-/// The kernel is told the card, and an address that no DHCP server would give it.
+/// Tells the kernel which card to use, and an address that no DHCP server would give it.
 fn writeAddress(writer: *Writer, fixed: ?FixedAddress) Writer.Error!void {
     const address = fixed orelse return writer.writeAll(
         \\echo Bootfarm: asking a DHCP server for an address of net${card}, ${net${card}/mac}
@@ -125,13 +125,13 @@ fn writeEdge(writer: *Writer, edge: base.Endpoint, place: Place) Writer.Error!vo
     try writer.print("goto after_{d}\n:unanswered_{d}\n", .{ number, number });
     try writer.print("echo Bootfarm: edge {f} gave no boot script, for the reason above", .{edge});
     try writer.writeAll(" (no such file: it does not know this machine)\n");
-    // What a boot that failed had loaded would become part of the next one.
+    // Otherwise the files of a failed boot would become part of the next one.
     try writer.print(":after_{d}\nimgfree\n", .{number});
 }
 
 const testing = std.testing;
 
-test "every edge is asked in its order and the script begins again" {
+test "every edge is asked in order and the script starts over" {
     const edges = [_]base.Endpoint{
         .{ .ip = .init(10, 0, 0, 1), .port = 6980 },
         .{ .ip = .init(10, 0, 0, 2), .port = 80 },
@@ -162,7 +162,7 @@ test "every edge is asked in its order and the script begins again" {
     try testing.expectEqualStrings("", rest);
 }
 
-test "every label that is gone to is there once" {
+test "every label that is jumped to exists once" {
     const edges: [edges_max]base.Endpoint = @splat(.{ .ip = .init(1, 2, 3, 4), .port = 1 });
     var buffer: [size_max]u8 = undefined;
     const text = write(.{ .edges = &edges }, &buffer);
@@ -175,7 +175,7 @@ test "every label that is gone to is there once" {
     }
 }
 
-test "a fixed address is set on the card and told to the kernel" {
+test "a fixed address is set on the card and passed to the kernel" {
     const edges = [_]base.Endpoint{.{ .ip = .init(10, 0, 0, 1), .port = 6980 }};
     var buffer: [size_max]u8 = undefined;
     const text = write(.{ .edges = &edges, .address = .{

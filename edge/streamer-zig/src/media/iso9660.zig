@@ -1,13 +1,13 @@
-//! Writes an ISO 9660 volume (ECMA-119, 2nd edition; section numbers below
-//! are its own) with El Torito's boot record in sector 17. Names are of interchange level 1 (10.1).
-//! Every date is "not specified" (8.4.26.1, 9.1.5), so that the same files give the same bytes.
+//! Writes an ISO 9660 volume (ECMA-119, 2nd edition; section numbers below are its own) with El
+//! Torito's boot record in sector 17. Names are of interchange level 1 (10.1). Every date is "not
+//! specified" (8.4.26.1, 9.1.5), so equal files give equal bytes.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const sector_size = 2048;
 const descriptors_begin = 16;
-/// El Torito 1.0 section 2.0: the boot record lies in sector 17.
+/// El Torito 1.0 section 2.0: the boot record is in sector 17.
 const boot_record_sector = 17;
 const little_table_sector = 19;
 const big_table_sector = 20;
@@ -19,18 +19,18 @@ pub const File = struct {
     /// `NAME.EXT`, upper case; files are in the order of their names (9.3).
     name: []const u8,
     content: []const u8,
-    /// Where its content begins, in sectors; `place` says.
+    /// First sector of its content; set by `place`.
     sector: u32 = 0,
 };
 
-/// A volume whose root has one folder, which has all files.
+/// A volume whose root has one folder with all files.
 pub const Volume = struct {
     /// At most 32 of A-Z, 0-9 and `_`.
     label: []const u8,
     folder_name: []const u8,
     files: []File,
 
-    /// Gives every file its sectors, in their order.
+    /// Assigns sectors to the files, in order.
     pub fn place(volume: *const Volume) void {
         var next: u32 = files_begin;
         for (volume.files) |*file| {
@@ -39,7 +39,8 @@ pub const Volume = struct {
         }
     }
 
-    /// Fills `image` (zeros, whole sectors) but for sectors 0 to 15, which are not this format's.
+    /// Fills `image` (zeros, whole sectors) except sectors 0 to 15, which belong to no part of this
+    /// format.
     pub fn write(volume: *const Volume, image: []u8, catalog_sector: u32) void {
         assert(image.len % sector_size == 0);
         const little = sectorOf(image, little_table_sector);
@@ -60,12 +61,12 @@ pub const Volume = struct {
     fn primaryDescriptor(volume: *const Volume, image: []u8, table_size: u32) void {
         const sector = sectorOf(image, descriptors_begin);
         sector[0..8].* = "\x01CD001\x01\x00".*;
-        // Text fields are filled with spaces; those of files and people are empty.
+        // Text fields are padded with spaces; files and people are left empty.
         @memset(sector[8..72], ' ');
         @memcpy(sector[40..][0..volume.label.len], volume.label);
         both(u32, sector[80..88], @intCast(image.len / sector_size));
         both(u16, sector[120..124], 1); // volumes in the set
-        both(u16, sector[124..128], 1); // this one's number
+        both(u16, sector[124..128], 1); // number of this volume
         both(u16, sector[128..132], sector_size);
         both(u32, sector[132..140], table_size);
         std.mem.writeInt(u32, sector[140..144], little_table_sector, .little);
@@ -75,7 +76,7 @@ pub const Volume = struct {
         @memset(sector[190..813], ' ');
         // 8.4.26.1: digits of zero are no date.
         for (0..4) |index| @memset(sector[813 + index * 17 ..][0..16], '0');
-        sector[881] = 1; // version of the directories' form
+        sector[881] = 1; // version of the directory format
     }
 
     /// 9.4, the root and its folder. Returns its size in bytes.
@@ -93,7 +94,7 @@ pub const Volume = struct {
         return @intCast(at);
     }
 
-    /// 6.8.2: each begins with itself and its parent.
+    /// 6.8.2: each starts with itself and its parent.
     fn directories(volume: *const Volume, image: []u8) void {
         var root: Records = .{ .bytes = sectorOf(image, root_sector) };
         root.addFolder("\x00", root_sector);
@@ -114,7 +115,7 @@ pub const Volume = struct {
     }
 };
 
-/// Directory records (9.1), one behind the other in one sector.
+/// Writes consecutive directory records (9.1) into one sector.
 const Records = struct {
     bytes: []u8,
     at: usize = 0,

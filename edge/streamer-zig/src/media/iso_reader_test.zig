@@ -1,11 +1,11 @@
-//! A reader of ISO 9660 discs for tests (ECMA-119), which trusts nothing it reads.
+//! A reader of ISO 9660 discs for tests (ECMA-119) that checks everything it reads.
 
 const std = @import("std");
 
 const sector_size = 2048;
 const Extent = struct { begin: usize, size: usize };
 
-/// What a file of a folder of the root holds.
+/// Returns the content of a file in a folder of the root.
 pub fn file(image: []const u8, folder_name: []const u8, name: []const u8) ![]const u8 {
     const root = try extentOf(image[16 * sector_size + 156 ..]);
     const folder = try find(image, root, folder_name);
@@ -14,7 +14,7 @@ pub fn file(image: []const u8, folder_name: []const u8, name: []const u8) ![]con
     return image[found.begin..][0..found.size];
 }
 
-/// The descriptors, sizes and path tables agree with each other and with the folders.
+/// Checks that descriptors, sizes and path tables agree with each other and with the folders.
 pub fn checkStructure(image: []const u8) !void {
     const primary = image[16 * sector_size ..][0..sector_size];
     try expect(std.mem.eql(u8, primary[0..7], "\x01CD001\x01"));
@@ -55,7 +55,7 @@ fn extentOf(record: []const u8) !Extent {
     return .{ .begin = @as(usize, try both(u32, record[2..])) * sector_size, .size = size };
 }
 
-/// A number written in both byte orders.
+/// A number stored in both byte orders.
 fn both(comptime T: type, bytes: []const u8) !T {
     const little = std.mem.readInt(T, bytes[0..@sizeOf(T)], .little);
     const big = std.mem.readInt(T, bytes[@sizeOf(T)..][0..@sizeOf(T)], .big);

@@ -1,31 +1,31 @@
-//! The master boot record that makes the same bytes a USB stick: ISOLINUX's own start code for a
-//! disc image on a disk, and a partition table (UEFI 2.10 section 5.2) with the EFI system
-//! partition. The partitions do not overlap, since firmware ignores a table where they do.
+//! The master boot record that makes the image bootable from a USB stick: ISOLINUX's boot code for
+//! a disc image on a disk, and a partition table (UEFI 2.10 section 5.2) with the EFI system
+//! partition. Partitions must not overlap, since firmware ignores such a table.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const sector_size = 512;
-/// What isohdpfx.bin may fill; its parameters follow.
+/// Space for isohdpfx.bin; its parameters follow.
 pub const code_size_max = 432;
 /// A cylinder of 64 heads and 32 sectors is one MiB, so partitions of whole MiB end on one.
 const heads = 64;
 const sectors_per_track = 32;
 const type_efi_system = 0xef;
-/// Hidden, so that no system offers to format what it cannot read.
+/// Hidden, so that no system offers to format it.
 const type_hidden = 0x17;
 const active = 0x80;
-/// The descriptors of ISO 9660 begin here; before it only this record is used.
+/// The descriptors of ISO 9660 start here; only this record is before them.
 const iso_begin = 64;
 
 pub const Options = struct {
     code: []const u8,
-    /// Where isolinux.bin begins, in sectors of 512 bytes.
+    /// Start of isolinux.bin in sectors of 512 bytes.
     program_sector: u32,
     /// In sectors of 512 bytes.
     efi_begin: u32,
     efi_sectors: u32,
-    /// Tells disks apart.
+    /// Identifies the disk.
     disk_id: u32,
 };
 

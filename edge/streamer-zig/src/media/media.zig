@@ -1,5 +1,5 @@
-//! Module `media`: boot media for sites whose DHCP cannot be touched, as one image for discs and
-//! USB sticks. It arranges bytes; reading files and telling people is its caller's part.
+//! Module `media`: boot media for sites whose DHCP cannot be changed, as one image for discs and
+//! USB sticks. It arranges bytes; the caller reads files and reports to people.
 
 pub const image = @import("image.zig");
 pub const ipxe_script = @import("ipxe_script.zig");

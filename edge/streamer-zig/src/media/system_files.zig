@@ -1,5 +1,5 @@
-//! What a boot medium takes from the system's packages, where it lies and how it is told from
-//! something else of that name.
+//! Files of a boot medium that come from the system's packages: where they are, and how to
+//! recognize them.
 
 const std = @import("std");
 
@@ -8,7 +8,7 @@ pub const SystemFiles = struct {
     ipxe_bios: []const u8,
     ipxe_uefi: []const u8,
     isolinux: []const u8,
-    /// Start code for a disc image on a disk.
+    /// Boot code for a disc image on a disk.
     mbr_code: []const u8,
     ldlinux: []const u8,
 };
@@ -19,12 +19,12 @@ pub const Wanted = struct {
     name: []const u8,
     /// Folders of Debian and of Fedora, in this order.
     folders: []const []const u8,
-    /// The package that has it, in Debian and in Ubuntu.
+    /// The package that contains it, in Debian and in Ubuntu.
     package: []const u8,
     is_it: *const fn (bytes: []const u8) bool,
     /// Completes "FILE is not ...".
     description: []const u8,
-    /// Given by --ipxe instead of --syslinux.
+    /// Set by --ipxe instead of --syslinux.
     is_ipxe: bool = false,
 };
 
@@ -73,7 +73,7 @@ pub const wanted = [_]Wanted{
     },
 };
 
-/// iPXE runs a script of this name beside itself since January 2021.
+/// iPXE has run a script of this name beside itself since January 2021.
 pub fn looksForScript(ipxe_uefi: []const u8) bool {
     return std.mem.find(u8, ipxe_uefi, "autoexec.ipxe") != null;
 }
@@ -83,7 +83,7 @@ fn isLinuxKernel(bytes: []const u8) bool {
     return bytes.len > 0x206 and std.mem.eql(u8, bytes[0x202..0x206], "HdrS");
 }
 
-/// Microsoft's PE format: the header's place is in the old one's last field.
+/// Microsoft's PE format: the last field of the old header points to the new one.
 fn isUefiProgram(bytes: []const u8) bool {
     const machine_x86_64 = 0x8664;
     if (bytes.len < 0x40 or !std.mem.eql(u8, bytes[0..2], "MZ")) return false;

@@ -1,8 +1,8 @@
-//! The first program of a boot medium on UEFI machines, where the system's iPXE is too old to look
-//! for a script beside itself (autoexec.ipxe came in 2021). It starts that iPXE, unmodified, with a
-//! keyboard on which the command for the script is already typed; after the last key the machine's
-//! own keyboard is there again. Console input is UEFI 2.10 section 12.3, loading section 7.4.
-//! It must never change anything but the system table's console input, and that while it types.
+//! The first program of a boot medium on UEFI machines whose iPXE is too old to look for a script
+//! beside itself (autoexec.ipxe came in 2021). It starts that iPXE, unmodified, with a keyboard on
+//! which the command for the script is already typed; after the last key the machine's own keyboard
+//! is back. Console input: UEFI 2.10 section 12.3; loading: section 7.4. It must never change
+//! anything but the system table's console input, and only while it types.
 
 const std = @import("std");
 const uefi = std.os.uefi;
@@ -15,7 +15,7 @@ const ipxe_path = literal("\\EFI\\BOOT\\ipxe.efi");
 /// Ctrl-B answers the "Press Ctrl-B for the iPXE command line" of an iPXE without a script.
 const keys = "\x02chain file:/EFI/BOOT/autoexec.ipxe\r";
 
-/// What is typed, and the machine's own console input, which iPXE gets back.
+/// The typed text, and the machine's console input, which iPXE gets back.
 var typed_count: usize = 0;
 var own_input: ?*Input = null;
 var own_handle: ?uefi.Handle = null;
@@ -25,7 +25,7 @@ var typing: Input = .{
     .wait_for_key = undefined,
 };
 
-/// There is nobody to read a stack trace.
+/// Nobody is there to read a stack trace.
 pub const panic = std.debug.no_panic;
 
 pub fn main() Status {
@@ -34,7 +34,7 @@ pub fn main() Status {
         say(switch (reason) {
             error.SecurityViolation => literal("Secure Boot refused it; switch Secure Boot off"),
             error.NotFound => literal("EFI/BOOT/ipxe.efi is not on this medium"),
-            error.OutOfResources => literal("there is not enough memory"),
+            error.OutOfResources => literal("out of memory"),
             else => literal("the firmware or iPXE reported an error"),
         });
         say(literal("\r\n"));
@@ -52,7 +52,7 @@ fn startIpxe() !void {
     const device_path = try services.handleProtocol(DevicePath, device) orelse
         return error.Unsupported;
     const path = try device_path.createFileDevicePath(uefi.pool_allocator, ipxe_path);
-    // By its path, so that iPXE knows the volume that its `file:` names.
+    // By path, so that iPXE knows the volume of its `file:` names.
     const ipxe = try services.loadImage(false, uefi.handle, .{ .device_path = path });
 
     typing.wait_for_key = try services.createEvent(
@@ -70,7 +70,7 @@ fn startIpxe() !void {
     var exit_data_size: usize = 0;
     switch (services._startImage(ipxe, &exit_data_size, null)) {
         .security_violation => return error.SecurityViolation,
-        // iPXE has said itself why it stopped.
+        // iPXE has reported its own reason.
         else => {},
     }
 }

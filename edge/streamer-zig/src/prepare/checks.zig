@@ -1,5 +1,5 @@
-//! What a root must have to start from an edge. What it lacks is said in one sentence that names
-//! what to do, before anything is changed.
+//! Checks what a root needs to boot from an edge. Each missing item gives one sentence with a
+//! remedy, before anything is changed.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -12,13 +12,13 @@ pub const releases_max = 16;
 const text_size_max = 4 << 20;
 const program_size_max = 32 << 20;
 
-/// What was found in the root.
+/// The result of the check.
 pub const System = struct {
     /// As os-release has it: `Debian GNU/Linux 12 (bookworm)`.
     name: []const u8,
-    /// Kernels that can start from an edge, the newest last.
+    /// Kernels that can boot from an edge, the newest last.
     releases: []const []const u8,
-    /// Kernels that cannot, each with the driver it lacks.
+    /// Kernels that cannot, each with its missing driver.
     unfit: []const Unfit = &.{},
 
     pub const Unfit = struct { release: []const u8, lacks: initramfs.module_choice.Required };
@@ -29,13 +29,13 @@ pub const Reason = union(enum) {
     other_machine: initramfs.elf.Machine,
     no_initramfs_tools,
     no_busybox,
-    /// The program of busybox that is missing.
+    /// The missing program of busybox.
     busybox_lacks: []const u8,
     no_kernel,
     unfit_kernel: System.Unfit,
     read_only,
     not_permitted,
-    /// A file of the root that has to be there cannot be read.
+    /// A required file of the root cannot be read.
     unreadable: []const u8,
     no_memory,
 };
@@ -85,7 +85,7 @@ fn lookForKernels(root: RootDirectory, arena: Allocator, name: []const u8) error
     for (names) |file| {
         const release = std.mem.cutPrefix(u8, file, "vmlinuz-") orelse continue;
         if (releases.items.len + unfit.items.len == releases_max) break;
-        // A kernel without its modules was removed, or is a rescue image.
+        // A kernel without modules was removed, or is a rescue image.
         const folder = try std.mem.concat(arena, u8, &.{ "lib/modules/", release });
         if (!root.exists(folder)) continue;
         if (try firstLacking(root, arena, folder)) |lacks|
@@ -122,8 +122,8 @@ fn firstLacking(
     return null;
 }
 
-/// `list` has one module a line, first on it, as `kernel/drivers/block/nbd.ko` or with .xz, .zst or
-/// .gz behind it.
+/// `list` names one module a line at its start, as `kernel/drivers/block/nbd.ko`, perhaps with .xz,
+/// .zst or .gz appended.
 fn hasModule(list: []const u8, name: []const u8) bool {
     var lines = std.mem.tokenizeScalar(u8, list, '\n');
     while (lines.next()) |line| {
@@ -147,7 +147,7 @@ fn read(
     };
 }
 
-/// os-release(5): `ID` and `ID_LIKE` are words, perhaps in quotes.
+/// os-release(5): `ID` and `ID_LIKE` are words, perhaps quoted.
 fn isDebian(os_release: []const u8) bool {
     for ([_][]const u8{ "ID", "ID_LIKE" }) |field| {
         var words = std.mem.tokenizeScalar(u8, fieldOf(os_release, field) orelse continue, ' ');
@@ -170,14 +170,14 @@ fn fieldOf(os_release: []const u8, field: []const u8) ?[]const u8 {
 
 const testing = std.testing;
 
-test "Debian and what comes of it is known by os-release" {
+test "Debian and its derivatives are recognized by os-release" {
     try testing.expect(isDebian("PRETTY_NAME=\"Debian GNU/Linux 12\"\nID=debian\n"));
     try testing.expect(isDebian("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"));
     try testing.expect(!isDebian("ID=fedora\nVARIANT_ID=debian\n"));
     try testing.expect(!isDebian(""));
 }
 
-test "a module is found as such, compressed and built in, and not by the end of its name" {
+test "a module is found as a file, compressed and built in, but not by the end of its name" {
     const list = "kernel/drivers/block/nbd.ko.xz: kernel/lib/a.ko\nkernel/fs/overlayfs/overlay.ko:\n";
     try testing.expect(hasModule(list, "nbd"));
     try testing.expect(hasModule(list, "overlay"));
@@ -186,7 +186,7 @@ test "a module is found as such, compressed and built in, and not by the end of 
     try testing.expect(!hasModule("kernel/x.ko: kernel/nbd.ko\n", "nbd"));
 }
 
-/// A root that lacks nothing, as far as it is looked at.
+/// A root that passes every check.
 const TestSystem = struct {
     t: root_directory.TestRoot,
     arena: std.heap.ArenaAllocator,
@@ -225,7 +225,7 @@ fn programOf(wanted: initramfs.elf.Machine) [64]u8 {
     return bytes;
 }
 
-test "a whole Debian root is taken, with every kernel that fits" {
+test "a complete Debian root is accepted, with every kernel that fits" {
     var system: TestSystem = try .init();
     defer system.deinit();
     try system.t.root.write("boot/vmlinuz-5.0", 0o644, "");
@@ -239,7 +239,7 @@ test "a whole Debian root is taken, with every kernel that fits" {
     try testing.expectEqualStrings("5.0", found.unfit[0].release);
 }
 
-test "each thing that is missing is a reason of its own" {
+test "each missing item has its own reason" {
     var system: TestSystem = try .init();
     defer system.deinit();
     const root = system.t.root;

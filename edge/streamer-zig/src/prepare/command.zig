@@ -1,5 +1,5 @@
-//! `bootfarm-target prepare`: looks at the root, says and makes what is missing, and has the system
-//! make its initramfs anew. Run again it finds nothing to change.
+//! `bootfarm-target prepare`: checks the root, reports and writes what is missing, and lets the
+//! system rebuild its initramfs. A second run finds nothing to change.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +15,10 @@ const check = @import("root_directory.zig").check;
 const Allocator = std.mem.Allocator;
 
 const line_size_max = 1024;
-/// Of this program, and of a file that is compared.
+/// Limit of this program, and of a file that is compared.
 const file_size_max = 16 << 20;
 
-/// `Explained`: the reason has been written for people already.
+/// `Explained`: the reason has been printed already.
 const Failure = error{ Explained, OutOfMemory };
 
 /// `words` follow `prepare` on the command line. Returns the exit code.
@@ -34,7 +34,7 @@ pub fn run(words: []const [*:0]const u8) u8 {
     defer command.root.close();
     const result = if (options.is_undo) command.undo() else command.prepare();
     result catch |reason| {
-        if (reason == error.OutOfMemory) say(2, "bootfarm-target: there is not enough memory", .{});
+        if (reason == error.OutOfMemory) say(2, "bootfarm-target: out of memory", .{});
         return 1;
     };
     return 0;
@@ -52,7 +52,7 @@ const Command = struct {
         errdefer root.close();
         const command: Command = .{ .options = options, .arena = arena, .root = root };
         if (command.isRunningSystem() and startedFromEdge()) return fail(
-            "this system was started from an edge, and what is changed in it is lost at " ++
+            "this system was booted from an edge, and changes to it are lost at " ++
                 "power-off; prepare its image, mounted somewhere, with --root",
             .{},
         );
@@ -73,7 +73,7 @@ const Command = struct {
         say(1, "{s} is {s}", .{ command.options.root, system.name });
         for (system.unfit) |unfit| say(
             1,
-            "  kernel {s} stays as it is: it has no {s} ({s}), and {s}",
+            "  kernel {s} is skipped: it has no {s} ({s}), and {s}",
             .{ unfit.release, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose },
         );
         const wanted = try command.wantedFiles();
@@ -81,7 +81,7 @@ const Command = struct {
         for (wanted.items) |file| {
             if (try command.isSame(file)) continue;
             changes += 1;
-            // Whatever happens from here on, the initramfs has to be made anew.
+            // From here on the initramfs must be rebuilt, whatever happens.
             if (files.isInInitramfs(file) and !command.options.is_dry_run) try command.forgetInitramfs();
             say(1, "  {s} /{s}: {s}", .{ command.word("writes", "would write"), file.path, file.why });
             if (command.options.is_dry_run) continue;
@@ -98,14 +98,14 @@ const Command = struct {
         );
     }
 
-    /// Everything that a prepared root has, in the order in which it is written.
+    /// All files of a prepared root, in the order in which they are written.
     fn wantedFiles(command: Command) Failure!std.ArrayList(files.File) {
         var wanted: std.ArrayList(files.File) = .empty;
         try wanted.append(command.arena, .{
             .path = files.program_path,
             .mode = 0o755,
             .content = try command.ownProgram(),
-            .why = "turns an edge's stream into the root disk, and tells the edge how the start went",
+            .why = "turns an edge's stream into the root disk, and reports to the edge how the boot went",
         });
         try wanted.appendSlice(command.arena, &files.scripts);
         if (command.options.write_cache != null or !command.root.exists(files.write_cache_path)) {
@@ -113,8 +113,8 @@ const Command = struct {
             try wanted.append(command.arena, .{
                 .path = files.write_cache_path,
                 .content = try std.fmt.allocPrint(command.arena, "{s}\n", .{choice}),
-                .why = try std.fmt.allocPrint(command.arena, "what is written may take {s} of the " ++
-                    "machine's memory, and is lost at power-off", .{choice["ram=".len..]}),
+                .why = try std.fmt.allocPrint(command.arena, "writes may take {s} of the " ++
+                    "machine's memory, and are lost at power-off", .{choice["ram=".len..]}),
             });
         }
         for (files.rests) |rest| {
@@ -147,7 +147,7 @@ const Command = struct {
         return std.mem.eql(u8, there, file.content);
     }
 
-    /// Returns how many were made.
+    /// Returns the number of initramfs that were built.
     fn makeInitramfs(
         command: Command,
         releases: []const []const u8,
@@ -166,7 +166,7 @@ const Command = struct {
         return releases.len;
     }
 
-    /// -c where there was none, -u where there is one (update-initramfs(8)).
+    /// -c creates, -u updates (update-initramfs(8)).
     fn updateInitramfs(command: Command, release: []const u8) Failure!void {
         const image = try command.imageOf(release);
         const verb: [:0]const u8 = if (command.root.exists(image)) "-u" else "-c";
@@ -179,8 +179,8 @@ const Command = struct {
         in_root.run(command.root, command.isRunningSystem(), &arguments) catch |reason| switch (reason) {
             error.NotStarted => return fail("update-initramfs could not be started in {s}; may this " ++
                 "process mount and chroot?", .{command.options.root}),
-            error.Failed => return fail("update-initramfs for {s} ended with code {d}; what it said " ++
-                "stands above. Run prepare again when that is mended", .{ release, in_root.last_code }),
+            error.Failed => return fail("update-initramfs for {s} ended with code {d}; its output " ++
+                "is above. Fix the cause, then run prepare again", .{ release, in_root.last_code }),
         };
     }
 
@@ -188,7 +188,7 @@ const Command = struct {
         return std.mem.concat(command.arena, u8, &.{ "boot/initrd.img-", release });
     }
 
-    /// Changes with every file that goes into the initramfs, and with every kernel.
+    /// Changes with every file of the initramfs, and with every kernel.
     fn stampOf(command: Command, releases: []const []const u8, wanted: []const files.File) Failure![]const u8 {
         var hash: base.Sha256 = .init(.{});
         for (wanted) |file| if (files.isInInitramfs(file)) hash.update(file.content);
@@ -232,10 +232,10 @@ const Command = struct {
         if (command.options.is_dry_run) return;
         try command.forgetInitramfs();
         for (files.folders) |folder| command.root.removeEmpty(folder);
-        say(1, "taken back: {s} starts from a disk of its own only", .{command.options.root});
+        say(1, "taken back: {s} only boots from its own disk", .{command.options.root});
     }
 
-    /// Returns 1 where there was something.
+    /// Returns 1 if there was a file to remove.
     fn takeBack(command: Command, path: []const u8) Failure!usize {
         if (!command.root.exists(path)) return 0;
         say(1, "  {s} /{s}", .{ command.word("removes", "would remove"), path });
@@ -262,8 +262,8 @@ const Command = struct {
     fn refuse(command: Command, reason: checks.Reason) Failure {
         const root = command.options.root;
         return switch (reason) {
-            .not_debian => |name| fail("{s} has {s}; prepare knows Debian, Ubuntu and what " ++
-                "comes of them. `bootfarm-edge initramfs build` works for any Linux", .{ root, name }),
+            .not_debian => |name| fail("{s} has {s}; prepare supports Debian, Ubuntu and their " ++
+                "derivatives. `bootfarm-edge initramfs build` works for any Linux", .{ root, name }),
             .other_machine => |other| fail("{s} is a root for {s}, this is the bootfarm-target " ++
                 "for {s}; run the one that was built for {s}, on such a machine", .{
                 root, machineName(other), machineName(checks.machine), machineName(other),
@@ -278,9 +278,9 @@ const Command = struct {
             .unfit_kernel => |unfit| fail("kernel {s} of {s} has no {s} ({s}), and {s}; install " ++
                 "another kernel", .{ unfit.release, root, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose }),
             .read_only => fail("{s} is read-only; mount it so that it can be written", .{root}),
-            .not_permitted => fail("{s} may not be written, although this is root; is it mounted " ++
+            .not_permitted => fail("{s} cannot be written, although this is root; is it mounted " ++
                 "from another machine?", .{root}),
-            .unreadable => |path| fail("{s} of {s} cannot be read as a program; is the root " ++
+            .unreadable => |path| fail("{s} of {s} is not a readable program; is the root for " ++
                 "complete?", .{ path, root }),
             .no_memory => error.OutOfMemory,
         };
@@ -308,7 +308,7 @@ fn fail(comptime format: []const u8, arguments: anytype) Failure {
     return error.Explained;
 }
 
-/// One line, in one write; what is longer is cut.
+/// Writes one line in one call; a longer one is cut.
 fn say(fd: i32, comptime format: []const u8, arguments: anytype) void {
     var buffer: [line_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);

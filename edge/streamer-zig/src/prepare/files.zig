@@ -1,4 +1,4 @@
-//! The files that a prepared root has more than before, each with the reason that people are told.
+//! The files that prepare adds to a root, each with the reason that people see.
 
 const std = @import("std");
 const initramfs = @import("initramfs");
@@ -16,7 +16,7 @@ pub const File = struct {
 pub const folder = "usr/lib/bootfarm";
 pub const program_path = folder ++ "/bootfarm-target";
 pub const write_cache_path = "etc/bootfarm/write-cache";
-/// For which files and kernels the initramfs was made.
+/// The files and kernels that the initramfs was made for.
 pub const stamp_path = "var/lib/bootfarm/initramfs";
 
 pub const scripts = [_]File{
@@ -24,7 +24,7 @@ pub const scripts = [_]File{
         .path = folder ++ "/init.sh",
         .mode = 0o755,
         .content = archive.init_script,
-        .why = "first program of a start from an edge",
+        .why = "first program of a boot from an edge",
     },
     .{
         .path = folder ++ "/udhcpc.sh",
@@ -36,26 +36,26 @@ pub const scripts = [_]File{
         .path = folder ++ "/adapt-root.sh",
         .mode = 0o755,
         .content = archive.adapt_root_script,
-        .why = "at each start from an edge, in RAM: keeps network managers off the boot NIC, and " ++
-            "takes root and swap out of fstab",
+        .why = "at each boot from an edge, in RAM: keeps network managers off the boot NIC, and " ++
+            "removes root and swap from fstab",
     },
     .{
         .path = "etc/initramfs-tools/hooks/bootfarm",
         .mode = 0o755,
         .content = hook,
-        .why = "puts these into every initramfs that update-initramfs makes; without an edge's " ++
-            "words on the kernel's command line the system starts as before",
+        .why = "adds these to every initramfs that update-initramfs makes; without an edge's " ++
+            "words on the kernel's command line the system boots as before",
     },
 };
 
-/// Whether the initramfs has to be made anew when this file changes.
+/// A change of this file requires a new initramfs.
 pub fn isInInitramfs(file: File) bool {
     if (std.mem.eql(u8, file.path, program_path)) return true;
     for (scripts) |script| if (std.mem.eql(u8, file.path, script.path)) return true;
     return false;
 }
 
-/// What goes on by itself in a system and would fill the write cache with what is lost at power-off.
+/// Background jobs of a system that would fill the write cache with data that is lost at power-off.
 const Idle = struct { unit: []const u8, why: []const u8 };
 const idle = [_]Idle{
     .{ .unit = "apt-daily.timer", .why = "downloads package lists" },
@@ -64,9 +64,9 @@ const idle = [_]Idle{
     .{ .unit = "plocate-updatedb.timer", .why = "rebuilds the index of file names" },
     .{ .unit = "mlocate-updatedb.timer", .why = "rebuilds the index of file names" },
     .{ .unit = "dpkg-db-backup.timer", .why = "copies the list of packages" },
-    .{ .unit = "e2scrub_all.timer", .why = "checks disks that are not there" },
-    .{ .unit = "e2scrub_reap.service", .why = "checks disks that are not there" },
-    .{ .unit = "fstrim.timer", .why = "trims disks that are not there" },
+    .{ .unit = "e2scrub_all.timer", .why = "checks disks that are missing" },
+    .{ .unit = "e2scrub_reap.service", .why = "checks disks that are missing" },
+    .{ .unit = "fstrim.timer", .why = "trims disks that are missing" },
     .{ .unit = "snapd.snap-repair.timer", .why = "downloads packages" },
     .{ .unit = "motd-news.timer", .why = "downloads news" },
     .{ .unit = "update-notifier-download.timer", .why = "downloads packages" },
@@ -80,7 +80,7 @@ const idle_condition =
     \\
 ;
 
-/// One for each unit of `idle`; `unit_path` is where it is if the root has it.
+/// One for each unit of `idle`; `unit_path` is where the unit is if the root has it.
 pub const Rest = struct { unit_paths: [unit_folders.len][]const u8, file: File };
 pub const rests: [idle.len]Rest = rests: {
     var all: [idle.len]Rest = undefined;
@@ -89,17 +89,17 @@ pub const rests: [idle.len]Rest = rests: {
         rest.file = .{
             .path = "etc/systemd/system/" ++ entry.unit ++ ".d/bootfarm.conf",
             .content = idle_condition,
-            .why = "a start from an edge does without " ++ entry.unit ++ ", which " ++ entry.why,
+            .why = "not needed for a boot from an edge: " ++ entry.unit ++ ", which " ++ entry.why,
         };
     }
     break :rests all;
 };
 
-/// Directories that `--undo` removes where nothing is left in them.
+/// Directories that `--undo` removes if they are empty.
 pub const folders = [_][]const u8{ folder, "etc/bootfarm", "var/lib/bootfarm" };
 
-/// initramfs-tools(7), "HOOK SCRIPTS". busybox's modprobe is left out: the initramfs has kmod's, which reads
-/// compressed modules.
+/// initramfs-tools(7), "HOOK SCRIPTS". busybox's modprobe is left out: the initramfs has kmod's,
+/// which reads compressed modules.
 const hook = hook: {
     @setEvalBranchQuota(10_000);
     var applets: []const u8 = "";
@@ -131,7 +131,7 @@ const hook = hook: {
         \\mv "$DESTDIR/init" "$DESTDIR/init.system"
         \\cp /usr/lib/bootfarm/init.sh "$DESTDIR/init"
         \\
-        \\# In front of it: for which kernel it is, for an edge to tell before it gives it to a device.
+        \\# An archive in front names the kernel, so that an edge can check it before it serves the initramfs.
         \\mark=$(mktemp -d "${TMPDIR:-/var/tmp}/bootfarm-mark.XXXXXX")
         \\
     ++ "printf 'bootfarm-initramfs 1\\nrelease %s\\narchitecture " ++ @tagName(checks.machine) ++
@@ -154,7 +154,7 @@ test "the hook asks for every driver and every program of busybox but modprobe" 
     try testing.expect(std.mem.startsWith(u8, hook, "#!/bin/sh\n"));
 }
 
-test "every path lies in the root" {
+test "every path is inside the root" {
     for (scripts) |file| try testing.expect(file.path[0] != '/');
     for (rests) |rest| try testing.expect(rest.file.path[0] != '/');
 }

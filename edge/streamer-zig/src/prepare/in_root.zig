@@ -1,5 +1,5 @@
-//! Runs a program of the root in the root, with a view of the file systems of its own: what is
-//! mounted for it is gone when it ends, however it ends.
+//! Runs a program of the root inside the root, in its own mount namespace: its mounts vanish when
+//! it ends, however it ends.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -8,14 +8,14 @@ const RootDirectory = @import("root_directory.zig").RootDirectory;
 pub const Error = error{
     /// It could not be started.
     NotStarted,
-    /// It ended with another code than 0; `last_code` has it.
+    /// It ended with a code other than 0, which is in `last_code`.
     Failed,
 };
 
 pub var last_code: u32 = 0;
 
 const not_started_code = 127;
-/// In the order in which they are made; all are directories that Debian's base-files has.
+/// In mount order; Debian's base-files has all of these directories.
 const mounts = [_][*:0]const u8{ "dev", "proc", "sys" };
 
 /// `arguments` begin with the program's path inside the root; standard output and error are ours.
@@ -36,9 +36,10 @@ pub fn run(root: RootDirectory, is_running_system: bool, arguments: [:null]const
     if (last_code != 0) return error.Failed;
 }
 
-/// In the child: a mount namespace with /dev, /proc and /sys of the running system, then the root.
+/// Runs in the child: a mount namespace with /dev, /proc and /sys of the running system, then the
+/// root.
 fn enter(root: RootDirectory) bool {
-    // First: a working directory goes along into the new namespace, an open directory does not.
+    // First: a working directory is carried into the new namespace, an open directory is not.
     if (!ok(linux.fchdir(root.fd))) return false;
     if (!ok(linux.unshare(linux.CLONE.NEWNS))) return false;
     if (!ok(linux.mount("none", "/", null, linux.MS.REC | linux.MS.PRIVATE, 0))) return false;

@@ -1,18 +1,18 @@
-//! The words after `bootfarm-target prepare`.
+//! Parses the words after `bootfarm-target prepare`.
 
 const std = @import("std");
 
 pub const Options = struct {
     /// The root to prepare; `/` is the running system.
     root: [:0]const u8 = "/",
-    /// `ram=SIZE` or `ram=PERCENT%`; null keeps the root's choice, or makes it `write_cache_default`.
+    /// `ram=SIZE` or `ram=PERCENT%`; null keeps the root's choice, or uses `write_cache_default`.
     write_cache: ?[]const u8 = null,
     is_dry_run: bool = false,
     is_undo: bool = false,
     makes_initramfs: bool = true,
 
     pub const write_cache_default = "ram=50%";
-    /// Of `/`, so that a path inside the root fits behind it.
+    /// Leaves space for a path inside the root.
     pub const root_size_max = 1024;
 
     pub const Error = error{
@@ -23,7 +23,7 @@ pub const Options = struct {
         Contradiction,
     };
 
-    /// `last_word` is set to the word that is wrong, for the message.
+    /// Sets `last_word` to the wrong word, for the message.
     pub fn parse(words: []const [*:0]const u8, last_word: *[]const u8) Error!Options {
         var options: Options = .{};
         var index: usize = 0;
@@ -49,12 +49,12 @@ pub const Options = struct {
 
     pub fn explain(reason: Error) []const u8 {
         return switch (reason) {
-            error.UnknownOption => "prepare has no such option; see bootfarm-target --help",
+            error.UnknownOption => "prepare has no such option; see bootfarm-target prepare --help",
             error.ValueMissing => "this option needs a value",
             error.RootInvalid => "--root is the directory of a root file system",
             error.WriteCacheInvalid => "--write-cache is ram=SIZE with k, m or g behind the " ++
                 "number, such as ram=2g, or ram=1% to ram=95% of the machine's memory",
-            error.Contradiction => "--undo takes back the write cache too; leave one of them out",
+            error.Contradiction => "--undo removes the write cache too; leave one of them out",
         };
     }
 };
@@ -65,7 +65,7 @@ fn valueAfter(words: []const [*:0]const u8, index: *usize) Options.Error![:0]con
     return std.mem.span(words[index.*]);
 }
 
-/// What tmpfs takes as its size, behind `ram=`.
+/// The size for tmpfs, after `ram=`.
 pub fn isWriteCache(text: []const u8) bool {
     const size = std.mem.cutPrefix(u8, text, "ram=") orelse return false;
     if (size.len < 2) return false;
@@ -79,7 +79,7 @@ pub fn isWriteCache(text: []const u8) bool {
 
 const testing = std.testing;
 
-test "every option is read" {
+test "every option is parsed" {
     var word: []const u8 = "";
     const words = [_][*:0]const u8{ "--root", "/mnt", "--write-cache", "ram=2g", "--dry-run" };
     const options: Options = try .parse(&words, &word);
@@ -90,7 +90,7 @@ test "every option is read" {
     try testing.expect(undo.is_undo and !undo.makes_initramfs);
 }
 
-test "each wrong word has its own error and names the word" {
+test "each wrong word has its own error and is named" {
     var word: []const u8 = "";
     const cases = [_]struct { words: []const [*:0]const u8, reason: Options.Error, word: []const u8 }{
         .{ .words = &.{"--force"}, .reason = error.UnknownOption, .word = "--force" },

@@ -1,5 +1,5 @@
-//! Module `prepare`: turns a Debian or Ubuntu root into one that starts from an edge, and back.
-//! It only adds files of its own, never edits another's, so that `--undo` takes everything back.
+//! Module `prepare`: turns a Debian or Ubuntu root into one that boots from an edge, and back. It
+//! only adds files and edits none, so `--undo` removes every change.
 
 pub const run = @import("command.zig").run;
 

@@ -1,22 +1,22 @@
-//! Files of a root file system that need not be the running one: every path is resolved inside it,
-//! absolute symbolic links too (openat2(2), RESOLVE_IN_ROOT, Linux 5.6). Raw system calls, since
-//! this is part of the program that every device downloads.
+//! Files of a root file system that may not be the running one. Every path is resolved inside it,
+//! absolute symbolic links too (openat2(2), RESOLVE_IN_ROOT, Linux 5.6). Uses raw system calls,
+//! since it is part of the program that every device downloads.
 
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 
-/// With its directory; what is longer is not there.
+/// With its directory; a longer path counts as missing.
 pub const path_size_max = 512;
 
 pub const Error = error{
-    /// Nothing has this name.
+    /// No file has this name.
     NotThere,
     /// The file system is mounted read-only.
     ReadOnly,
     /// Only root may do this.
     NotPermitted,
-    /// Anything else: a full disk, a file in place of a directory, a broken disk.
+    /// Any other error: a full disk, a file in place of a directory, a broken disk.
     Failed,
 };
 
@@ -64,7 +64,7 @@ pub const RootDirectory = struct {
         return true;
     }
 
-    /// The whole file, up to `size_max` bytes.
+    /// Reads the whole file, up to `size_max` bytes.
     pub fn read(
         root: RootDirectory,
         gpa: std.mem.Allocator,
@@ -82,7 +82,7 @@ pub const RootDirectory = struct {
         return content[0..size];
     }
 
-    /// Makes the directories on the way, and the file whole or not at all.
+    /// Makes missing directories, and writes the file completely or not at all.
     pub fn write(root: RootDirectory, path: []const u8, mode: u32, content: []const u8) Error!void {
         const parent = try root.makeDirectories(std.fs.path.dirnamePosix(path) orelse "");
         defer sys.close(parent);
@@ -107,13 +107,13 @@ pub const RootDirectory = struct {
         _ = try check(linux.renameat(parent, part, parent, name));
     }
 
-    /// Removes a file, and its directory where that is empty after it.
+    /// Removes a file, and its directory if that is empty then.
     pub fn remove(root: RootDirectory, path: []const u8) Error!void {
         const folder = std.fs.path.dirnamePosix(path) orelse "";
         try root.unlink(folder, std.fs.path.basenamePosix(path), 0);
     }
 
-    /// Removes a directory if nothing is in it.
+    /// Removes a directory if it is empty.
     pub fn removeEmpty(root: RootDirectory, path: []const u8) void {
         const folder = std.fs.path.dirnamePosix(path) orelse "";
         const flag_directory = linux.AT.REMOVEDIR;
@@ -131,7 +131,7 @@ pub const RootDirectory = struct {
         return root.openFile(if (path.len == 0) "." else path, .{ .DIRECTORY = true });
     }
 
-    /// The last of them, opened.
+    /// Opens the last directory of the path.
     fn makeDirectories(root: RootDirectory, path: []const u8) Error!i32 {
         var made = try root.openFolder("");
         var names = std.mem.tokenizeScalar(u8, path, '/');
@@ -152,7 +152,7 @@ pub const RootDirectory = struct {
         return made;
     }
 
-    /// The names in a directory, without `.` and `..`, in no order; not more than `names_max`.
+    /// Returns at most `names_max` names of a directory in any order, without `.` and `..`.
     pub fn list(
         root: RootDirectory,
         arena: std.mem.Allocator,

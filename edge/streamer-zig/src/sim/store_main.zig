@@ -1,4 +1,5 @@
-//! The proof of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power cuts, sequences, flipped bits, planted bugs.
+//! The simulation of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power
+//! cuts, sequences, flipped bits, mutants.
 
 const std = @import("std");
 const proof_arguments = @import("kit/arguments.zig");
@@ -15,19 +16,19 @@ const store_workers = @import("store/workers.zig");
 const usage =
     \\usage: store-proof [--operations N] [--sequences LENGTH] [--flips] [--plants] [--seed N] [--jobs N] [--progress SECONDS]
     \\       store-proof --disk SEED
-    \\  --operations N  so many random ones, with ends of the process and power cuts between and in the middle of them
-    \\  --sequences N   every sequence of up to so many operations on four blocks (1 to 8); all operations of those up to three also
-    \\                  cut off at each of their changing calls
-    \\  --flips         every bit of what a store consists of, flipped: found before a byte is delivered
-    \\  --plants        plants every bug in turn; each must be found
-    \\  --seed N        of the first disk, which lives for 5,000 operations; the next ones follow (1)
+    \\  --operations N  runs this many random operations, with ends of the process and power cuts between and during them
+    \\  --sequences N   runs every sequence of at most this many operations on four blocks (1 to 8); each operation of those
+    \\                  up to three is also interrupted at each of its changing calls
+    \\  --flips         flips every bit of a store: each must be found before a byte is delivered
+    \\  --plants        runs every mutant in turn; each must be found
+    \\  --seed N        seed of the first disk, which is used for 5,000 operations; the next ones follow (1)
     \\  --jobs N        threads, 1 to 16 (1)
-    \\  --progress N    says every so many seconds how far it is, and how it goes on after it was ended
-    \\  --disk SEED     one disk's run again, with each operation printed
+    \\  --progress N    prints the progress every N seconds, and how to resume after an interruption
+    \\  --disk SEED     repeats one disk's run and prints each operation
     \\
 ;
 
-/// Operations before one that is cut off at each of its changing calls.
+/// Length of the sequences before an interrupted operation.
 const cut_after = 2;
 
 const Options = struct {

@@ -1,4 +1,4 @@
-//! `bootfarm-sim boot`: any number of simulated devices in one loop over real sockets.
+//! `bootfarm-sim boot`: any number of simulated devices in one event loop over real sockets.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,13 +16,14 @@ const Device = core.device.Device;
 
 const trace_size_max = 8 << 20;
 
-/// Tokens of what is nobody's own; a device's have its index in the low 32 bits and never 0 above.
+/// Event tokens of the program itself; a device's have its index in the low 32 bits and never 0
+/// above.
 const Token = enum(u64) { dhcp = 1, wake_on_lan = 2, signal = 3, timer = 4 };
 
 const Fleet = struct {
     options: *const boot_options.Options,
     hosts: []DeviceHost,
-    /// When each device wants to be called again.
+    /// When each device's timer is due.
     deadlines_us: []u64,
     world: DeviceHost.World,
     wake_on_lan_fd: ?i32,
@@ -36,7 +37,7 @@ const Fleet = struct {
     next_of_wave: u16 = 0,
 };
 
-/// `args` are those after `boot`. Returns the exit code; what is wrong is one sentence on `errors`.
+/// `args` are those after `boot`. Returns the exit code; a problem is one sentence on `errors`.
 pub fn run(
     io: std.Io,
     gpa: std.mem.Allocator,
@@ -231,7 +232,7 @@ fn runFleet(fleet: *Fleet) !u8 {
     return if (is_endless) 0 else 1;
 }
 
-/// A device is in a boot, or has not said yet how it went.
+/// The device is booting, or has not reported its outcome yet.
 fn anyBusy(fleet: *const Fleet, now_us: u64) bool {
     for (fleet.hosts) |*device_host| {
         if (device_host.device.isBooting()) return true;
@@ -291,7 +292,7 @@ fn pump(fleet: *Fleet, index: u16, now_us: u64) !void {
 fn settle(fleet: *Fleet, index: u16, outcome: ?Device.Outcome) !void {
     const device_host = &fleet.hosts[index];
     if (device_host.carried_out == .restart) {
-        // It was ready before, and is at the begin of a boot now.
+        // It was ready before, and starts a boot now.
         const at_once = device_host.powerOn(&fleet.world, sys.monotonicUs(), fleet.options.ownAddress());
         assert(outcome == null and at_once == null);
     }

@@ -1,4 +1,4 @@
-//! The command line of `bootfarm-sim boot`.
+//! Parses the command line of `bootfarm-sim boot`.
 
 const std = @import("std");
 const base = @import("base");
@@ -59,7 +59,7 @@ pub const Options = struct {
     json: bool = false,
     misbehaviour: core.device.Device.Misbehaviour = .none,
 
-    /// What a device has before DHCP.
+    /// A device's address before DHCP.
     pub fn ownAddress(options: *const Options) ?base.Ip4 {
         if (options.bind) |ip| return ip;
         if (options.interface == null and options.server.bytes[0] == 127) return .init(127, 0, 0, 1);
@@ -180,7 +180,7 @@ fn number(comptime T: type, text: []const u8, least: T, most: T) ?T {
 
 const testing = std.testing;
 
-test "options are read and what does not fit is named" {
+test "options are parsed, and wrong ones are named" {
     const good = parse(&.{ "--server", "127.0.0.1", "--dhcp-port", "10067", "--devices", "6", "--speed", "2.5", "--waves" });
     try testing.expectEqual(2500, good.options.speed_per_mille);
     try testing.expectEqual(10069, good.options.tftpPort());

@@ -1,4 +1,4 @@
-//! What `bootfarm-sim boot` prints: one line for each boot, as a table or as JSON.
+//! Prints the results of `bootfarm-sim boot`: one line for each boot, as a table or as JSON.
 
 const std = @import("std");
 const base = @import("base");
@@ -42,7 +42,7 @@ pub fn writeRow(writer: *std.Io.Writer, device: *const Device, outcome: Device.O
     try writer.writeByte('\n');
 }
 
-/// One object and a newline; times in microseconds, absent where the boot did not get so far.
+/// One object and a newline; times in microseconds, absent if the boot did not get so far.
 pub fn writeJson(writer: *std.Io.Writer, device: *const Device, outcome: Device.Outcome, boot: u32) !void {
     var json: std.json.Stringify = .{ .writer = writer };
     try json.beginObject();

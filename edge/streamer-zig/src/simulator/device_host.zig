@@ -1,4 +1,5 @@
-//! A simulated device in the real world: its sockets, and the actions of its machine done on them.
+//! Runs a simulated device on real sockets: performs the actions of its state machine and returns
+//! events to it.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,32 +14,32 @@ const Device = core.device.Device;
 
 pub const DeviceHost = @This();
 
-/// Datagrams (of the stream: pieces of several) or pieces taken from one socket before the others have their turn.
+/// Datagrams or stream pieces taken from one socket before others have their turn.
 const turn_max = 256;
 
 device: Device,
 index: u16,
-/// Where its packets come from; null: the system chooses.
+/// Source address of its packets; null lets the system choose.
 address: ?base.Ip4,
 fds: std.enums.EnumArray(Socket, ?i32) = .initFill(null),
 stream_to: base.Endpoint = undefined,
 http_request: [core.device.Device.http_request_size_max]u8 = undefined,
 http_request_size: u16 = 0,
-/// Switched off, or about to be on again, as it was told.
+/// Switched off, or about to restart, as ordered.
 carried_out: ?core.stream.Client.Order.Kind = null,
 boots: u32 = 0,
 
 pub const Socket = enum(u8) { tftp, stream, http };
 
-/// What is not the device's own: the shared DHCP socket, the loop, the disk to compare with.
+/// Shared by all devices: the DHCP socket, the loop, the disk to compare with.
 pub const World = struct {
     epoll: host.Epoll,
-    /// Of all devices: nothing stays in it.
+    /// Scratch memory of all devices: nothing stays in it.
     receiver: PacketReceiver = .{},
     dhcp_fd: i32,
     dhcp_to: base.Endpoint,
     verify_fd: ?i32,
-    /// Offered addresses are put on this interface.
+    /// Adds offered addresses to this interface.
     interface: ?*host.InterfaceAddresses,
 };
 
@@ -58,7 +59,7 @@ pub fn powerOn(device_host: *DeviceHost, world: *const World, now_us: u64, own_a
     return device_host.pump(world, now_us);
 }
 
-/// Does everything that the machine wants done now; the outcome when the boot has just ended.
+/// Performs all pending actions of the machine; returns the outcome if the boot has just ended.
 pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.Outcome {
     var outcome: ?Device.Outcome = null;
     var buffer: Device.Buffer = undefined;
@@ -89,7 +90,7 @@ pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.
     return outcome;
 }
 
-/// One of the device's sockets has something.
+/// Handles an event of one of the device's sockets.
 pub fn ready(device_host: *DeviceHost, world: *World, socket: Socket, now_us: u64) void {
     const fd = device_host.fds.get(socket) orelse return;
     switch (socket) {
@@ -139,7 +140,7 @@ fn udp(device_host: *DeviceHost, world: *const World, socket: Socket) ?i32 {
     return fd;
 }
 
-/// A connection that cannot be opened counts as one that was closed: the machine tries again.
+/// A connection that cannot be opened counts as closed: the machine retries.
 fn openHttp(device_host: *DeviceHost, world: *const World, now_us: u64, to: base.Endpoint, request: []const u8) void {
     device_host.close(.http);
     @memcpy(device_host.http_request[0..request.len], request);
@@ -149,7 +150,7 @@ fn openHttp(device_host: *DeviceHost, world: *const World, now_us: u64, to: base
     world.epoll.add(fd, .write, tokenOf(device_host.index, .http)) catch device_host.device.httpClosed(now_us);
 }
 
-/// First the request goes out, whole since it is small; then the answer comes in.
+/// The request is sent first, whole since it is small; then the answer arrives.
 fn continueHttp(device_host: *DeviceHost, fd: i32, now_us: u64) void {
     if (device_host.http_request_size > 0) {
         const request = device_host.http_request[0..device_host.http_request_size];
@@ -169,7 +170,7 @@ fn continueHttp(device_host: *DeviceHost, fd: i32, now_us: u64) void {
     }
 }
 
-/// The socket for which only reading is of interest from now on, after `continueHttp` sent the request.
+/// The socket that only needs read events once `continueHttp` has sent the request.
 pub fn wantsOnlyReading(device_host: *const DeviceHost) ?i32 {
     if (device_host.http_request_size > 0) return null;
     return device_host.fds.get(.http);
@@ -177,7 +178,7 @@ pub fn wantsOnlyReading(device_host: *const DeviceHost) ?i32 {
 
 fn sendTo(fd: i32, to: base.Endpoint, bytes: []const u8) void {
     const address = sockets.toSockaddr(to);
-    // A packet that does not go out is a lost packet; the machine repeats it.
+    // A packet that is not sent counts as lost; the machine retransmits it.
     _ = linux.sendto(fd, bytes.ptr, bytes.len, linux.MSG.NOSIGNAL, @ptrCast(&address), @sizeOf(linux.sockaddr.in));
 }
 

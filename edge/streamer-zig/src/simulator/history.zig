@@ -1,6 +1,7 @@
-//! `bootfarm-sim history`: boots that never happened, for a demo that would otherwise begin empty. Each goes through the
-//! edge's own boot machine and into its report log, marked `generated`, before the edge starts for the first time
-//! (docs/decisions/0004-demo-history-through-the-report-log.md). The same seed makes the same boots at the same days.
+//! `bootfarm-sim history`: generated boots, for a demo that would otherwise start empty. Each runs
+//! through the edge's own boot machine and into its report log, marked `generated`, before the edge
+//! starts for the first time (docs/decisions/0004-demo-history-through-the-report-log.md). The same
+//! seed gives the same boots on the same days.
 
 const std = @import("std");
 const base = @import("base");
@@ -26,14 +27,14 @@ pub const Options = struct {
 const day_ms = std.time.ms_per_day;
 const hour_ms = std.time.ms_per_hour;
 
-/// What a boot of the history will come to.
+/// Outcome of a generated boot.
 const Fate = enum { ready, tftp_timeout, token_refused, silent, superseded };
 
 const Plan = struct {
     start_unix_ms: u64,
     device: u8,
     fate: Fate,
-    /// Parts per 100 of an ordinary boot's time.
+    /// Percent of an ordinary boot's time.
     slowness: u64,
 
     fn before(_: void, a: Plan, b: Plan) bool {
@@ -42,7 +43,7 @@ const Plan = struct {
     }
 };
 
-/// Plans in the order of time; caller owns the slice.
+/// Plans in order of time; the caller owns the slice.
 fn plan(gpa: std.mem.Allocator, prng: *Prng, options: Options) error{OutOfMemory}![]Plan {
     assert(options.days <= days_max and options.devices <= devices_max);
     var plans: std.ArrayList(Plan) = .empty;
@@ -51,7 +52,7 @@ fn plan(gpa: std.mem.Allocator, prng: *Prng, options: Options) error{OutOfMemory
     const slow_day = options.days / 3;
     for (0..options.days) |index| {
         const day_start_ms = today_ms -| (options.days - index) * day_ms + day_ms;
-        // The first of January 1970 was a Thursday.
+        // 1 January 1970 was a Thursday.
         const weekday = (day_start_ms / day_ms + 3) % 7;
         for (0..options.devices) |device| {
             const count = if (weekday >= 5) prng.below(2) else prng.between(2, boots_per_day_max);
@@ -72,7 +73,8 @@ fn plan(gpa: std.mem.Allocator, prng: *Prng, options: Options) error{OutOfMemory
     return plans.toOwnedSlice(gpa);
 }
 
-/// Most machines start when people come, some after lunch, the rest at any time of the working day.
+/// Most machines start when people arrive, some after lunch, the rest at any time of the working
+/// day.
 fn startOfDay(prng: *Prng) u64 {
     const minute = switch (prng.below(10)) {
         0...5 => prng.between(7 * 60 + 20, 9 * 60),
@@ -94,7 +96,8 @@ fn fateOf(prng: *Prng) Fate {
 
 pub const WriteError = error{ OutOfMemory, ReportLogFull };
 
-/// Makes the history and gives each boot, as the JSON of a report, to `log.appendBoot`. Returns how many.
+/// Generates the history and passes each boot, as the JSON of a report, to `log.appendBoot`.
+/// Returns the number of boots.
 pub fn write(gpa: std.mem.Allocator, options: Options, log: anytype) WriteError!u64 {
     var prng: Prng = .init(options.seed);
     const plans = try plan(gpa, &prng, options);
@@ -108,7 +111,7 @@ pub fn write(gpa: std.mem.Allocator, options: Options, log: anytype) WriteError!
     return plans.len;
 }
 
-/// Time of a boot as it is told: grows by what each step takes.
+/// Clock of a boot; each step advances it.
 const Teller = struct {
     boot: *Boot,
     prng: *Prng,
@@ -119,7 +122,7 @@ const Teller = struct {
         teller.boot.apply(teller.now_us, event);
     }
 
-    /// Lets an ordinary time pass, made longer or shorter by chance and by how slow the day is.
+    /// Advances by an ordinary time, scaled by chance and by the day's load.
     fn pass(teller: *Teller, ordinary_us: u64) void {
         teller.now_us += ordinary_us * teller.slowness * teller.prng.between(80, 125) / 10_000;
     }
@@ -200,7 +203,7 @@ fn tellSystem(teller: *Teller, fate: Fate) void {
     teller.tell(.{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     const reads: u64 = if (fate == .ready) read_count else teller.prng.between(1, read_count - 1);
     for (0..reads) |index| {
-        // As recorded boots do: short reads, now and then a pause while the system starts its services.
+        // Like recorded boots: short reads, with a pause now and then while services start.
         const size: u32 = if (index % 8 == 0) 131_072 else if (index % 8 < 4) 16_384 else 4_096;
         teller.pass(if (index % 167 == 166) 420_000 else 6_800);
         const misses = teller.prng.chance(1, 400);

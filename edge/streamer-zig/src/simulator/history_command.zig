@@ -1,4 +1,5 @@
-//! `bootfarm-sim history`: its options, and the data directory of the edge whose report log gets the boots.
+//! `bootfarm-sim history`: parses its options and opens the data directory of the edge whose report
+//! log gets the boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,7 +25,7 @@ const Parsed = struct {
     options: history.Options,
 };
 
-/// `args` are those after `history`. Returns the exit code; what is wrong is one sentence on `errors`.
+/// `args` are those after `history`. Returns the exit code; a problem is one sentence on `errors`.
 pub fn run(io: std.Io, gpa: std.mem.Allocator, args: []const [:0]const u8, errors: *std.Io.Writer) !u8 {
     var parsed: Parsed = .{ .options = .{
         .seed = 1,

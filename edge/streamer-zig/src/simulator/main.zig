@@ -1,4 +1,5 @@
-//! `bootfarm-sim`: simulated devices over real sockets, and the demo's history.
+//! `bootfarm-sim`: simulated devices over real sockets, and the demo's history. Dispatches to one
+//! file per command.
 
 const std = @import("std");
 const boot_command = @import("boot_command.zig");

@@ -1,6 +1,6 @@
-//! `bootfarm-sim tftp-get`: reads one file by TFTP, any number of times at once, as fast as a server
-//! gives it; for measuring and testing servers. Bytes go to memory and are hashed after the clock
-//! has stopped.
+//! `bootfarm-sim tftp-get`: reads one file by TFTP any number of times at once, as fast as the
+//! server sends it, to measure and test servers. Bytes go to memory and are hashed after the
+//! measurement.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,7 +15,7 @@ const TftpClient = core.tftp.Client;
 const clients_max = 64;
 const file_size_max = 1 << 30;
 const batch_max = 16;
-/// What one receive may give where the kernel joins a window's packets again (UDP_GRO).
+/// Largest receive when the kernel joins a window's packets (UDP_GRO).
 const joined_size_max = 65536;
 
 pub const usage =
@@ -58,8 +58,7 @@ const Batch = struct {
     messages: [batch_max]linux.mmsghdr,
 };
 
-/// `args` are those after `tftp-get`. Returns the exit code; what is wrong is one sentence on
-/// `errors`.
+/// `args` are those after `tftp-get`. Returns the exit code; a problem is one sentence on `errors`.
 pub fn run(
     gpa: std.mem.Allocator,
     args: []const [:0]const u8,
@@ -93,7 +92,7 @@ pub fn run(
             .blksize = options.blksize,
             .windowsize = options.windowsize,
         }) };
-        // Memory that was never touched would cost the reader, not the server, its time.
+        // Page faults of untouched memory would count as the server's time.
         try reader.bytes.ensureTotalCapacity(gpa, if (options.clients == 1) 128 << 20 else 8 << 20);
         @memset(reader.bytes.allocatedSlice(), 0);
     }
@@ -134,9 +133,9 @@ fn report(
                 code = 1;
                 switch (failure) {
                     .timeout => try errors.writeAll("bootfarm-sim: tftp-get: the server stopped answering\n"),
-                    .bad_options => try errors.writeAll("bootfarm-sim: tftp-get: the server agreed to what was not asked for\n"),
+                    .bad_options => try errors.writeAll("bootfarm-sim: tftp-get: the server accepted options that were not requested\n"),
                     .server_error => |said| try errors.print(
-                        "bootfarm-sim: tftp-get: the server said: {s} (error {d})\n",
+                        "bootfarm-sim: tftp-get: the server reported: {s} (error {d})\n",
                         .{ said.text.slice(), @backingInt(said.code) },
                     ),
                 }
@@ -158,7 +157,7 @@ fn report(
     return code;
 }
 
-/// Until every reader has its outcome.
+/// Runs until every reader has its outcome.
 fn readAll(gpa: std.mem.Allocator, readers: []Reader, batch: *Batch) !void {
     var epoll = try host.Epoll.init();
     defer epoll.deinit();
@@ -224,7 +223,7 @@ fn receive(gpa: std.mem.Allocator, reader: *Reader, batch: *Batch) !void {
     }
 }
 
-/// Of packets that the kernel has joined.
+/// Handles packets that the kernel has joined.
 fn segmentSize(message: *const linux.mmsghdr) ?usize {
     const header_size = @sizeOf(linux.cmsghdr);
     if (message.hdr.controllen < header_size + @sizeOf(i32)) return null;

@@ -1,6 +1,6 @@
-//! `bootfarm-sim tftp-flood`: read requests under many source addresses that never answer, for
-//! testing servers. It counts what comes back. Only for networks made for it: the addresses must be
-//! local here (`ip route add local NET dev lo`).
+//! `bootfarm-sim tftp-flood`: sends read requests under many source addresses that never answer, to
+//! test servers, and counts the replies. Only for networks made for it: the addresses must be local
+//! here (`ip route add local NET dev lo`).
 
 const std = @import("std");
 const base = @import("base");
@@ -40,7 +40,7 @@ const Options = struct {
 
 const Totals = struct { requests: u64 = 0, bytes_out: u64 = 0, answers: u64 = 0, bytes_in: u64 = 0 };
 
-/// `args` are those after `tftp-flood`. Returns the exit code; what is wrong is one sentence on
+/// `args` are those after `tftp-flood`. Returns the exit code; a problem is one sentence on
 /// `errors`.
 pub fn run(
     gpa: std.mem.Allocator,
@@ -107,10 +107,10 @@ fn flood(socket: *host.UdpSocket, options: *const Options) !Totals {
             totals.bytes_out += request.len;
         }
         drain(socket, &totals);
-        // Behind its rate it does not rest.
+        // It does not sleep while it is behind its rate.
         if (count < batch_max) wait(socket.fd, 1);
     }
-    // What is still on its way; the server answers at once or never.
+    // Packets still in flight; the server answers at once or never.
     const rest_us = 200 * std.time.us_per_ms;
     var quiet_since_us = sys.monotonicUs();
     while (sys.monotonicUs() - quiet_since_us < rest_us) {

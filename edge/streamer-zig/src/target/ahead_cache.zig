@@ -1,4 +1,4 @@
-//! The memory of the machine for what is read ahead of demand: taken when the stream opens, given back when the boot is over.
+//! The memory for read-ahead: allocated when the stream opens, freed when the boot is over.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -11,7 +11,8 @@ const ReadAhead = core.profile.ReadAhead;
 const size_max = 64 << 20;
 const part_of_memory = 16;
 
-/// No more than the profile needs. Null: nothing is read ahead, since there is no profile, nobody wants it, or memory is short.
+/// Takes at most what the profile needs. Null disables read-ahead: there is no profile, it is
+/// switched off, or memory is short.
 pub fn take(wanted: core.target.options.TargetOptions.ReadAhead, profile_size: u32) ?ReadAhead {
     if (profile_size == 0) return null;
     const limit: usize = switch (wanted) {

@@ -1,7 +1,7 @@
 //! `bootfarm-target attach`: opens the stream, gives the kernel its disk, and leaves two processes
-//! behind that serve it for as long as the machine runs: one that the kernel's disk hangs on, and
-//! one that it starts for the stream. Until the disk is there it stays in the foreground, so that
-//! an init script may wait.
+//! behind that serve it as long as the machine runs: one holds the kernel's disk and starts the
+//! other, which runs the stream. It stays in the foreground until the disk is there, so that an
+//! init script can wait.
 
 const std = @import("std");
 const base = @import("base");
@@ -32,10 +32,10 @@ const TargetOptions = core.target.options.TargetOptions;
 /// The client's tables of reads and writes, one for each slot of the queue.
 var reads_memory: [112 << 10]u8 align(64) = undefined;
 const socket_retry_us = 1 * std.time.us_per_s;
-/// Silence of the edge after which it is told by HTTP that its stream does not answer.
+/// After this silence the edge is told by HTTP that its stream does not answer.
 const no_stream_us = 20 * std.time.us_per_s;
 
-/// `words` as on the kernel's command line. Returns the exit code; the disk is there when it is 0.
+/// `words` as on the kernel's command line. Returns the exit code; the disk is there if it is 0.
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const served = serve(words, first_argument, kernel_device.start) orelse return 1;
     kernel_device.readFirstBlock() catch |reason|
@@ -48,11 +48,12 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
 
 pub const Served = struct { boot_id: base.Uuid, disk_size: u64, edge: base.Endpoint };
 
-/// Starts the device that asks for blocks, of so many bytes, and gives the end of its socket that we answer on.
+/// Starts the block device of this size, and returns our end of its socket.
 pub const DeviceError = kernel_device.Error;
 pub const StartDevice = fn (disk_size: u64, takes_writes: bool) DeviceError!i32;
 
-/// Opens the session and leaves the two processes behind that serve the device. Null: why not was said and reported.
+/// Opens the session and leaves the two processes behind that serve the device. Null after an
+/// error, which was printed and reported.
 pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *const StartDevice) ?Served {
     const options = TargetOptions.parse(words) catch |reason| {
         _ = fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
@@ -74,13 +75,13 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
         return null;
     };
     const disk_size = client.session.?.disk_size;
-    // What the edge says of its own write caches counts more.
+    // The edge's own write caches take precedence.
     const order = if (client.session.?.write_cache == .device_ram) options.local_disk else null;
     const takes_writes = client.session.?.write_cache != .device_ram or order != null;
     var ram: ?RamCache = null;
     if (client.session.?.write_cache == .device_ram_overflow or order != null)
         ram = RamCache.init(disk_size, ram_cache.limitOf(words, ram_cache.memoryBytes())) catch {
-            _ = fail(words, "no_disk", "no memory for what this machine writes", .{});
+            _ = fail(words, "no_disk", "no memory for the writes of this machine", .{});
             return null;
         };
     var local: ?LocalCache = null;
@@ -123,8 +124,8 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
     return .{ .boot_id = options.boot_id, .disk_size = disk_size, .edge = options.edge };
 }
 
-/// Says hello until the edge has answered, however long that takes; false when it refuses this
-/// boot.
+/// Sends HELLO until the edge has answered, however long that takes; returns false if it refuses
+/// this boot.
 fn openSession(
     client: *core.stream.Client,
     edge: *EdgeSocket,
@@ -181,7 +182,7 @@ fn waitForPacket(edge: *const EdgeSocket, limit_us: u64) void {
     _ = linux.ppoll(&polled, polled.len, &timeout, null);
 }
 
-/// In a process of its own, since asking goes on meanwhile.
+/// In a separate process, since retransmission continues meanwhile.
 fn tellNoStream(words: []const u8, options: TargetOptions) void {
     const pid = sys.check(linux.fork()) catch return;
     if (pid != 0) return;
@@ -198,7 +199,7 @@ fn tellNoStream(words: []const u8, options: TargetOptions) void {
     linux.exit_group(0);
 }
 
-/// One line on the console, and to the edge by HTTP; the exit code.
+/// One line on the console, and to the edge by HTTP; returns the exit code.
 fn fail(words: []const u8, code: []const u8, comptime format: []const u8, arguments: anytype) u8 {
     say(format, arguments);
     var buffer: [http_report.body_size_max]u8 = undefined;
@@ -211,10 +212,10 @@ fn fail(words: []const u8, code: []const u8, comptime format: []const u8, argume
 /// `body` is a code, a space and a sentence.
 pub fn tell(words: []const u8, body: []const u8) void {
     const address = http_report.Address.find(words) orelse return;
-    if (!http_report.post(address, .failed, body)) say("the edge could not be told", .{});
+    if (!http_report.post(address, .failed, body)) say("the report did not reach the edge", .{});
 }
 
-/// What the process of the kernel's disk hands to each process of the stream that it starts.
+/// What the process of the kernel's disk passes to each process of the stream.
 const Handover = struct {
     client: *core.stream.Client,
     edge: *EdgeSocket,
@@ -222,7 +223,7 @@ const Handover = struct {
     memory: *SharedMemory,
     ram: ?*RamCache,
     local: ?*LocalCache,
-    /// What becomes of this machine when that is full.
+    /// Action when the write cache is full.
     full: core.uplink.desired_state.WriteCacheFull,
     takes_writes: bool,
     proc: system_end.ProcFolder,
@@ -230,9 +231,9 @@ const Handover = struct {
     read_ahead: TargetOptions.ReadAhead,
 };
 
-/// The process that stays. It ends only with the device, or with the machine.
+/// The process that stays. It ends only with the device or the machine.
 fn keep(handover: *Handover, kernel_fd: i32) noreturn {
-    if (!protection.protect()) say("memory could not be locked; the disk may stand still when memory is short", .{});
+    if (!protection.protect()) say("memory could not be locked; the disk may hang when memory is short", .{});
     protection.awaitChildren();
     const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
@@ -247,8 +248,8 @@ fn keep(handover: *Handover, kernel_fd: i32) noreturn {
     linux.exit_group(0);
 }
 
-/// The process of the stream: the first goes on with the session that `attach` opened, a later one
-/// resumes the newest that there has been, at whichever edge that is.
+/// The process of the stream: the first one uses the session that `attach` opened; a later one
+/// resumes the newest session, on whichever edge it is.
 fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
     const handover: *Handover = @ptrCast(@alignCast(context));
     _ = protection.protect();
@@ -285,11 +286,11 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .server = server,
         .proc = handover.proc,
         .words = handover.words,
-        // What an earlier process had read ahead is gone, and most of the boot with it.
+        // What an earlier process had read ahead is gone, and most of the boot is over.
         .ahead = if (serial == 0) ahead_cache.take(handover.read_ahead, handover.client.session.?.profile_size) else null,
     };
     disk.run() catch |reason| switch (reason) {
-        error.Gone => {}, // The other process has said why.
+        error.Gone => {}, // The other process has reported why.
     };
     linux.exit_group(0);
 }
@@ -298,7 +299,7 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
     switch (code) {
         .token_refused => {
             say("the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
-                "start the device again", .{ options.edge, options.boot_id });
+                "restart the device", .{ options.edge, options.boot_id });
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {
@@ -309,22 +310,23 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             tell(words, "no_version the edge does not have the disk of this boot");
         },
         .no_cipher => {
-            say("the edge {f} does not give this machine its disk in clear text", .{options.edge});
+            say("the edge {f} does not serve this machine its disk in clear text", .{options.edge});
             tell(words, "no_cipher the edge does not give its disks in clear text");
         },
         .cache_lost => {
-            say("the edge {f} does not have any more what this machine has written", .{options.edge});
-            tell(words, "cache_lost the edge does not have any more what this machine has written");
+            say("the edge {f} has lost the writes of this machine", .{options.edge});
+            tell(words, "cache_lost the edge has lost the writes of this machine");
         },
         .cache_version => {
-            say("what this machine has written at the edge {f} belongs to another version of its disk", .{options.edge});
-            tell(words, "cache_other what this machine has written belongs to another version");
+            say("the writes of this machine at the edge {f} belong to another version of its disk", .{options.edge});
+            tell(words, "cache_other the writes of this machine belong to another version");
         },
         .cache_failed => {
-            say("the edge {f} has no place for what this machine writes", .{options.edge});
-            tell(words, "cache_failed the edge has no place for what this machine writes");
+            say("the edge {f} has no space for the writes of this machine", .{options.edge});
+            tell(words, "cache_failed the edge has no space for the writes of this machine");
         },
-        .busy, .cache_elsewhere => unreachable, // The client goes on asking, and no other edge was asked.
+        // The client keeps retransmitting, and no other edge was tried.
+        .busy, .cache_elsewhere => unreachable,
     }
 }
 

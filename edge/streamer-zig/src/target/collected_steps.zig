@@ -1,6 +1,6 @@
-//! Gathers the steps of this machine's start from where they stand: firmware, kernel and initramfs
-//! at once, systemd's when it is done. It runs in a process of its own that may wait for the disk,
-//! never in the one that serves it.
+//! Collects the steps of this machine's boot: firmware, kernel and initramfs at once, systemd's
+//! when it is done. It runs in a separate process that may wait for the disk, never in the one that
+//! serves it.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -18,21 +18,21 @@ const written_by_init = "/run/bootfarm/steps";
 const fpdt_folder = "/sys/firmware/acpi/fpdt/boot/";
 const fpdt_table = "/sys/firmware/acpi/tables/FPDT";
 const systemctl_paths = [_][*:0]const u8{ "/usr/bin/systemctl", "/bin/systemctl" };
-/// Exists where systemd is the init (sd_booted(3)).
+/// Exists if systemd is the init (sd_booted(3)).
 const systemd_folder = "/run/systemd/system";
-/// systemd is asked whether it is done every second, for as long as a start may sensibly take.
+/// systemd is polled every second, for as long as a boot may reasonably take.
 const finish_limit_us = 10 * std.time.us_per_min;
 const look_interval: linux.timespec = .{ .sec = 1, .nsec = 0 };
-/// The times of all units: half a second of a processor, and most of a minute on a machine that has
-/// to share one. Nobody waits for them.
+/// Timeout for the times of all units: half a second of a processor, and most of a minute on a
+/// machine that shares one. Nobody waits for them.
 const units_limit_us = 5 * std.time.us_per_min;
-/// How often they are asked for where systemctl is late or says nothing.
+/// Attempts if systemctl is late or prints nothing.
 const unit_looks_max = 3;
 
-/// Room for what `systemctl show` prints of 2000 units; what is beyond is not looked at.
+/// Space for what `systemctl show` prints of 2000 units; the rest is ignored.
 const output_size_max = 256 << 10;
 
-/// What is known when the system reports that it is up: `system` until now, for any kind of init.
+/// What is known when the system reports ready: `system` until now, for any init.
 pub fn collectUntilReady(list: *StepList) void {
     const hand_over_us = collectBeforeSystem(list);
     const now_us = sys_time.uptimeUs();
@@ -42,8 +42,7 @@ pub fn collectUntilReady(list: *StepList) void {
     list.sort();
 }
 
-/// Waits until systemd is done with its start. False where there is no systemd, or it is not done
-/// in any sensible time.
+/// Waits until systemd is done with the boot. Returns false without systemd, or after the timeout.
 pub fn collectWithSystemd(list: *StepList) bool {
     _ = sys.check(linux.access(systemd_folder, linux.F_OK)) catch return false;
     // Not a part of the program: the process that serves the disk would have it locked in memory.
@@ -55,12 +54,12 @@ pub fn collectWithSystemd(list: *StepList) bool {
     if (unitTimes(&systemctl_paths, units_limit_us, output)) |text| {
         const slowest: systemd_times.SlowestUnits = .parse(text, times.finish_us);
         slowest.addSteps(list);
-    } else console.say("systemctl does not say what the units of this start took", .{});
+    } else console.say("systemctl does not report how long the units of this boot took", .{});
     list.sort();
     return true;
 }
 
-/// A systemd that is too busy to answer is asked again.
+/// Retries while systemd is too busy to answer.
 fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
     const arguments = [_:null]?[*:0]const u8{
         "systemctl",
@@ -79,7 +78,7 @@ fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
     }
 }
 
-/// What `systemctl show` prints of all units, as a whole; null where it does not come.
+/// The complete output of `systemctl show` for all units; null if it fails.
 fn unitTimes(paths: []const [*:0]const u8, limit_us: u64, output: []u8) ?[]const u8 {
     const arguments = [_:null]?[*:0]const u8{
         "systemctl",
@@ -101,15 +100,14 @@ fn unitTimes(paths: []const [*:0]const u8, limit_us: u64, output: []u8) ?[]const
     return null;
 }
 
-/// Returns when the initramfs handed over to the system, µs since the kernel's start; 0 when it is
-/// not known.
+/// Returns when the initramfs handed over to the system, µs since the kernel's start; 0 if unknown.
 fn collectBeforeSystem(list: *StepList) u64 {
     if (firmwareTimes()) |times| firmware_table.addSteps(list, times);
     var buffer: [1024]u8 = undefined;
     return initramfs_steps.addSteps(list, readFile(written_by_init, &buffer));
 }
 
-/// Linux 5.12 and later may show the table as files of numbers; else it is looked for in memory,
+/// Linux 5.12 and later may show the table as files of numbers; otherwise it is searched in memory,
 /// which many kernels forbid.
 fn firmwareTimes() ?firmware_table.BootTimes {
     const shown: firmware_table.BootTimes = .{
@@ -133,7 +131,7 @@ fn firmwareTimes() ?firmware_table.BootTimes {
     return firmware_table.parsePerformanceTable(table[0..size]);
 }
 
-/// 0 where there is none.
+/// 0 if there is none.
 fn numberIn(path: [*:0]const u8) u64 {
     var buffer: [32]u8 = undefined;
     const text = std.mem.trimEnd(u8, readFile(path, &buffer), "\n");
@@ -142,7 +140,7 @@ fn numberIn(path: [*:0]const u8) u64 {
 
 const testing = std.testing;
 
-test "the times of units come whole or not at all, and a systemctl that fails is asked again" {
+test "the times of units are complete or missing, and a systemctl that fails is retried" {
     var folder = testing.tmpDir(.{});
     defer folder.cleanup();
     var buffer: [256]u8 = undefined;

@@ -1,12 +1,12 @@
-//! Lines for whoever looks at the device's console. The program's standard error is the console in
-//! an initramfs and stays so after the system has started.
+//! Writes lines to the device's console. The program's standard error is the console in an
+//! initramfs, and stays so after the system has started.
 
 const std = @import("std");
 const linux = std.os.linux;
 
 const line_size_max = 1024;
 
-/// One line about what happens, written by one system call; what is longer is cut.
+/// Writes one line with one system call; a longer one is cut.
 pub fn say(comptime format: []const u8, arguments: anytype) void {
     write(2, "bootfarm-target: " ++ format ++ "\n", arguments);
 }

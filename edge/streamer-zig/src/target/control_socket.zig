@@ -1,10 +1,10 @@
-//! How a second `bootfarm-target` talks to the one that serves the disk: an abstract unix socket,
-//! which needs no file system and so is reached from the initramfs and from the started system
-//! alike. One request, one answer, both a packet of text.
+//! The control socket: how a second `bootfarm-target` talks to the one that serves the disk. An
+//! abstract unix socket needs no file system, so it works from the initramfs and from the started
+//! system. One request, one answer, each a packet of text.
 //!
 //! Requests: `ready CODE SENTENCE` and `failed CODE SENTENCE` (answered when the edge has
 //! acknowledged), `steps LINES` (those of `timings/step_list.zig`), `cache FOLDER` (on the file
-//! system to be watched), `status`. Only root is served.
+//! system to watch), `status`. Only root is served.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -15,17 +15,17 @@ pub const message_size_max = 4096;
 pub const done = "ok";
 pub const clients_max = 4;
 const name = "\x00bootfarm-target";
-/// What SO_PEERCRED says of the other side.
+/// Credentials of the peer (SO_PEERCRED).
 const Credentials = extern struct { pid: i32, uid: u32, gid: u32 };
 
 pub const Server = struct {
     fd: i32,
-    /// -1 where there is none.
+    /// -1 if there is none.
     clients: [clients_max]i32 = @splat(-1),
-    /// Which clients wait for the edge's acknowledgement.
+    /// Clients that wait for the edge's acknowledgement.
     waiting: [clients_max]bool = @splat(false),
 
-    /// Null when another target has the name, or the system cannot.
+    /// Null if another target has the name, or the system refuses.
     pub fn init() ?Server {
         const kind = linux.SOCK.SEQPACKET | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
         const fd: i32 = @intCast(sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return null);
@@ -43,7 +43,7 @@ pub const Server = struct {
         return std.mem.findScalar(i32, &server.clients, -1) != null;
     }
 
-    /// Takes a client that waits; one that is not root is turned away.
+    /// Accepts a waiting client; rejects one that is not root.
     pub fn accept(server: *Server) void {
         const index = std.mem.findScalar(i32, &server.clients, -1) orelse return;
         const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
@@ -64,7 +64,7 @@ pub const Server = struct {
         server.waiting[index] = false;
     }
 
-    /// The request of a client that can be read; null when it has gone, or says more while it waits
+    /// Returns the request of a readable client; null if it has gone, or sends more while it waits
     /// for its answer.
     pub fn receive(server: *Server, index: usize, buffer: *[message_size_max]u8) ?[]const u8 {
         const rc = linux.recvfrom(
@@ -108,7 +108,7 @@ pub const Server = struct {
 pub const AskError = error{
     /// No target serves a disk here.
     NotRunning,
-    /// No answer in time.
+    /// Timeout.
     NoAnswer,
     /// Not root.
     Refused,
@@ -140,7 +140,7 @@ pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) A
         linux.recvfrom(fd, buffer, buffer.len, 0, null, null),
     ) catch return error.NoAnswer;
     if (size > 0) return buffer[0..size];
-    // Who is not root is turned away. Else the process ended, and what it was told is kept.
+    // A client that is not root is rejected. Otherwise the process ended, and has kept the request.
     return if (linux.geteuid() == 0) error.NoAnswer else error.Refused;
 }
 

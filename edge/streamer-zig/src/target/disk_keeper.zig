@@ -1,7 +1,6 @@
-//! The process that the kernel's disk hangs on. It reads no packet of the network: that does a
-//! process that it starts, and starts again when that ends for whatever reason. What is under way is
-//! then asked for anew, so the system only sees a slow disk. What this process itself does is
-//! little, and its memory is fixed.
+//! The process that holds the kernel's disk. It reads no packets of the network: a child process
+//! does, and is restarted whenever it ends. Requests in progress are then sent to the next child,
+//! so the system only sees a slow disk. This process does little, and its memory is fixed.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -13,22 +12,22 @@ const sys_time = @import("sys_time.zig");
 const KernelSocket = @import("kernel_socket.zig").KernelSocket;
 const NbdQueue = core.target.NbdQueue;
 
-/// A process that lived for less was started in vain: the next one waits, ever longer.
+/// A child that lived less than this counts as a failed start: the next start waits longer each
+/// time.
 const settled_us = 10 * std.time.us_per_s;
 const pause_us_first = 50 * std.time.us_per_ms;
 const pause_us_max = 5 * std.time.us_per_s;
 
-/// What becomes of the started process: it has one end of the link and never returns. `serial`
-/// counts from 0.
+/// Runs in the child: it has one end of the link and never returns. `serial` counts from 0.
 pub const StreamMain = *const fn (context: *anyopaque, link_fd: i32, serial: u32) noreturn;
 
 pub const DiskKeeper = struct {
     kernel: KernelSocket,
     stream_main: StreamMain,
     context: *anyopaque,
-    /// Of the first stream's process alone: closed here as soon as that has it.
+    /// Used by the first child only, and closed here once it has it.
     handed_over_fd: i32,
-    /// What each slot that is being read has to get.
+    /// The pending request of each slot.
     parts: [core.target.nbd_queue.slots_max]?NbdQueue.Part = @splat(null),
     link_fd: i32 = -1,
     pid: i32 = 0,
@@ -71,7 +70,7 @@ pub const DiskKeeper = struct {
     }
 
     fn take(keeper: *DiskKeeper, answer: disk_link.Answer) Error!void {
-        // Whatever the other process says, the queue only hears of reads that it waits for.
+        // Whatever the other process sends, the queue only hears of reads that it waits for.
         if (answer.slot >= keeper.parts.len or keeper.parts[answer.slot] == null) return;
         const slot: u8 = @intCast(answer.slot);
         switch (answer.result) {
@@ -103,7 +102,7 @@ pub const DiskKeeper = struct {
         if (polled[1].revents & gone != 0) return error.KernelGone;
     }
 
-    /// Starts the stream's process, until one has started, and gives it what is under way.
+    /// Starts the stream's process, retrying until it runs, and sends it the requests in progress.
     fn startStream(keeper: *DiskKeeper) void {
         while (true) {
             keeper.tryStart() catch {
@@ -115,7 +114,7 @@ pub const DiskKeeper = struct {
         }
     }
 
-    /// In the order in which they came: of two writes of one place the later one counts.
+    /// In order of arrival: of two writes to one place the later one counts.
     fn askAgain(keeper: *DiskKeeper) disk_link.Error!void {
         var above: ?u64 = null;
         while (true) {
@@ -139,7 +138,7 @@ pub const DiskKeeper = struct {
         };
         if (pid == 0) {
             sys.close(fds[0]);
-            // Else the kernel would not see when the keeper ends.
+            // Otherwise the kernel would not notice that the keeper ended.
             sys.close(keeper.kernel.fd);
             keeper.stream_main(keeper.context, fds[1], keeper.serial);
         }
@@ -152,7 +151,7 @@ pub const DiskKeeper = struct {
         keeper.started_at_us = sys.monotonicUs();
     }
 
-    /// Says how the process ended, which it has, or does now.
+    /// Reports how the process ended; waits for its end.
     fn endStream(keeper: *DiskKeeper) void {
         sys.close(keeper.link_fd);
         keeper.link_fd = -1;
@@ -163,7 +162,7 @@ pub const DiskKeeper = struct {
             .{ "code", @as(u32, linux.W.EXITSTATUS(word)) }
         else
             .{ "signal", @backingInt(linux.W.TERMSIG(word)) };
-        say("the process that talks to the edge ended ({s} {d}); another goes on", .{ how, number });
+        say("the process that talks to the edge ended ({s} {d}); starting another", .{ how, number });
         if (sys.monotonicUs() - keeper.started_at_us >= settled_us) {
             keeper.pause_us = pause_us_first;
         } else keeper.pause();

@@ -1,7 +1,6 @@
-//! What the process of the kernel's disk and the process of the stream say to each other: which
-//! read or write is wanted with which buffer of their shared memory, and that it is done. One packet of a
-//! socket pair for each; at most one for each slot of the queue is under way, so the socket is
-//! never full.
+//! Messages between the process of the kernel's disk and the process of the stream: a read or write
+//! is requested with a buffer of the shared memory, and is done. Each is one packet of a socket
+//! pair; at most one per slot of the queue is in flight, so the socket is never full.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -16,7 +15,7 @@ pub const Request = extern struct {
     reserved: u32 = 0,
 };
 
-/// `full`: the write cache has no room for it.
+/// `full`: it does not fit in the write cache.
 pub const Result = enum(u32) { done, failed, full, _ };
 pub const Answer = extern struct { slot: u32, result: Result };
 
@@ -45,7 +44,7 @@ pub fn send(fd: i32, message: anytype) Error!void {
     }
 }
 
-/// Null when there is nothing to receive.
+/// Null if nothing is there to receive.
 pub fn receive(comptime Message: type, fd: i32) Error!?Message {
     var message: Message = undefined;
     const bytes = std.mem.asBytes(&message);
@@ -61,7 +60,7 @@ pub fn receive(comptime Message: type, fd: i32) Error!?Message {
 
 const testing = std.testing;
 
-test "every slot's message has room, and an end that is closed is noticed" {
+test "every slot's message fits, and a closed end is noticed" {
     const fds = try pair();
     defer sys.close(fds[0]);
     try testing.expectEqual(null, try receive(Request, fds[0]));

@@ -1,6 +1,5 @@
-//! The UDP socket to the edge. It is connected, so that the kernel drops what comes from anywhere
-//! else, and it is made anew when the edge has been silent, since the device may have got another
-//! address meanwhile.
+//! The UDP socket to the edge. It is connected, so that the kernel drops packets from elsewhere,
+//! and replaced when the edge has been silent, since the device may have another address by then.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -19,32 +18,32 @@ pub const EdgeSocket = struct {
     burst: PacketBurst = .{},
     receiver: PacketReceiver = .{},
 
-    /// Bytes: answers to all outstanding reads, with the kernel's own bookkeeping for each packet, which
-    /// may be more than the packet; all writes that are under way, too.
+    /// Bytes: answers to all outstanding reads, with the kernel's bookkeeping for each packet,
+    /// which may exceed the packet; also all writes in flight.
     const buffer_size = 8 << 20;
 
     pub fn init(edge: Endpoint) EdgeSocket {
         return .{ .edge = edge };
     }
 
-    /// Makes the socket, in place of an earlier one. Without a network there is none afterwards,
-    /// and `send` and `receive` do nothing.
+    /// Makes the socket, replacing an earlier one. Without a network there is none, and `send` and
+    /// `receive` do nothing.
     pub fn open(socket: *EdgeSocket) void {
         if (socket.fd >= 0) sys.close(socket.fd);
-        // Another interface may be able to cut.
+        // Another interface may be able to segment.
         socket.burst = .{};
         socket.receiver.is_refused = false;
         socket.fd = connected(socket.edge) catch -1;
     }
 
-    /// The largest packet of the stream that this machine's card takes, in bytes of UDP payload.
+    /// The largest packet of the stream for this machine's card, in bytes of UDP payload.
     pub fn packetSizeMax(socket: *const EdgeSocket) u16 {
         const size = host.sockets.payloadSizeOf(socket.fd) orelse return stream.packet_size_ethernet;
         return @intCast(std.math.clamp(size, stream.packet_size_min, stream.packet_size_max));
     }
 
     pub fn send(socket: *const EdgeSocket, packet: []const u8) void {
-        // A packet that the kernel does not take is a lost packet: the stream asks again.
+        // A packet that the kernel refuses counts as lost: the stream retransmits it.
         _ = linux.sendto(
             socket.fd,
             packet.ptr,
@@ -55,13 +54,14 @@ pub const EdgeSocket = struct {
         );
     }
 
-    /// The next packets that are there, or null; valid until the next call.
+    /// Returns the next packets, or null; valid until the next call.
     pub fn receive(socket: *EdgeSocket) ?Packets {
         return socket.receiver.receive(socket.fd);
     }
 
-    /// Whether the edge's machine has said that nobody listens there, since this was asked last. The kernel says it once, to a send, a
-    /// receive or, where `has_error` of the socket is known, to who asks for it.
+    /// Returns whether the edge's machine has reported, since the last call, that nobody listens
+    /// there. The kernel reports it once: to a send, to a receive or, if the socket's `has_error`
+    /// is set, to a query.
     pub fn takeRefusal(socket: *EdgeSocket, has_error: bool) bool {
         const was_told = socket.burst.is_refused or socket.receiver.is_refused;
         socket.burst.is_refused = false;
@@ -92,7 +92,7 @@ pub const EdgeSocket = struct {
 
 const testing = std.testing;
 
-/// A socket to a port of loopback that nobody listens at.
+/// A socket to a loopback port where nobody listens.
 fn testRefused() !EdgeSocket {
     const bound: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, linux.SOCK.DGRAM | linux.SOCK.CLOEXEC, 0)));
     var address: linux.sockaddr.in = .{ .port = 0, .addr = @bitCast([4]u8{ 127, 0, 0, 1 }) };
@@ -105,7 +105,7 @@ fn testRefused() !EdgeSocket {
     return socket;
 }
 
-/// Sends packets until the network's answer to an earlier one is there.
+/// Sends packets until the network's answer to an earlier one arrives.
 fn sendUntilRefused(socket: *EdgeSocket) !void {
     socket.send("nobody hears it");
     var polled = [_]linux.pollfd{.{ .fd = socket.fd, .events = 0, .revents = 0 }};
@@ -114,7 +114,7 @@ fn sendUntilRefused(socket: *EdgeSocket) !void {
     try testing.expect(polled[0].revents & linux.POLL.ERR != 0);
 }
 
-test "that nobody listens there is known, whether a send, a receive or the socket says so, and once" {
+test "a closed port is reported by a send, a receive or the socket, once" {
     const Way = enum { send, send_cut, receive, asked };
     for (std.enums.values(Way)) |way| {
         var socket = try testRefused();
@@ -132,7 +132,7 @@ test "that nobody listens there is known, whether a send, a receive or the socke
     }
 }
 
-test "what was said of one edge is not said of the next" {
+test "an error of one edge is not attributed to the next" {
     var socket = try testRefused();
     defer sys.close(socket.fd);
     try sendUntilRefused(&socket);

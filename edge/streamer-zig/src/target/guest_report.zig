@@ -1,6 +1,6 @@
-//! What this machine says of itself while it runs: the steps of its start, how full its write cache
-//! is, and when that has to be said. The rhythm is ours (packages/proto/STREAM.md, REPORT); it is
-//! also how orders reach this machine.
+//! What this machine reports while it runs: the steps of its boot, the fill of its write cache, and
+//! warnings when it fills. The intervals are ours (packages/proto/STREAM.md, REPORT); orders reach
+//! this machine in the answers.
 
 const std = @import("std");
 const core = @import("core");
@@ -12,28 +12,28 @@ const RamCache = @import("ram_cache.zig").RamCache;
 const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
 const StepList = @import("timings/step_list.zig").StepList;
 
-/// How often the write cache is looked at.
+/// Interval of checks of the write cache.
 const look_interval_us = 1 * std.time.us_per_s;
-/// How often the edge is told, also when nothing is new.
+/// Interval of reports to the edge, also when nothing is new.
 const report_interval_us = 5 * std.time.us_per_s;
 
 pub const GuestReport = struct {
     cache: ?write_cache.WriteCache = null,
-    /// In place of it: what does not fit there goes to the edge, which has its own marks.
+    /// Replaces it: what does not fit goes to the edge, which has its own marks.
     ram: ?*const RamCache = null,
-    /// Beside it, in place of the edge.
+    /// Added to it, instead of the edge.
     local: ?*const LocalCache = null,
-    /// A write found no room there.
+    /// A write did not fit.
     is_full: bool = false,
     level: write_cache.Level = .{ .used_bytes = 0, .size_bytes = 0 },
     warnings: write_cache.Warnings = .{},
     steps: stream.StepList = .empty,
     look_at_us: u64 = 0,
     report_at_us: u64 = 0,
-    /// The machine has said how its start went.
+    /// The machine has reported how its boot went.
     has_outcome: bool = false,
 
-    /// Looks and says what is due.
+    /// Checks the write cache and sends what is due.
     pub fn tend(report: *GuestReport, client: *core.stream.Client, now_us: u64) void {
         if (now_us >= report.look_at_us) {
             report.look_at_us = now_us + look_interval_us;
@@ -56,7 +56,8 @@ pub const GuestReport = struct {
         return @min(report.look_at_us, report.report_at_us);
     }
 
-    /// `path` is on the file system that holds the write cache; false when it cannot be watched.
+    /// `path` is on the file system that holds the write cache; returns false if it cannot be
+    /// watched.
     pub fn watch(report: *GuestReport, path: [*:0]const u8) bool {
         const cache = write_cache.WriteCache.open(path) orelse return false;
         if (report.cache) |before| before.close();
@@ -65,7 +66,7 @@ pub const GuestReport = struct {
         return cache.level() != null;
     }
 
-    /// The newest steps replace the ones before.
+    /// The newest steps replace earlier ones.
     pub fn setSteps(report: *GuestReport, list: *const StepList) void {
         report.steps = .empty;
         for (list.slice()) |*step| report.steps.append(.{
@@ -77,7 +78,7 @@ pub const GuestReport = struct {
         report.report_at_us = 0;
     }
 
-    /// Both together; full once a write has found no room, and not before, since that is what the edge acts upon.
+    /// The sum of both. It is full only once a write did not fit, since the edge acts on that.
     fn lookAtLocal(report: *GuestReport, local: *const LocalCache) void {
         const size = report.level.size_bytes + local.sizeBytes();
         const used = if (report.is_full) size else @min(report.level.used_bytes + local.usedBytes(), size - 1);
@@ -104,7 +105,7 @@ pub const GuestReport = struct {
             });
             return;
         }
-        say("write cache in RAM is full ({d} MiB): writes fail; give it more with " ++
+        say("write cache in RAM is full ({d} MiB): writes fail; enlarge it with " ++
             "bootfarm.overlay=, or write less", .{size_mib});
         if (report.has_outcome) return;
         report.has_outcome = true;

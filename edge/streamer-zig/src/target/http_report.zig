@@ -1,5 +1,5 @@
-//! Tells the edge over HTTP how this boot went, where there is no stream to say it by (UPLINK.md,
-//! "What a device may say over HTTP"): one request on one connection, within a few seconds.
+//! Reports to the edge over HTTP how this boot went, if there is no stream (UPLINK.md, "What a
+//! device may say over HTTP"): one request on one connection, within a few seconds.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -8,10 +8,10 @@ const sys = @import("host").sys;
 
 pub const Outcome = enum { ready, failed };
 
-/// The most that the edge takes.
+/// The edge's limit.
 pub const body_size_max = 256;
 const path_size_max = 64;
-/// For connecting, and again for each of sending and the answer.
+/// Timeout of the connection, of sending, and of the answer.
 const step_timeout: linux.timeval = .{ .sec = 3, .usec = 0 };
 
 /// Where this boot reports to, from the kernel's command line.
@@ -19,8 +19,8 @@ pub const Address = struct {
     edge: base.Endpoint,
     path: []const u8,
 
-    /// `words` are separated by white space, the last `bootfarm.report=http://IP:PORT/PATH` counts.
-    /// The path is a part of `words`.
+    /// `words` are separated by white space; the last `bootfarm.report=http://IP:PORT/PATH` counts.
+    /// The path is a slice of `words`.
     pub fn find(words: []const u8) ?Address {
         var found: ?[]const u8 = null;
         var rest = std.mem.tokenizeAny(u8, words, " \t\r\n");
@@ -38,7 +38,7 @@ pub const Address = struct {
     }
 };
 
-/// True when the edge took it. A longer body is cut.
+/// Returns true if the edge accepted it. A longer body is cut.
 pub fn post(address: Address, outcome: Outcome, body: []const u8) bool {
     var buffer: [path_size_max + body_size_max + 256]u8 = undefined;
     const request = writeRequest(&buffer, address, outcome, body[0..@min(body.len, body_size_max)]);
@@ -60,7 +60,7 @@ pub fn post(address: Address, outcome: Outcome, body: []const u8) bool {
     _ = sys.check(
         linux.connect(fd, &socket_address, @sizeOf(linux.sockaddr.in)),
     ) catch return false;
-    // It fits into the send buffer of a new connection, so it goes as a whole or not at all.
+    // It fits into the send buffer of a new connection, so it is sent completely or not at all.
     const sent = sys.check(
         linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
     ) catch return false;
@@ -91,14 +91,14 @@ fn isSuccess(answer: []const u8) bool {
 
 const testing = std.testing;
 
-test "the address is the last word of its kind" {
+test "the last word of its kind gives the address" {
     const words = "quiet bootfarm.report=http://10.0.0.1:1/b/00 bootfarm.report=http://10.77.0.1:6980/b/0123456789abcdef\n";
     const address = Address.find(words).?;
     try testing.expectEqualStrings("/b/0123456789abcdef", address.path);
     try testing.expectEqual(6980, address.edge.port);
 }
 
-test "an address that no edge wrote is none" {
+test "an address that no edge wrote is rejected" {
     for ([_][]const u8{
         "",
         "bootfarm.report=",
@@ -111,7 +111,7 @@ test "an address that no edge wrote is none" {
     }) |words| try testing.expectEqual(null, Address.find(words));
 }
 
-test "a request says how long its body is, and an answer of 2xx is a success" {
+test "a request has the length of its body, and an answer of 2xx is a success" {
     const address = Address.find("bootfarm.report=http://10.77.0.1:6980/b/01").?;
     var buffer: [512]u8 = undefined;
     const request = writeRequest(&buffer, address, .failed, "no_nbd this kernel has no nbd driver");

@@ -1,6 +1,5 @@
-//! Gives the kernel's nbd driver one end of a socket pair, from which it serves /dev/nbd0. The
-//! driver is told by generic netlink, so that no thread has to wait inside an ioctl for as long as
-//! the device lives.
+//! Gives the kernel's nbd driver one end of a socket pair, from which it serves /dev/nbd0. Uses
+//! generic netlink, so that no thread has to wait inside an ioctl for the lifetime of the device.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -10,26 +9,27 @@ const sys = @import("host").sys;
 
 pub const path = "/dev/nbd0";
 const index = 0;
-/// The smallest that every file system and partition table can be read with.
+/// The smallest block size that suits every file system and partition table.
 const block_size_bytes = 512;
-/// How often the driver's answer is looked for among other messages.
+/// Number of messages searched for the driver's answer.
 const answers_max = 16;
 
 pub const Error = error{
     /// The kernel has no nbd driver, or it is not loaded.
     NoDriver,
-    /// /dev/nbd0 has another socket already.
+    /// /dev/nbd0 already has a socket.
     InUse,
     /// CAP_SYS_ADMIN is missing.
     NotPermitted,
-    /// Anything else; `last_errno` has the kernel's number.
+    /// Any other error; `last_errno` has the kernel's number.
     Failed,
 };
 
-/// The kernel's number for the last failure, for the message.
+/// The kernel's number of the last failure, for the message.
 pub var last_errno: u16 = 0;
 
-/// Starts a device of `disk_size` bytes, read-only unless it `takes_writes`, and returns our end of the pair.
+/// Starts a device of `disk_size` bytes, read-only unless it `takes_writes`, and returns our end of
+/// the pair.
 pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
     const control = try fdOf(
         linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.GENERIC),
@@ -45,7 +45,7 @@ pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
     _ = try check(
         linux.socketpair(linux.AF.UNIX, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0, &pair),
     );
-    // The driver holds its end itself.
+    // The driver holds its own end.
     defer sys.close(pair[1]);
     errdefer sys.close(pair[0]);
     const answer = try ask(control, netlink.emitConnect(&buffer, family_id, .{
@@ -67,7 +67,7 @@ pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
         },
         .family_id, .other => return failed(0),
     }
-    // Room for several replies, so that one system call mostly takes a whole one.
+    // Space for several replies, so that one system call usually takes a whole one.
     const size: i32 = 1 << 20;
     _ = linux.setsockopt(
         pair[0],
@@ -79,8 +79,7 @@ pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
     return pair[0];
 }
 
-/// Opens the device and reads its first block: the partitions appear, and the whole path has been
-/// used once.
+/// Opens the device and reads its first block: the partitions appear, and the whole path is tested.
 pub fn readFirstBlock() Error!void {
     const fd = try fdOf(linux.open(path, .{ .CLOEXEC = true }, 0));
     defer sys.close(fd);
@@ -88,7 +87,7 @@ pub fn readFirstBlock() Error!void {
     _ = try check(linux.pread(fd, &block, block.len, 0));
 }
 
-/// Sends a message and returns the answer to it.
+/// Sends a message and returns its answer.
 fn ask(control: i32, message: []const u8) Error!netlink.Answer {
     _ = try check(linux.sendto(control, message.ptr, message.len, 0, null, 0));
     for (0..answers_max) |_| {

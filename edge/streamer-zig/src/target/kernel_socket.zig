@@ -1,5 +1,5 @@
-//! The socket on which the kernel's nbd driver asks for blocks and gets them: requests into the
-//! queue, replies out of it, whatever part of them the socket takes at a time.
+//! The socket of the kernel's nbd driver: puts its requests into the queue and sends replies from
+//! it, in whatever parts the socket takes. It never waits.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -17,14 +17,14 @@ pub const KernelSocket = struct {
     buffers: *Buffers,
     request: [nbd.request_size]u8 = undefined,
     request_filled: usize = 0,
-    /// Bytes of a refused write that are still to be thrown away.
+    /// Remaining bytes of a refused write, to be discarded.
     drop_left: u32 = 0,
-    /// A part of a write whose bytes are coming.
+    /// Part of a write whose bytes are arriving.
     filling: ?core.target.NbdQueue.Part = null,
     filled: u32 = 0,
     outgoing: ?Sending = null,
 
-    /// A piece under way. The header is made once, since the socket may take a part of it.
+    /// A piece being sent. The header is built once, since the socket may take a part of it.
     const Sending = struct {
         piece: core.target.NbdQueue.Outgoing,
         header: [nbd.reply_size]u8,
@@ -32,7 +32,7 @@ pub const KernelSocket = struct {
         sent: usize = 0,
     };
 
-    /// The kernel closed the device, or the two lost their place in the bytes.
+    /// The kernel closed the device, or the two disagree on their position in the bytes.
     pub const Error = error{KernelGone};
 
     /// `fd` is one end of a stream socket pair.
@@ -42,7 +42,7 @@ pub const KernelSocket = struct {
         return socket;
     }
 
-    /// Something to read or write, with its bytes.
+    /// A request, with its bytes.
     pub fn nextPart(socket: *KernelSocket) Error!?core.target.NbdQueue.Part {
         while (true) {
             if (socket.filling == null) {
@@ -61,7 +61,7 @@ pub const KernelSocket = struct {
         }
     }
 
-    /// What is worth waiting for.
+    /// Poll events to wait for.
     pub fn pollEvents(socket: *const KernelSocket) i16 {
         var events: i16 = 0;
         if (socket.queue.wantsRequest() or socket.filling != null) events |= linux.POLL.IN;
@@ -69,7 +69,7 @@ pub const KernelSocket = struct {
         return events;
     }
 
-    /// Takes what requests there are, until one has to be read first; true when there was one.
+    /// Receives requests until a read must be served first; returns true then.
     pub fn takeRequests(socket: *KernelSocket) Error!bool {
         var took_any = false;
         while (socket.filling == null and socket.queue.wantsRequest()) {
@@ -84,7 +84,7 @@ pub const KernelSocket = struct {
         return took_any;
     }
 
-    /// Sends what is complete; true when anything was sent.
+    /// Sends complete replies; returns true if anything was sent.
     pub fn sendReplies(socket: *KernelSocket) Error!bool {
         var sent_any = false;
         while (true) {
@@ -109,7 +109,7 @@ pub const KernelSocket = struct {
         }
     }
 
-    /// True when a whole request stands in `request`.
+    /// Returns true if `request` is complete.
     fn fillRequest(socket: *KernelSocket) Error!bool {
         var thrown_away: [4096]u8 = undefined;
         while (socket.drop_left > 0) {
@@ -127,7 +127,7 @@ pub const KernelSocket = struct {
         return true;
     }
 
-    /// 0 when nothing is there.
+    /// Returns 0 if nothing is there.
     fn receive(socket: *KernelSocket, buffer: []u8) Error!usize {
         const rc = linux.recvfrom(
             socket.fd,
@@ -144,7 +144,7 @@ pub const KernelSocket = struct {
         return if (size == 0) error.KernelGone else size;
     }
 
-    /// 0 when the socket is full.
+    /// Returns 0 if the socket is full.
     fn send(socket: *KernelSocket, sending: *const Sending) Error!usize {
         const header_sent = @min(sending.sent, sending.header_size);
         const content_sent = sending.sent - header_sent;

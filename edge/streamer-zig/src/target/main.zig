@@ -1,6 +1,6 @@
 //! `bootfarm-target`: runs on a device, turns the edge's stream into /dev/nbd0 and reports how the
-//! boot went. It is started by the initramfs and has to work without anything else: static, no
-//! files but /proc, raw system calls.
+//! boot went. The initramfs starts it, and it depends on nothing else: static, no files but /proc,
+//! raw system calls.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -14,11 +14,11 @@ const StepList = @import("timings/step_list.zig").StepList;
 const attach = @import("attach.zig").attach;
 const prepare = @import("prepare");
 
-/// One line on the console instead of a stack trace, which would be of no use on a device without
+/// One line on the console instead of a stack trace, which is of no use on a device without
 /// symbols.
 pub const panic = std.debug.FullPanic(panicOneLine);
 
-/// A fault ends the process at once; the one that started it says so and starts another.
+/// A fault ends the process at once; its parent reports it and starts another.
 pub const std_options: std.Options = .{ .enable_segfault_handler = false };
 
 const usage =
@@ -49,12 +49,12 @@ const usage =
     \\  bootfarm.report=URL      where ready and failed are reported when no stream is attached
 ;
 
-/// How long `ready` and `failed` wait for the edge; the report goes on being sent after that.
+/// How long `ready` and `failed` wait for the edge; the report is retransmitted after that.
 const ready_timeout_s = 30;
 const failed_timeout_s = 10;
 const answer_timeout_s = 5;
-/// As long as the kernel's own limit (COMMAND_LINE_SIZE is 2048 on x86 and arm64), and our
-/// arguments after it.
+/// As long as the kernel's own limit (COMMAND_LINE_SIZE is 2048 on x86 and arm64), with our
+/// arguments appended.
 const words_size_max = 4096;
 
 pub fn main(init: std.process.Init.Minimal) u8 {
@@ -69,7 +69,7 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (std.mem.eql(u8, verb, "ready")) {
         var list: StepList = .{};
         collected_steps.collectUntilReady(&list);
-        // Steps are a help to people: being up is reported without them too.
+        // Steps only help people: ready is reported without them too.
         _ = sendSteps(&list);
         return report(.ready, rest);
     }
@@ -90,7 +90,7 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     return refuse();
 }
 
-/// The kernel's command line, then the program's arguments, which so count more.
+/// The kernel's command line, then the program's arguments, which therefore take precedence.
 fn readWords(buffer: *[words_size_max]u8, arguments: []const [*:0]const u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     if (sys.check(linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0))) |fd| {
@@ -101,13 +101,14 @@ fn readWords(buffer: *[words_size_max]u8, arguments: []const [*:0]const u8) []co
     return writer.buffered();
 }
 
-/// By the stream where there is one, else by HTTP.
+/// Uses the stream if there is one, otherwise HTTP.
 fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
     var buffer: [http_report.body_size_max + 16]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     writer.print("{t}", .{outcome}) catch unreachable; // There is room.
     const body_at = writer.end + 1;
-    for (words[0..@min(words.len, 2)]) |word| writer.print(" {s}", .{word}) catch break; // It is cut.
+    // It is cut.
+    for (words[0..@min(words.len, 2)]) |word| writer.print(" {s}", .{word}) catch break;
     const timeout_s: u32 = switch (outcome) {
         .ready => ready_timeout_s,
         .failed => failed_timeout_s,
@@ -115,7 +116,7 @@ fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
     var answer: [control.message_size_max]u8 = undefined;
     _ = control.ask(writer.buffered(), timeout_s, &answer) catch |reason| switch (reason) {
         error.NoAnswer => {
-            console.say("the edge has not acknowledged within {d} s; it will be told when it answers", .{timeout_s});
+            console.say("the edge has not acknowledged within {d} s; the report is sent again when it answers", .{timeout_s});
             return 1;
         },
         error.NotRunning => return reportByHttp(
@@ -131,14 +132,14 @@ fn reportByHttp(outcome: http_report.Outcome, body: []const u8) u8 {
     var words: [words_size_max]u8 = undefined;
     const address = http_report.Address.find(readWords(&words, &.{})) orelse return explain(error.NotRunning);
     if (http_report.post(address, outcome, body)) return 0;
-    console.say("the edge {f} could not be told", .{address.edge});
+    console.say("the report did not reach the edge {f}", .{address.edge});
     return 1;
 }
 
 fn timings() u8 {
     var list: StepList = .{};
     if (!collected_steps.collectWithSystemd(&list)) {
-        console.say("no systemd runs here that has ended its start", .{});
+        console.say("systemd has not finished a boot here", .{});
         return 1;
     }
     return sendSteps(&list);
@@ -159,7 +160,7 @@ fn watchCache(folder: [*:0]const u8) u8 {
     });
 }
 
-/// Something that the running target only takes.
+/// Sends a request that only a running target can carry out.
 fn tell(request: []const u8) u8 {
     var buffer: [control.message_size_max]u8 = undefined;
     const answer = control.ask(
@@ -198,7 +199,7 @@ fn refuse() u8 {
 }
 
 fn panicOneLine(message: []const u8, _: ?usize) noreturn {
-    console.say("stopped by a fault of its own: {s}", .{message});
+    console.say("stopped by an internal fault: {s}", .{message});
     linux.exit_group(134);
 }
 

@@ -1,5 +1,6 @@
-//! Packets for the edge that are ready at the same time: handed to the kernel as one that it, or the network card, cuts (UDP_SEGMENT,
-//! udp(7)). A write of 64 KiB is 46 packets, and a system call for each takes longer than all else that is done for it.
+//! Packets for the edge that are ready at the same time: passed to the kernel as one, which the
+//! kernel or the network card segments (UDP_SEGMENT, udp(7)). A write of 64 KiB is 46 packets, and
+//! a system call for each would cost more than everything else.
 
 const std = @import("std");
 const host = @import("host");
@@ -11,15 +12,15 @@ pub const PacketBurst = struct {
     bytes: [bytes_max + room_size]u8 = undefined,
     size: usize = 0,
     count: usize = 0,
-    /// Of all but the last, which may be shorter.
+    /// Size of all but the last, which may be shorter.
     packet_size: usize = 0,
-    /// False once the kernel or the interface has refused to cut.
+    /// False once the kernel or the interface has refused to segment.
     is_cut: bool = true,
-    /// The network has said that nobody listens there: the kernel tells it to whatever asks it something next, and only once. Who acts
-    /// on it clears it.
+    /// The network reported that nobody listens there: the kernel tells the next call, and only
+    /// once. Whoever acts on it clears it.
     is_refused: bool = false,
 
-    /// As many as the kernel cuts at most, and as many bytes as a UDP packet can have.
+    /// The kernel's limit of segments, and the most bytes of a UDP packet.
     const packets_max = 64;
     const bytes_max = 65_507;
 
@@ -42,7 +43,7 @@ pub const PacketBurst = struct {
         if (size < burst.packet_size or burst.count == packets_max) burst.flush(fd);
     }
 
-    /// A packet that the kernel does not take is a lost one: the stream asks again.
+    /// A packet that the kernel refuses counts as lost: the stream retransmits it.
     pub fn flush(burst: *PacketBurst, fd: i32) void {
         if (burst.count > 1 and burst.is_cut)
             burst.is_cut = burst.sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
@@ -60,7 +61,7 @@ pub const PacketBurst = struct {
 
     const flags = linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL;
 
-    /// False: nothing was sent, and nothing ever is in this way.
+    /// Returns false if nothing was sent, and segmentation will never work.
     fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
         const header_size = @sizeOf(linux.cmsghdr);
         var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
@@ -91,7 +92,7 @@ pub const PacketBurst = struct {
 const testing = std.testing;
 const sys = host.sys;
 
-/// Two sockets of loopback, the first connected to the second.
+/// Two loopback sockets, the first connected to the second.
 fn testPair() ![2]i32 {
     const kind = linux.SOCK.DGRAM | linux.SOCK.CLOEXEC | linux.SOCK.NONBLOCK;
     const fds: [2]i32 = .{
@@ -124,7 +125,7 @@ fn expectArrival(burst: *PacketBurst, sizes: []const usize) !void {
     try testing.expectEqual(.AGAIN, linux.errno(linux.recvfrom(fds[1], &more, more.len, 0, null, null)));
 }
 
-test "packets arrive as they were added, whether the kernel cuts or not" {
+test "packets arrive as they were added, whether the kernel segments or not" {
     var sizes: [90]usize = @splat(room_size);
     for ([_]usize{ 20, 21, 22, 23, 40 }) |index| sizes[index] = 40;
     sizes[30] = 700;
@@ -139,10 +140,10 @@ test "packets arrive as they were added, whether the kernel cuts or not" {
     }
 }
 
-test "what an interface cannot cut is sent one by one, and nothing is lost by trying" {
+test "packets that an interface cannot segment are sent one by one, and none is lost by trying" {
     const fds = try testPair();
     defer for (fds) |fd| sys.close(fd);
-    // No checksum, no cutting: the kernel refuses (udp_send_skb).
+    // Without checksums the kernel refuses to segment (udp_send_skb).
     const on: c_int = 1;
     const no_check = 11;
     _ = try sys.check(linux.setsockopt(fds[0], linux.SOL.SOCKET, no_check, std.mem.asBytes(&on), @sizeOf(c_int)));

@@ -1,24 +1,24 @@
-//! An order that somebody gave for this machine: to be switched off, or started again. This file
-//! decides when what is done; `system_end.zig` does it. First the edge is told that the order was
-//! taken, so that it is not given again; then the running system is asked to end; when the machine
-//! still runs after a grace, other disks get a moment and the kernel ends it at once.
+//! An order to power off or restart this machine: decides which step is due when; `system_end.zig`
+//! carries it out. First the edge is told that the order was accepted, so that it does not repeat
+//! it. Then the running system is asked to stop. If the machine still runs after a grace period,
+//! disks get a moment to write, and the kernel stops the machine.
 
 const std = @import("std");
 const Kind = @import("core").stream.Client.Order.Kind;
 
-/// How long the edge's knowledge that the order was taken is waited for.
+/// Timeout of the edge's acknowledgement.
 const acknowledgement_us_max = 2 * std.time.us_per_s;
-/// How long the running system may take. systemd gives a service 90 s to end.
+/// Grace period of the running system. systemd gives a service 90 s to stop.
 pub const grace_us = 120 * std.time.us_per_s;
-/// How long other disks may take to write what they hold, before the kernel is asked.
+/// Time for other disks to write their caches before the kernel is asked.
 const sync_us = 5 * std.time.us_per_s;
 
 pub const Action = union(enum) {
-    /// Ask the running system to end; `systemCannotEnd` when there is none.
+    /// Ask the running system to stop; call `systemCannotEnd` if there is none.
     ask_system: Kind,
-    /// Write what disks hold and end, without waiting for it.
+    /// Start writing the disks' caches, without waiting.
     sync: Kind,
-    /// End now.
+    /// Stop the machine now.
     ask_kernel: Kind,
 };
 
@@ -27,31 +27,31 @@ pub const PowerOrder = struct {
 
     const State = union(enum) {
         none,
-        /// The edge is told that it was taken.
+        /// The edge is being told.
         taken: Stage,
-        /// The system was asked to end.
+        /// The system was asked to stop.
         asked: Stage,
-        /// Disks write what they hold.
+        /// Disks write their caches.
         syncing: Stage,
-        /// Nothing more can be done.
+        /// Nothing is left to do.
         done,
     };
 
     const Stage = struct { kind: Kind, until_us: u64 };
 
-    /// False for an order that comes while another is carried out: it changes nothing.
+    /// Returns false for a second order, which changes nothing.
     pub fn take(order: *PowerOrder, kind: Kind, now_us: u64) bool {
         if (order.state != .none) return false;
         order.state = .{ .taken = .{ .kind = kind, .until_us = now_us + acknowledgement_us_max } };
         return true;
     }
 
-    /// The edge knows that the order was taken.
+    /// The edge acknowledged the order.
     pub fn acknowledged(order: *PowerOrder) void {
         if (order.state == .taken) order.state.taken.until_us = 0;
     }
 
-    /// When `next` has something to do; null: never.
+    /// When `next` is due; null for never.
     pub fn deadline(order: *const PowerOrder) ?u64 {
         return switch (order.state) {
             .none, .done => null,
@@ -59,7 +59,7 @@ pub const PowerOrder = struct {
         };
     }
 
-    /// What is to be done now, once.
+    /// Returns the step that is due, once.
     pub fn next(order: *PowerOrder, now_us: u64) ?Action {
         if (now_us < order.deadline() orelse return null) return null;
         switch (order.state) {
@@ -87,7 +87,7 @@ pub const PowerOrder = struct {
 
 const testing = std.testing;
 
-test "an order is told to the edge, then to the system, and after the grace to the kernel" {
+test "an order is reported to the edge, then to the system, and after the grace period to the kernel" {
     var order: PowerOrder = .{};
     try testing.expectEqual(null, order.next(0));
     try testing.expect(order.take(.restart, 100));
@@ -104,7 +104,7 @@ test "an order is told to the edge, then to the system, and after the grace to t
     try testing.expectEqual(null, order.deadline());
 }
 
-test "an edge that does not acknowledge holds an order up for a moment only" {
+test "an edge that does not acknowledge delays an order only for a moment" {
     var order: PowerOrder = .{};
     try testing.expect(order.take(.power_off, 5));
     try testing.expectEqual(5 + acknowledgement_us_max, order.deadline());
@@ -114,7 +114,7 @@ test "an edge that does not acknowledge holds an order up for a moment only" {
     );
 }
 
-test "a second order changes nothing, and without a system nothing is waited for" {
+test "a second order changes nothing, and without a system there is no wait" {
     var order: PowerOrder = .{};
     try testing.expect(order.take(.power_off, 5));
     try testing.expect(!order.take(.restart, 6));

@@ -1,4 +1,4 @@
-//! Runs a program of the system and takes what it prints, within a time and a size.
+//! Runs a program of the system and captures its output, bounded in time and size.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -12,12 +12,12 @@ const not_found = 127;
 pub const Error = error{
     /// There is no such program, or no process for it.
     CannotRun,
-    /// It was ended before it was done: what it had printed may be any part of the whole.
+    /// It was stopped early: the output may be any part of the whole.
     TookTooLong,
 };
 
-/// What the first program of `paths` that there is prints, cut to `buffer`; one that takes longer
-/// than `limit_us` is ended. `arguments` begin with the program's name.
+/// Runs the first existing program of `paths` and returns its output, cut to `buffer`; stops it
+/// after `limit_us`. `arguments` begin with the program's name.
 pub fn outputOf(
     paths: []const [*:0]const u8,
     arguments: [*:null]const ?[*:0]const u8,
@@ -34,7 +34,7 @@ pub fn outputOf(
     if (pid == 0) runInChild(paths, arguments, pipe[1]);
     sys.close(pipe[1]);
     const size = readUntilEnd(pipe[0], buffer, sys.monotonicUs() + limit_us);
-    // A program that still prints is ended by this or by the signal.
+    // This or the signal stops a program that still prints.
     sys.close(pipe[0]);
     _ = linux.kill(pid, .KILL);
     var status: i32 = 0;
@@ -44,7 +44,7 @@ pub fn outputOf(
     return buffer[0 .. size orelse return error.TookTooLong];
 }
 
-/// How many bytes came; null when time was over before the end.
+/// Returns the number of bytes; null after the timeout.
 fn readUntilEnd(fd: i32, buffer: []u8, deadline_us: u64) ?usize {
     var filled: usize = 0;
     while (filled < buffer.len) {
@@ -77,7 +77,7 @@ fn runInChild(
 
 const testing = std.testing;
 
-test "a program's output is taken, cut to the room there is" {
+test "a program's output is captured, cut to the buffer" {
     var buffer: [8]u8 = undefined;
     const arguments = [_:null]?[*:0]const u8{ "sh", "-c", "echo 123; echo 456789" };
     const second = std.time.us_per_s;
@@ -87,7 +87,7 @@ test "a program's output is taken, cut to the room there is" {
     );
 }
 
-test "a program that is late, one that is not there and one that says nothing are told from each other" {
+test "a late program, a missing one and a silent one are told apart" {
     var buffer: [8]u8 = undefined;
     const endless = [_:null]?[*:0]const u8{ "sh", "-c", "echo 1; while :; do :; done" };
     try testing.expectError(

@@ -1,6 +1,5 @@
-//! Keeps the process that serves the root disk alive: whatever it needed from that disk while the
-//! system is short of memory, or killed with the other processes at shut-down, would stop the
-//! machine.
+//! Keeps the process that serves the root disk alive: the machine would stop if it needed something
+//! from that disk while memory is short, or if it were killed with the other processes at shutdown.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -10,7 +9,7 @@ const sys = @import("host").sys;
 /// disk.
 pub const PR_SET_IO_FLUSHER = 57;
 
-/// That of a child's end is among them: children are then forgotten by the kernel too.
+/// Includes SIGCHLD: the kernel then discards children without a wait.
 pub const ignored_signals = [_]std.posix.SIG{
     .TERM,
     .INT,
@@ -23,7 +22,7 @@ pub const ignored_signals = [_]std.posix.SIG{
 };
 
 /// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks
-/// all memory. False when the memory could not be locked.
+/// all memory. Returns false if the memory could not be locked.
 pub fn protect() bool {
     _ = linux.setsid();
     const ignore: std.posix.Sigaction = .{
@@ -37,7 +36,7 @@ pub fn protect() bool {
     return linux.errno(linux.mlockall(.{ .CURRENT = true, .FUTURE = true })) == .SUCCESS;
 }
 
-/// Undoes for one signal what `protect` did: the kernel keeps how a child ended until it was asked.
+/// Undoes `protect` for one signal: the kernel keeps how a child ended until it is asked.
 pub fn awaitChildren() void {
     const default: std.posix.Sigaction = .{
         .handler = .{ .handler = linux.SIG.DFL },
@@ -47,13 +46,13 @@ pub fn awaitChildren() void {
     std.posix.sigaction(.CHLD, &default, null);
 }
 
-/// systemd spares processes whose name begins with `@` from its last killing spree
+/// systemd spares processes whose name begins with `@` from its final kill
 /// (https://systemd.io/ROOT_STORAGE_DAEMONS/).
 pub fn markAsStorage(first_argument: [*:0]const u8) void {
     @constCast(first_argument)[0] = '@';
 }
 
-/// Never chosen when memory runs out. Where /proc is not mounted the process goes on without.
+/// Exempts the process from the OOM killer. Continues without it if /proc is not mounted.
 fn surviveShortMemory() void {
     const path = "/proc/self/oom_score_adj";
     const fd: i32 = @intCast(

@@ -1,9 +1,9 @@
-//! What this machine writes while it has memory for it (`device_ram_overflow`): a file in memory as long as the disk, and a map of the
-//! sectors that were written there. What does not fit goes to the edge. Both live outside of the process that uses them, so that the
-//! next one goes on with them.
+//! The write cache in memory (`device_ram_overflow`): a file in memory as long as the disk, and a
+//! map of the sectors that were written there. Writes that do not fit go to the edge. Both outlive
+//! the process that uses them, so the next one continues with them.
 //!
-//! A page of memory that was taken once stays the write cache's: what lies in it is always newer than what the edge has of it. So a
-//! request needs no order beside the one in which it comes.
+//! A page once allocated stays in the write cache: its content is always newer than the edge's. So
+//! requests need no order beyond the one in which they arrive.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -13,10 +13,10 @@ const assert = std.debug.assert;
 
 pub const sector_size = 512;
 pub const page_size = 4096;
-/// Of the machine's memory where nobody says how much.
+/// Default share of the machine's memory.
 const percent_default = 50;
 const size_min = 1 << 20;
-/// Of fallocate(2).
+/// Flags of fallocate(2).
 const keep_size = 1;
 const punch_hole = 2;
 
@@ -25,10 +25,11 @@ pub const RamCache = struct {
     disk_size: u64,
     limit_pages: u64,
     shared: *Shared,
-    /// A byte for each page, a bit for each of its sectors that was written here; a page without any takes no memory.
+    /// A byte for each page, with a bit for each of its sectors that was written here; a page
+    /// without any takes no memory.
     map: []u8,
 
-    /// Beside the map, for the processes that follow.
+    /// Beside the map, for later processes.
     const Shared = extern struct { used_pages: u64 align(page_size) = 0, rest: [page_size - 8]u8 = undefined };
 
     pub const Error = sys.Error;
@@ -61,8 +62,8 @@ pub const RamCache = struct {
 
     pub const Range = struct { offset: u64, length: u32 };
 
-    /// Takes what there is memory for; returns what the edge has to take besides, whole pages but for the ends. It may hold some of what
-    /// was taken, which does no harm. Multiples of 512.
+    /// Writes what fits into memory; returns the range that the edge must take, whole pages except
+    /// at the ends. It may overlap what was taken, which is harmless. Multiples of 512.
     pub fn write(cache: *RamCache, bytes: []const u8, offset: u64) Error!?Range {
         var rest: ?Range = null;
         var at = offset;
@@ -83,7 +84,8 @@ pub const RamCache = struct {
         return rest;
     }
 
-    /// What lies here of the range reads as zeros from now on and gives its memory back; the edge does the same with the rest.
+    /// Makes the range read as zeros here and frees its memory; the edge does the same with the
+    /// rest.
     pub fn discard(cache: *RamCache, offset: u64, length: u64) Error!void {
         const zeros: [page_size]u8 = @splat(0);
         var at = offset;
@@ -100,19 +102,19 @@ pub const RamCache = struct {
         }
     }
 
-    /// All of the range lies here: the edge need not be asked.
+    /// Returns whether the whole range is here: the edge need not be asked.
     pub fn hasAll(cache: *const RamCache, offset: u64, length: u64) bool {
         var at = offset;
         while (at < offset + length) : (at += sector_size) if (!cache.has(at)) return false;
         return true;
     }
 
-    /// A part of it lies here, and all that is written of it will.
+    /// Returns whether a part of the range is here; later writes to it go here.
     pub fn ownsPage(cache: *const RamCache, page: usize) bool {
         return cache.map[page] != 0;
     }
 
-    /// Puts what lies here over what the edge has.
+    /// Copies what is here over what the edge returned.
     pub fn lay(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
         var at: usize = 0;
         while (at < bytes.len) {
@@ -135,7 +137,8 @@ pub const RamCache = struct {
         return cache.map[@intCast(at / page_size)] & sectorsOf(at, at + sector_size) != 0;
     }
 
-    /// False: there is no memory for it. A process that ends in between has counted it, and has not used it.
+    /// Returns false if there is no memory for it. A process that ends in between has counted the
+    /// page without using it.
     fn takePage(cache: *RamCache, page: usize) Error!bool {
         if (cache.map[page] != 0) return true;
         if (cache.shared.used_pages >= cache.limit_pages) return false;
@@ -159,14 +162,15 @@ pub const RamCache = struct {
     }
 };
 
-/// Bits of the sectors from `begin` to `end`, which lie in one page.
+/// Bits of the sectors from `begin` to `end`, within one page.
 fn sectorsOf(begin: u64, end: u64) u8 {
     const first: u4 = @intCast(begin % page_size / sector_size);
     const count: u4 = @intCast((end - begin) / sector_size);
     return @truncate(((@as(u16, 1) << count) - 1) << first);
 }
 
-/// `words` of the kernel's command line: bootfarm.overlay=SIZE or PERCENT%, as for a write cache in RAM alone.
+/// `words` of the kernel's command line: bootfarm.overlay=SIZE or PERCENT%, as for a write cache in
+/// RAM alone.
 pub fn limitOf(words: []const u8, memory_bytes: u64) u64 {
     var said: []const u8 = "";
     var iterator = std.mem.tokenizeAny(u8, words, " \t\r\n");
@@ -194,7 +198,7 @@ fn parseLimit(text: []const u8, memory_bytes: u64) ?u64 {
     return @as(u64, number) << shift;
 }
 
-/// Of this machine, in bytes.
+/// This machine's memory in bytes.
 pub fn memoryBytes() u64 {
     var info: linux.Sysinfo = undefined;
     if (linux.errno(linux.sysinfo(&info)) != .SUCCESS) return 0;
@@ -203,7 +207,7 @@ pub fn memoryBytes() u64 {
 
 const testing = std.testing;
 
-test "reads are what was written last, wherever it lies, for any order of writes and discards" {
+test "reads return the last write, wherever it is stored, for any order of writes and discards" {
     const sectors = 200;
     const size = sectors * sector_size;
     for ([_]u64{ 0, 1, 7, 12, 25 }) |pages| {
@@ -212,7 +216,7 @@ test "reads are what was written last, wherever it lies, for any order of writes
         var prng: std.Random.DefaultPrng = .init(pages);
         const random = prng.random();
         var expected: [size]u8 = @splat('b');
-        // What the edge has: the version, and what went there.
+        // The edge's content: the version, and the writes that went there.
         var edge: [size]u8 = @splat('b');
         for (0..4000) |turn| {
             const first = random.uintLessThan(u32, sectors);
@@ -236,7 +240,7 @@ test "reads are what was written last, wherever it lies, for any order of writes
                 else => {
                     var buffer: [40 * sector_size]u8 = undefined;
                     const bytes = buffer[0..length];
-                    // Where all of it is here the edge is not asked.
+                    // The edge is not asked if all of it is here.
                     if (cache.hasAll(offset, length)) @memset(bytes, 'x') else @memcpy(bytes, edge[offset..][0..length]);
                     try cache.lay(bytes, offset);
                     try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
@@ -244,12 +248,12 @@ test "reads are what was written last, wherever it lies, for any order of writes
             }
             try testing.expect(cache.usedBytes() <= pages * page_size);
         }
-        // The last page of this disk is whole: as much as fits is here.
+        // The last page of this disk is whole: everything that fits is here.
         try testing.expectEqual(pages * page_size, cache.usedBytes());
     }
 }
 
-test "another process goes on with what was written, and memory is given back" {
+test "another process continues with the writes, and memory is freed" {
     var cache: RamCache = try .init(64 << 10, 32 << 10);
     defer cache.deinit();
     const pid = try sys.check(linux.fork());
@@ -274,7 +278,7 @@ test "another process goes on with what was written, and memory is given back" {
     try testing.expectEqual(0, buffer[page_size]);
 }
 
-test "the limit is what the command line says, else half of the memory" {
+test "the command line sets the limit; the default is half of the memory" {
     const gib = 1 << 30;
     for ([_]struct { []const u8, u64 }{
         .{ "quiet", gib / 100 * 50 },

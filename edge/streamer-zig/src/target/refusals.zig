@@ -1,4 +1,5 @@
-//! Tells the console which other edges of the site do not take this boot, and why: each once, however often they are asked in turn.
+//! Tells the console which other edges of the site do not take over this boot, and why: each once,
+//! however often they are tried in turn.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +12,8 @@ pub const Refusals = struct {
 
     const Told = struct { edge: Endpoint, code: RefuseCode };
 
-    /// True when it was not told yet. Of more edges than a WELCOME names the last ones are told each time.
+    /// Returns true if it is new. With more edges than a WELCOME names, the last ones are reported
+    /// each time.
     pub fn isNew(refusals: *Refusals, edge: Endpoint, code: RefuseCode) bool {
         for (refusals.told.slice()) |*known| if (known.edge.eql(edge)) {
             defer known.code = code;
@@ -21,27 +23,27 @@ pub const Refusals = struct {
         return true;
     }
 
-    /// The boot goes on somewhere.
+    /// The boot continues on an edge.
     pub fn clear(refusals: *Refusals) void {
         refusals.told.clear();
     }
 };
 
-/// Of another edge that was shown this machine's ticket.
+/// Refusal of another edge that was shown this machine's ticket.
 pub fn reasonOf(code: RefuseCode) []const u8 {
     return switch (code) {
-        .token_refused => "it does not take the ticket: it has other keys of the site, the ticket is over, or the boot has gone on further elsewhere",
+        .token_refused => "it does not accept the ticket: it has other keys of the site, the ticket has expired, or the boot has moved on elsewhere",
         .version_missing => "it does not have this disk",
-        .busy => "it serves as many machines as it can",
+        .busy => "it is at its limit of machines",
         .no_cipher => "it does not give its disks in clear text",
-        .cache_elsewhere => "what this machine has written is at its own edge",
-        .cache_lost, .cache_version, .cache_failed => "it cannot keep what this machine writes",
+        .cache_elsewhere => "this machine's writes are stored on another edge",
+        .cache_lost, .cache_version, .cache_failed => "it cannot store this machine's writes",
     };
 }
 
 const testing = std.testing;
 
-test "an edge's refusal is told once, until its reason is another or the boot has gone on" {
+test "an edge's refusal is reported once, until its reason changes or the boot has continued" {
     var refusals: Refusals = .{};
     const first: Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 6910 };
     const second: Endpoint = .{ .ip = .init(10, 0, 0, 2), .port = 6910 };

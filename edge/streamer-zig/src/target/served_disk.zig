@@ -1,7 +1,7 @@
-//! The loop that reads the disk from the edge: wanted reads from the process that the kernel's disk
-//! hangs on, the stream's packets, and the few words of the control socket. It allocates nothing.
-//! When it ends, another process goes on in its place (`disk_keeper.zig`); what that one has to
-//! know is in the shared memory.
+//! The event loop that reads the disk from the edge: requests from the process that holds the
+//! kernel's disk, packets of the stream, and commands of the control socket. It allocates nothing.
+//! When it ends, another process takes over (`disk_keeper.zig`); the state that the next process
+//! needs is in the shared memory.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -26,24 +26,24 @@ const RamCache = @import("ram_cache.zig").RamCache;
 const local_worker = @import("local_disk/local_worker.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
-/// Packets after which the kernel's side gets its turn; the last ones come together.
+/// Packets handled before the kernel's side gets its turn; the last ones arrive together.
 const packets_per_turn_max = 256;
-const lost_at_the_edge = "the edge does not have any more what this machine has written";
-/// A machine that has not said by then that it is up has its memory back.
+const lost_at_the_edge = "the edge has lost the writes of this machine";
+/// A machine that has not reported ready by then frees its read-ahead memory.
 const ahead_us_max = 600 * std.time.us_per_s;
 
 pub const ServedDisk = struct {
     client: *core.stream.Client,
     edge: *EdgeSocket,
     memory: *SharedMemory,
-    /// To the process that the kernel's disk hangs on.
+    /// Link to the process that holds the kernel's disk.
     link_fd: i32,
-    /// How many processes have done this before.
+    /// Number of earlier processes.
     serial: u32,
     reads_waiting: u32 = 0,
     server: ?control.Server,
     proc: system_end.ProcFolder,
-    /// Of the kernel's command line.
+    /// From the kernel's command line.
     words: []const u8,
     silence: Silence = .{},
     report: GuestReport = .{},
@@ -51,23 +51,23 @@ pub const ServedDisk = struct {
     was_full_told: bool = false,
     was_left_told: bool = false,
     refusals: refusals.Refusals = .{},
-    /// Null where all that is written goes to the edge.
+    /// Null if all writes go to the edge.
     ram: ?*RamCache = null,
-    /// In place of the edge, for what there is no memory for.
+    /// Takes writes that do not fit in memory, instead of the edge.
     local: ?*local_worker.LocalWorker = null,
-    /// What becomes of this machine when that is full.
+    /// Action when the write cache is full.
     full: core.uplink.desired_state.WriteCacheFull = .stop,
-    /// What each slot is to get.
+    /// The pending request of each slot.
     requests: [core.target.nbd_queue.slots_max]disk_link.Request = undefined,
-    /// Null before and after: what is read ahead of demand while the machine boots.
+    /// Reads ahead of demand during the boot; null before and after.
     ahead: ?core.profile.ReadAhead = null,
     ahead_until_us: u64 = 0,
     ahead_statistics: core.profile.ReadAhead.Statistics = .{},
-    /// How long the system has waited for one read at most, also when the boot is over.
+    /// Longest wait of the system for one read, also after the boot.
     longest_wait_us: u64 = 0,
-    /// Of this turn of the loop.
+    /// Time of this turn of the loop.
     now_us: u64 = 0,
-    /// When the system wanted what each slot reads.
+    /// When the system requested the read of each slot.
     demanded_at_us: [core.target.nbd_queue.slots_max]u64 = undefined,
 
     /// Serves until the other process has gone.
@@ -94,7 +94,7 @@ pub const ServedDisk = struct {
         }
     }
 
-    /// Says again what an earlier process said, in case the edge has not heard it.
+    /// Repeats what an earlier process reported, in case the edge has not received it.
     fn goOnFromBefore(disk: *ServedDisk) void {
         if (disk.memory.steps.get()) |steps| disk.report.steps = steps;
         if (disk.memory.cache_path.get()) |path| _ = disk.watchPath(path.slice());
@@ -113,7 +113,7 @@ pub const ServedDisk = struct {
         while (taken < packets_per_turn_max) {
             var packets = disk.edge.receive() orelse return;
             while (packets.next()) |packet| : (taken += 1) disk.client.receive(now_us, packet);
-            // Another edge that only refuses serves nothing.
+            // Another edge that only refuses is not serving.
             if (disk.client.state == .established or disk.client.failover.isAtOwn()) disk.silence.heard(now_us);
         }
     }
@@ -133,16 +133,16 @@ pub const ServedDisk = struct {
                 if (session.resumed) say("the edge {f} serves the disk {s}", .{ disk.edge.edge, if (session.moved) "now" else "again" });
             },
             .refused_elsewhere => |refusal| if (refusal.code == .cache_elsewhere)
-                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.own})
+                say("this machine's writes are stored on the edge {f}; waiting for it", .{disk.client.failover.own})
             else if (disk.refusals.isNew(refusal.edge, refusal.code))
-                say("the edge {f} does not go on with this boot: {s}", .{ refusal.edge, refusals.reasonOf(refusal.code) }),
+                say("the edge {f} does not take over this boot: {s}", .{ refusal.edge, refusals.reasonOf(refusal.code) }),
             .refused => |code| {
-                say("the edge refused to go on with this boot ({t}); the disk stands still", .{code});
+                say("the edge refused to resume this boot ({t}); the disk is halted", .{code});
                 if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
             },
             .cache_lost => disk.tellLost(lost_at_the_edge),
             .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
-            .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
+            .version_changed => say("the edge has another version of the disk than this boot started with; the disk is halted", .{}),
             .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
             .order => |order| disk.takeOrder(order.kind),
             .report_acknowledged => disk.order.acknowledged(),
@@ -165,7 +165,7 @@ pub const ServedDisk = struct {
                 if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd();
             },
             .sync => |kind| {
-                say("the system has not ended the machine; the kernel does it now", .{});
+                say("the system has not stopped the machine; the kernel stops it now", .{});
                 system_end.syncAndEnd(disk.proc, kind);
             },
             .ask_kernel => |kind| system_end.askKernel(kind),
@@ -173,12 +173,12 @@ pub const ServedDisk = struct {
         disk.memory.order.set(disk.order);
     }
 
-    /// Where the client goes on when its edge is gone.
+    /// Moves the client to the next edge when its edge does not answer (fail-over).
     fn followEdge(disk: *ServedDisk) void {
         const asked = disk.client.failover.current;
         if (disk.edge.edge.eql(asked)) return;
-        // Once, however often the edges are asked in turn.
-        if (!disk.was_left_told) say("the edge {f} does not answer; {f} is asked to go on", .{ disk.edge.edge, asked });
+        // Once, however often the edges are tried in turn.
+        if (!disk.was_left_told) say("the edge {f} does not answer; failing over to {f}", .{ disk.edge.edge, asked });
         disk.was_left_told = true;
         disk.edge.edge = asked;
         disk.edge.open();
@@ -211,7 +211,7 @@ pub const ServedDisk = struct {
         return if (disk.ahead) |*ahead| ahead.take(disk.client, event) else false;
     }
 
-    /// Answers what was read ahead, and asks for more of it; gives its memory back when the boot is over.
+    /// Answers reads from read-ahead and requests more; frees its memory after the boot.
     fn tendAhead(disk: *ServedDisk, now_us: u64) disk_link.Error!void {
         const ahead = if (disk.ahead) |*ahead| ahead else return;
         while (ahead.nextDone()) |tag| try disk.answer(tag, .done);
@@ -223,7 +223,7 @@ pub const ServedDisk = struct {
         disk.ahead = null;
     }
 
-    /// True when it is done already.
+    /// Returns true if the request is already done.
     fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!bool {
         const slot = request.slot;
         if (request.kind == .read) {
@@ -265,9 +265,9 @@ pub const ServedDisk = struct {
                 try disk.client.submitDiscard(slot, request.offset, request.length);
             },
             .flush => {
-                // It lasts as long as memory, and a write was answered when it was there.
+                // It lasts as long as memory, and a write is acknowledged once it is there.
                 if (disk.local != null) return true;
-                // What is in memory alone is as safe as it will ever be.
+                // Data in memory cannot become any safer.
                 if (disk.ram != null and !disk.client.writes.is_started) return true;
                 try disk.client.submitFlush(slot);
             },
@@ -276,7 +276,7 @@ pub const ServedDisk = struct {
         return false;
     }
 
-    /// What the edge has to take; null: nothing.
+    /// Returns the range that the edge must take, or null.
     fn keepInRam(disk: *ServedDisk, bytes: []const u8, offset: u64) ?RamCache.Range {
         const all: RamCache.Range = .{ .offset = offset, .length = @intCast(bytes.len) };
         const ram = disk.ram orelse return all;
@@ -286,18 +286,18 @@ pub const ServedDisk = struct {
         };
     }
 
-    /// The kernel refuses memory that was promised: what lies there cannot be believed any more.
+    /// The kernel refuses memory that it promised: the data there is no longer reliable.
     fn loseRam(disk: *ServedDisk) void {
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("this machine's memory for what it writes cannot be used any more; the disk stands still, start it again", .{});
+        say("this machine's memory for writes is unusable; the disk is halted, restart the machine", .{});
     }
 
     fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_link.Error!void {
         switch (code) {
             .done => return disk.answer(tag, .done),
             .cache_full => {
-                if (!disk.was_full_told) say("the write cache at the edge is full: this machine writes nothing any more until it starts again", .{});
+                if (!disk.was_full_told) say("the write cache at the edge is full: this machine cannot write until it is restarted", .{});
                 disk.was_full_told = true;
             },
             .stopped => disk.stop(),
@@ -306,21 +306,22 @@ pub const ServedDisk = struct {
         return disk.answer(tag, if (code == .cache_full) .full else .failed);
     }
 
-    /// The write cache is full, and that is what is wanted then. Reports go on, and with them orders come.
+    /// Halts the disk because the write cache is full, as configured. Reports continue, and orders
+    /// arrive with them.
     fn stop(disk: *ServedDisk) void {
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("the write cache at the edge is full: the disk stands still; give it more room, and start this machine again", .{});
+        say("the write cache at the edge is full: the disk is halted; enlarge the write cache and restart this machine", .{});
     }
 
-    /// What the local disk's thread has carried out.
+    /// Handles what the local disk's thread has completed.
     fn takeFromLocal(disk: *ServedDisk) disk_link.Error!void {
         const local = disk.local orelse return;
         while (local.next()) |ended| switch (ended.result) {
             .done => try disk.finish(ended.slot, .done),
             .full => try disk.fillLocal(ended.slot),
             .lost, .damaged => {
-                // The system learns it of this one; nothing that it asks afterwards is answered.
+                // This request tells the system; nothing that it sends afterwards is answered.
                 try disk.finish(ended.slot, .failed);
                 disk.loseLocal(ended.result == .damaged);
             },
@@ -337,13 +338,13 @@ pub const ServedDisk = struct {
         disk.report.look_at_us = 0;
         disk.report.report_at_us = 0;
         if (disk.full == .read_only) {
-            if (!disk.was_full_told) say("the write cache on the local disk is full: this machine writes nothing any more until it starts again", .{});
+            if (!disk.was_full_told) say("the write cache on the local disk is full: this machine cannot write until it is restarted", .{});
             disk.was_full_told = true;
             return disk.finish(slot, .full);
         }
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("the write cache on the local disk is full: the disk stands still; give it more room, and start this machine again", .{});
+        say("the write cache on the local disk is full: the disk is halted; enlarge the write cache and restart this machine", .{});
     }
 
     fn loseLocal(disk: *ServedDisk, is_damaged: bool) void {
@@ -352,29 +353,30 @@ pub const ServedDisk = struct {
         disk.tellLost(if (is_damaged)
             "the local disk has other bytes than this machine has written"
         else
-            "the local disk has failed, and what was written there");
+            "the local disk has failed, and the writes on it are lost");
     }
 
     fn isStopped(disk: *const ServedDisk) bool {
         return disk.memory.is_stopped.load(.seq_cst);
     }
 
-    /// Nothing of the disk can be believed any more: it stands still, and the edge that serves it learns why.
+    /// The disk is no longer reliable: halts it, and tells the edge that serves it.
     fn tellLost(disk: *ServedDisk, text: []const u8) void {
-        say("{s}; the disk stands still, start it again", .{text});
+        say("{s}; the disk is halted, restart the machine", .{text});
         if (disk.client.state != .ended) return disk.keepOutcome(.failed, "cache_lost", text);
-        // Its own edge has ended the session, where the boot began: what is written at an edge goes on nowhere else. In a process of
-        // its own, since a connection takes seconds.
+        // Its own edge has ended the session that began the boot: writes stored at an edge cannot
+        // fail over. In a separate process, since a connection takes seconds.
         const pid = sys.check(linux.fork()) catch return;
         if (pid != 0) return;
         if (http_report.Address.find(disk.words)) |address| {
             var body: [http_report.body_size_max]u8 = undefined;
-            _ = http_report.post(address, .failed, std.mem.print(&body, "cache_lost {s}", .{text}) catch unreachable); // It is short.
+            // It is short.
+            _ = http_report.post(address, .failed, std.mem.print(&body, "cache_lost {s}", .{text}) catch unreachable);
         }
         linux.exit_group(0);
     }
 
-    /// What was read gets what lies on the local disk before it is the system's.
+    /// Puts what is on the local disk over the bytes that were read, before the system gets them.
     fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
         const request = &disk.requests[@intCast(tag)];
         if (disk.local) |local| if (result == .done and request.kind == .read and local.cache.hasAny(request.offset, request.length))
@@ -401,7 +403,7 @@ pub const ServedDisk = struct {
     }
 
     fn wait(disk: *ServedDisk) void {
-        // Of a send or a receive of this turn, which has taken it from the socket.
+        // From a send or a receive of this turn, which has taken it from the socket.
         if (disk.edge.takeRefusal(false)) disk.client.onUnreachable(sys.monotonicUs());
         var polled: [4 + control.clients_max]linux.pollfd = undefined;
         for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
@@ -455,7 +457,7 @@ pub const ServedDisk = struct {
         disk.server.?.waiting[index] = true;
     }
 
-    /// It is said until an edge has heard it, by the next process too.
+    /// Repeated, also by the next process, until an edge acknowledges it.
     fn keepOutcome(disk: *ServedDisk, outcome: wire.stream.ReadyOutcome, code: []const u8, sentence: []const u8) void {
         const uptime_us = sys_time.uptimeUs();
         disk.report.has_outcome = true;
@@ -484,7 +486,7 @@ pub const ServedDisk = struct {
         return control.done;
     }
 
-    /// The edge is told at once: it cuts what it measures itself when it hears of it.
+    /// The edge is told at once: it ends its own measurement then.
     fn beginSystem(disk: *ServedDisk) []const u8 {
         disk.client.times.beginSystem();
         disk.memory.has_handed_over.store(true, .seq_cst);
@@ -547,7 +549,7 @@ pub const ServedDisk = struct {
     }
 };
 
-/// Where the boot can go on when its edge is gone, as JSON.
+/// The edges for a fail-over, as JSON.
 const OtherEdges = struct {
     failover: *const core.stream.Failover,
 

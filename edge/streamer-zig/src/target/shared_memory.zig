@@ -1,5 +1,5 @@
-//! Memory that the process of the kernel's disk and the process of the stream have together: the
-//! bytes of the reads under way, and what of the stream's process has to outlive it.
+//! Memory shared by the process of the kernel's disk and the process of the stream: the bytes of
+//! reads in progress, and the state that must outlive the stream's process.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -13,7 +13,7 @@ pub const Buffers = [core.target.nbd_queue.slots_max][core.target.nbd_queue.part
 
 pub const Outcome = struct {
     outcome: stream.ReadyOutcome,
-    /// When it was said, µs since the kernel's start.
+    /// When it was reported, µs since the kernel's start.
     uptime_us: u64,
     code: Text(12) = .{},
     sentence: Text(64) = .{},
@@ -25,13 +25,14 @@ pub const SharedMemory = struct {
     steps: Kept(stream.StepList) = .{},
     cache_path: Kept(Text(64)) = .{},
     order: Kept(PowerOrder) = .{},
-    /// The id that the last write got: those of the next process lie behind it.
+    /// Id of the last write; the next process uses higher ones.
     write_id: std.atomic.Value(u32) = .init(0),
-    /// The newest, which may be at another edge than the one that `attach` opened; null while it is that one.
+    /// The newest session, which may be at another edge than the one that `attach` opened; null for
+    /// that one.
     session: Latest(Session) = .{},
-    /// The disk stands still since its write cache is full or lost.
+    /// The disk is halted because its write cache is full or lost.
     is_stopped: std.atomic.Value(bool) = .init(false),
-    /// The local disk had no room for a write: this machine writes nothing any more.
+    /// A write did not fit on the local disk: this machine cannot write any more.
     is_full: std.atomic.Value(bool) = .init(false),
     /// The initramfs is done, and the system reads the disk.
     has_handed_over: std.atomic.Value(bool) = .init(false),
@@ -55,7 +56,7 @@ pub const SharedMemory = struct {
     }
 };
 
-/// Text of a bounded size; what is longer is cut.
+/// Text of bounded size; longer text is cut.
 pub fn Text(comptime size_max: u8) type {
     return struct {
         buffer: [size_max]u8 = @splat(0),
@@ -75,7 +76,7 @@ pub fn Text(comptime size_max: u8) type {
     };
 }
 
-/// A value whose writer may die at any instant: who reads it later gets a whole one or none.
+/// A value whose writer may die at any instant: a later reader gets a complete value or none.
 pub fn Kept(comptime T: type) type {
     return struct {
         is_whole: std.atomic.Value(bool) = .init(false),
@@ -95,12 +96,12 @@ pub fn Kept(comptime T: type) type {
     };
 }
 
-/// The newest of several values, whose writer may die at any instant: who reads it later gets the newest that is whole, never none
-/// where there was one.
+/// The newest of several values, whose writer may die at any instant: a later reader gets the
+/// newest complete value, never none once there was one.
 pub fn Latest(comptime T: type) type {
     return struct {
         places: [2]T = undefined,
-        /// How many there have been; the lowest bit is the place of the newest.
+        /// Number of values written; the lowest bit is the slot of the newest.
         count: std.atomic.Value(u64) = .init(0),
 
         const Self = @This();
@@ -124,7 +125,7 @@ pub fn Latest(comptime T: type) type {
 
 const testing = std.testing;
 
-test "of a session that was not written to its end, the one before is the newest" {
+test "if a session was not written completely, the one before is the newest" {
     const memory: *SharedMemory = try .init();
     try testing.expectEqual(null, memory.session.get());
     var session: Session = .{
@@ -142,7 +143,7 @@ test "of a session that was not written to its end, the one before is the newest
         if (pid == 0) {
             session.edge = .{ .ip = .init(10, 0, 0, last_number), .port = 6910 };
             memory.session.set(session);
-            // The next one, which is killed half-way.
+            // The next writer is killed half-way.
             const place = memory.session.placeOf(memory.session.count.load(.seq_cst) + 1);
             @memset(std.mem.asBytes(place)[0 .. @sizeOf(Session) / 2], 0xff);
             linux.exit_group(0);
@@ -156,7 +157,7 @@ test "of a session that was not written to its end, the one before is the newest
     }
 }
 
-test "what one process keeps is there for the next, and what it did not finish is not" {
+test "a value kept by one process is there for the next, and an incomplete one is not" {
     const memory: *SharedMemory = try .init();
     try testing.expectEqual(null, memory.outcome.get());
     const pid = try sys.check(linux.fork());

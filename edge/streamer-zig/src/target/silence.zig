@@ -1,21 +1,21 @@
-//! Tells the console when the edge does not answer, or none of those that the boot may go on at, and
-//! opens the socket anew, with whatever address the device has then.
+//! Tells the console when the edge, or every edge of a fail-over, does not answer, and reopens the
+//! socket with the device's current address.
 
 const std = @import("std");
 const core = @import("core");
 const say = @import("console.zig").say;
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
 
-/// Silence after which the console says so. One hello and its repetitions may be lost before.
+/// Silence before the first message. One HELLO and its retransmissions may be lost before.
 const first_line_us = 3 * std.time.us_per_s;
-/// How often it says so again.
+/// Interval of further messages.
 const line_interval_us = 30 * std.time.us_per_s;
 const reopen_interval_us = 10 * std.time.us_per_s;
-/// How long a caller may wait between two looks.
+/// Longest wait between two calls.
 pub const look_interval_us = 1 * std.time.us_per_s;
 
 pub const Silence = struct {
-    /// When the edge was heard that serves the disk, or is to; 0 before the first look.
+    /// When the serving edge was last heard; 0 before the first call.
     since_us: u64 = 0,
     line_at_us: u64 = 0,
     reopen_at_us: u64 = 0,
@@ -28,8 +28,8 @@ pub const Silence = struct {
         };
     }
 
-    /// An established client says hello again by itself after a long silence; one that has nothing
-    /// to ask hears nothing.
+    /// An established client sends HELLO again by itself after a long silence; an idle one receives
+    /// nothing.
     pub fn watch(
         silence: *Silence,
         client: *const core.stream.Client,
@@ -42,9 +42,9 @@ pub const Silence = struct {
             silence.line_at_us = now_us + line_interval_us;
             const silent_s = (now_us - silence.since_us) / std.time.us_per_s;
             if (client.failover.hasOthers())
-                say("no edge has served the disk for {d} s; {f} and the others are asked in turn", .{ silent_s, client.failover.own })
+                say("no edge has served the disk for {d} s; {f} and the others are tried in turn", .{ silent_s, client.failover.own })
             else
-                say("the edge {f} has not answered for {d} s; still asking", .{ edge.edge, silent_s });
+                say("the edge {f} has not answered for {d} s; still trying", .{ edge.edge, silent_s });
         }
         if (now_us >= silence.reopen_at_us) {
             silence.reopen_at_us = now_us + reopen_interval_us;

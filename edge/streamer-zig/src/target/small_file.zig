@@ -1,15 +1,15 @@
-//! Files of the kernel and of init.sh that are read whole.
+//! Reads small files of the kernel and of init.sh at once.
 
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 
-/// What of the file fits; nothing when it cannot be read.
+/// Returns what fits; nothing if the file cannot be read.
 pub fn read(path: [*:0]const u8, buffer: []u8) []const u8 {
     return readIn(linux.AT.FDCWD, path, buffer);
 }
 
-/// As `read`, below an open folder.
+/// Like `read`, below an open folder.
 pub fn readIn(folder_fd: i32, path: [*:0]const u8, buffer: []u8) []const u8 {
     const fd: i32 = @intCast(
         sys.check(linux.openat(folder_fd, path, .{ .CLOEXEC = true }, 0)) catch return "",

@@ -1,4 +1,4 @@
-//! Times as the kernel takes and gives them.
+//! Converts between the kernel's times and µs.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -11,8 +11,7 @@ pub fn timespecOf(us: u64) linux.timespec {
     };
 }
 
-/// µs since the kernel's start, suspension included: the nearest to power-on that the device itself
-/// knows.
+/// µs since the kernel's start, suspension included: the closest to power-on that a device knows.
 pub fn uptimeUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.BOOTTIME, &ts);

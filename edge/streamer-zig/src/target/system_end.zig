@@ -1,8 +1,9 @@
-//! Ends the machine's system, in the way its own init wants it, or the machine at once.
+//! Stops the machine's system in the way its own init expects, or the machine at once.
 //!
-//! The process that serves the disk must not wait for that disk. So it only sends a signal where
-//! the init takes one, and else runs the system's own program in a child, made by fork and never by
-//! vfork: a parent that waits until its child's program has come from the disk waits for itself.
+//! The process that serves the disk must not wait for that disk. So it only sends a signal if the
+//! init accepts one; otherwise it runs the system's own program in a child. It uses fork, never
+//! vfork: a parent that waits until its child's program has been read from the disk would wait for
+//! itself.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -10,8 +11,8 @@ const Kind = @import("core").stream.Client.Order.Kind;
 const sys = @import("host").sys;
 const protection = @import("protection.zig");
 
-/// Where /proc was when the disk was attached; the system has moved it since. Opened once, good for
-/// ever.
+/// /proc as it was when the disk was attached; the system has moved it since. Opened once, and
+/// valid forever.
 pub const ProcFolder = struct {
     fd: i32,
 
@@ -22,18 +23,18 @@ pub const ProcFolder = struct {
     }
 };
 
-/// What runs as the first process, as far as it matters.
+/// The kind of the first process, as far as it matters.
 const Init = union(enum) {
-    /// It takes this signal (systemd(1), SIGRTMIN+4 and +5 with glibc's SIGRTMIN of 34; busybox's
+    /// It accepts this signal (systemd(1), SIGRTMIN+4 and +5 with glibc's SIGRTMIN of 34; busybox's
     /// init: SIGUSR2, SIGTERM).
     signalled: linux.SIG,
     /// Its own program is run in its root.
     program,
-    /// The initramfs: nothing has started that would have to end.
+    /// The initramfs: nothing is running that must be stopped.
     none,
 };
 
-/// Asks the running system to end; false when there is none yet.
+/// Asks the running system to stop; returns false if there is none yet.
 pub fn askSystem(proc: ProcFolder, kind: Kind) bool {
     switch (findInit(proc, kind)) {
         .none => return false,
@@ -42,12 +43,12 @@ pub fn askSystem(proc: ProcFolder, kind: Kind) bool {
     }
 }
 
-/// Writes what disks hold, then ends the machine; in a child, since a disk may never answer.
+/// Writes the disks' caches, then stops the machine; in a child, since a disk may never answer.
 pub fn syncAndEnd(proc: ProcFolder, kind: Kind) void {
     _ = inChild(.{ .sync = kind }, proc);
 }
 
-/// Ends the machine at once.
+/// Stops the machine at once.
 pub fn askKernel(kind: Kind) void {
     _ = linux.reboot(.MAGIC1, .MAGIC2, switch (kind) {
         .power_off => .POWER_OFF,
@@ -87,7 +88,7 @@ fn identityOf(folder_fd: i32, path: [*:0]const u8) ?Identity {
 
 const Work = union(enum) { program: Kind, sync: Kind };
 
-/// The child is nobody's any more when it ends: its parent ignores SIGCHLD (`protection.zig`).
+/// Nobody waits for the child: its parent ignores SIGCHLD (`protection.zig`).
 fn inChild(work: Work, proc: ProcFolder) bool {
     const pid = sys.check(linux.fork()) catch return false;
     if (pid != 0) return true;
@@ -102,8 +103,8 @@ fn inChild(work: Work, proc: ProcFolder) bool {
     linux.exit_group(1);
 }
 
-/// Takes back what `protection.protect` did and a program would inherit, and bounds what the child
-/// may use.
+/// Undoes what `protection.protect` did and a program would inherit, and limits the child's
+/// resources.
 fn becomeOrdinary(proc: ProcFolder) void {
     const default: std.posix.Sigaction = .{
         .handler = .{ .handler = linux.SIG.DFL },

@@ -1,21 +1,22 @@
-//! How full the write cache is: the tmpfs in the device's RAM that takes what the system writes
-//! above its read-only disk. Looking at it never waits for the disk, since all of it is memory.
+//! Measures how full the write cache is: the tmpfs in the device's RAM that takes what the system
+//! writes above its read-only disk. A check never waits for the disk, since everything is in
+//! memory.
 
 const std = @import("std");
 const linux = std.os.linux;
 const host = @import("host");
 const sys = host.sys;
 
-/// Percent of its size at which the console and the edge are told.
+/// Percent at which the console and the edge are told.
 pub const marks = [_]u8{ 80, 95, 100 };
-/// So far below a mark it must fall before it counts again.
+/// The fill must fall this far below a mark before the mark counts again.
 const hysteresis_percent = 10;
 
 pub const Level = struct {
     used_bytes: u64,
     size_bytes: u64,
 
-    /// 100 only when nothing is left.
+    /// Returns 100 only when no space is left.
     pub fn percent(level: Level) u8 {
         if (level.size_bytes == 0) return 0;
         if (level.used_bytes >= level.size_bytes) return 100;
@@ -23,11 +24,11 @@ pub const Level = struct {
     }
 };
 
-/// Which marks were reached and not left since.
+/// Marks that were reached and not left since.
 pub const Warnings = struct {
     reached: [marks.len]bool = @splat(false),
 
-    /// The highest mark that is newly reached, if any.
+    /// Returns the highest mark newly reached, if any.
     pub fn next(warnings: *Warnings, level: Level) ?u8 {
         const percent = level.percent();
         var newest: ?u8 = null;
@@ -40,11 +41,11 @@ pub const Warnings = struct {
     }
 };
 
-/// A file system to look at, by a descriptor that stays good when its place in the tree is gone.
+/// The watched file system, by a descriptor that stays valid when its mount point is gone.
 pub const WriteCache = struct {
     fd: i32,
 
-    /// Null when there is nothing at `path`.
+    /// Null if `path` does not exist.
     pub fn open(path: [*:0]const u8) ?WriteCache {
         const flags: linux.O = .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true };
         return .{ .fd = @intCast(sys.check(linux.open(path, flags, 0)) catch return null) };
@@ -69,7 +70,7 @@ fn levelOf(percent: u64) Level {
     return .{ .used_bytes = percent << 20, .size_bytes = 100 << 20 };
 }
 
-test "each mark is told once, and again only after the fill has fallen well below it" {
+test "each mark is reported once, and again only after the fill has fallen well below it" {
     var warnings: Warnings = .{};
     const course = [_]struct { u64, ?u8 }{
         .{ 79, null }, .{ 80, 80 },    .{ 81, null }, .{ 79, null }, .{ 80, null }, .{ 95, 95 }, .{ 100, 100 },
@@ -79,7 +80,7 @@ test "each mark is told once, and again only after the fill has fallen well belo
     for (course) |step| try testing.expectEqual(step[1], warnings.next(levelOf(step[0])));
 }
 
-test "full is only what has no byte left" {
+test "only a cache without a free byte is full" {
     const size = 1 << 40;
     try testing.expectEqual(99, (Level{ .used_bytes = size - 1, .size_bytes = size }).percent());
     try testing.expectEqual(100, (Level{ .used_bytes = size, .size_bytes = size }).percent());
@@ -88,7 +89,7 @@ test "full is only what has no byte left" {
     try testing.expectEqual(99, (Level{ .used_bytes = most - 1, .size_bytes = most }).percent());
 }
 
-test "a file system says how full it is" {
+test "a file system reports how full it is" {
     const cache = WriteCache.open("/dev/shm") orelse return error.SkipZigTest;
     defer cache.close();
     const level = cache.level().?;

@@ -1,4 +1,5 @@
-//! What a device learns before its stream: the edge's boot script for its address, by HTTP, and in it where the stream is and whose it is.
+//! What a device learns before its stream: fetches the edge's boot script for its address by HTTP,
+//! and reads from it the address and the token of the stream.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +12,7 @@ pub const Error = error{ EdgeNotReached, NoScript };
 
 const answer_size_max = 16 << 10;
 
-/// Begins a boot of the device with this MAC address.
+/// Starts a boot of the device with this MAC address.
 pub fn fetch(http: base.Endpoint, mac: base.Mac) Error!core.target.options.TargetOptions {
     var buffer: [answer_size_max]u8 = undefined;
     var request_buffer: [256]u8 = undefined;
@@ -53,7 +54,7 @@ fn isWhole(answer: []const u8) bool {
     return false;
 }
 
-/// `set bootfarm_edge IP:PORT` and so on, as words of a kernel's command line.
+/// Converts `set bootfarm_edge IP:PORT` and so on to words of a kernel's command line.
 fn wordsOf(script: []const u8, buffer: []u8) Error![]const u8 {
     var words: std.Io.Writer = .fixed(buffer);
     inline for (.{ "edge", "boot", "token" }) |name| {

@@ -1,4 +1,5 @@
-//! How long reads took: counts in classes that are at most 3 % wide, so that memory does not grow with the number of reads.
+//! A histogram of read times, in classes at most 3 % wide, so that memory does not grow with the
+//! number of reads.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -9,7 +10,7 @@ counts: [classes]u64 = @splat(0),
 total: u64 = 0,
 max_ns: u64 = 0,
 
-/// Each doubling is divided in so many.
+/// Classes per doubling.
 const parts = 32;
 const parts_bits = 5;
 const classes = (64 - parts_bits + 1) * parts;
@@ -20,7 +21,7 @@ pub fn add(latencies: *Latencies, ns: u64) void {
     latencies.max_ns = @max(latencies.max_ns, ns);
 }
 
-/// In µs, of the class that holds this part of a thousand; 0 where nothing was added.
+/// Quantile in µs (per mille), as the bound of its class; 0 if nothing was added.
 pub fn quantileUs(latencies: *const Latencies, per_mille: u64) f64 {
     assert(per_mille <= 1000);
     if (latencies.total == 0) return 0;

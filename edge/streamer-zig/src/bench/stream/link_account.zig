@@ -1,5 +1,6 @@
-//! Where the time of a replay goes: how long less was asked for than fills the link, and what held the rest back. The device sees only
-//! what it has asked for and what has come; a link whose round trip is known is idle when less is under way than passes it in that time.
+//! Accounts for the link's time during a replay: how long the link was not full, and the cause. A
+//! device sees only its requests and what arrived; a link with a known RTT is idle while fewer
+//! bytes are in flight than pass it in one RTT.
 
 const std = @import("std");
 const core = @import("core");
@@ -14,19 +15,19 @@ pub const LinkAccount = struct {
     spent_us: std.EnumArray(Cause, u64) = .initFill(0),
 
     pub const Cause = enum {
-        /// As much is under way as fills the link: what is late is late there, or at the edge.
+        /// Enough is in flight to fill the link: any delay is the link's, or the edge's.
         full,
-        /// The profile has not come.
+        /// The profile has not arrived.
         profile,
-        /// Something is to be asked for, and the window is as small as that.
+        /// Requests are pending, and cwnd is too small for them.
         window,
-        /// ... and there is room for it in the window, but not yet by pacing.
+        /// ... and cwnd has space for them, but pacing delays them.
         pacing,
-        /// Something is to be asked again.
+        /// Retransmissions are pending.
         repeat,
-        /// The profile has more, and read-ahead does not ask for it.
+        /// The profile has more, and read-ahead does not request it.
         ahead,
-        /// All that the system and the profile want is under way.
+        /// Everything that the system and the profile need is in flight.
         wanted,
     };
 
@@ -34,7 +35,7 @@ pub const LinkAccount = struct {
         return .{ .rate = @as(u64, mbit_per_second) * 125 };
     }
 
-    /// When all has been sent that may be sent.
+    /// Called after everything that may be sent was sent.
     pub fn note(account: *LinkAccount, now_us: u64, client: *const StreamClient, ahead: *const ReadAhead) void {
         if (account.since_us > 0) account.spent_us.getPtr(account.cause).* += now_us -| account.since_us;
         account.since_us = now_us;

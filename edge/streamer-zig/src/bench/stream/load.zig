@@ -1,5 +1,6 @@
-//! The load: devices that read at random in one loop, all by the stream or all by NBD. Each read is checked, timed, and followed by the
-//! next at once; processor time is counted from the end of the warm-up to the end.
+//! Generates load: devices that read at random in one loop, all over the stream or all over NBD.
+//! Each read is checked and timed, and the next one follows at once; processor time is counted from
+//! the end of the warm-up to the end.
 
 const std = @import("std");
 const base = @import("base");
@@ -21,16 +22,16 @@ pub const Way = enum { stream, nbd };
 
 pub const Options = struct {
     way: Way,
-    /// Of an NBD server, or of the edge's boot scripts.
+    /// Address of an NBD server, or of the edge's boot scripts.
     server: base.Endpoint,
     devices: u16 = 1,
-    /// Reads that each has under way.
+    /// Reads in flight of each device.
     depth: u8 = 1,
     read_size: u32 = 32 << 10,
     disk_mib: u32 = 1024,
     warm_up_ms: u32 = 200,
     measure_ms: u32 = 1000,
-    /// 0: no server's processor time.
+    /// 0 omits the server's processor time.
     server_pid: i32 = 0,
     packet_size_max: u16 = 1472,
     first_mac: base.Mac = .fromInt(0x02bf_0001_0001),
@@ -47,16 +48,16 @@ pub const Result = struct {
     server_seconds_per_gb: f64,
     client_seconds_per_gb: f64,
     machine_seconds_per_gb: f64,
-    /// READs that the stream's clients sent again, and fragments that they asked for again.
+    /// READs and fragments that the stream's clients had to request again (retransmissions).
     retransmits: u64 = 0,
     missing_fragments: u64 = 0,
-    /// Fragments that came and had come before: sent for nothing.
+    /// Duplicate fragments.
     unexpected_fragments: u64 = 0,
-    /// What the device with the least got, and the one with the most.
+    /// The least and the most that a device received.
     least_mb_per_second: f64,
     most_mb_per_second: f64,
     fragment_size: u16 = 0,
-    /// Of the stream; empty for NBD.
+    /// Statistics of the stream; empty for NBD.
     cipher: []const u8 = "",
 };
 
@@ -71,7 +72,7 @@ pub const Error = error{
     NothingCame,
 };
 
-/// Nothing at all for so long ends the load.
+/// The load ends after this time without any progress.
 const silence_ns_max = 20 * std.time.ns_per_s;
 const open_ns_max = 20 * std.time.ns_per_s;
 
@@ -99,7 +100,7 @@ const Load = struct {
     prng: base.Prng = .init(1),
     latencies: Latencies = .{},
     reads: u64 = 0,
-    /// Reads that have ended at all, to see that something goes on.
+    /// Number of completed reads, to detect progress.
     ended: u64 = 0,
     is_measured: bool = false,
     now_ns: u64 = 0,
@@ -183,7 +184,7 @@ const Load = struct {
             .p50_us = load.latencies.quantileUs(500),
             .p99_us = load.latencies.quantileUs(990),
             .max_us = load.latencies.quantileUs(1000),
-            // Nanoseconds for a byte are seconds for 10^9.
+            // Nanoseconds per byte equal seconds per 10^9 bytes.
             .server_seconds_per_gb = perByte(times.server_ns, bytes),
             .client_seconds_per_gb = perByte(times.client_ns, bytes),
             .machine_seconds_per_gb = perByte(times.machine_ns, bytes),
@@ -249,11 +250,12 @@ const Load = struct {
         load.now_ns = processor.nowNs();
         for (tokens) |token| try load.serve(@intCast(token));
         const now_us = load.now_ns / std.time.ns_per_us;
-        // What lies in a device's socket is no loss: a device with a processor of its own would have taken it.
+        // Packets waiting in a device's socket are not lost: a device with its own processor would
+        // have read them.
         for (load.deadlines_us, 0..) |deadline_us, device| if (deadline_us <= now_us) try load.serve(device);
     }
 
-    /// To the next deadline of a device; a millisecond's rest is waited for in turns of nothing.
+    /// Waits until the next deadline of a device; busy-waits the last part of a millisecond.
     fn timeoutMs(load: *const Load) i32 {
         var earliest: u64 = std.math.maxInt(u64);
         for (load.deadlines_us) |deadline_us| earliest = @min(earliest, deadline_us);

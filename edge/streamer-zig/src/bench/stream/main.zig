@@ -1,5 +1,6 @@
-//! The program that measures the stream beside NBD servers (`npm run bench -- stream`). One client for all: the same loop, the same
-//! reads, the same check of what comes. `load` and `replay` print one JSON object.
+//! The program that measures the stream against NBD servers (`npm run bench -- stream`). One client
+//! for all: the same loop, the same reads, the same checks. `load` and `replay` print one JSON
+//! object.
 
 const std = @import("std");
 const base = @import("base");
@@ -126,7 +127,7 @@ fn valueOf(comptime T: type, text: []const u8) ?T {
     };
 }
 
-/// On the disk when it is done: nothing is written back while servers are measured.
+/// Synced at the end: no write-back happens while servers are measured.
 fn writeImage(io: std.Io, gpa: std.mem.Allocator, image: *const Image) !void {
     const file = try std.Io.Dir.cwd().createFile(io, image.file, .{});
     defer file.close(io);
@@ -139,7 +140,7 @@ fn writeImage(io: std.Io, gpa: std.mem.Allocator, image: *const Image) !void {
     try file.sync(io);
 }
 
-/// Neither other programs that need memory nor those that empty the page cache take it away.
+/// Locks the pages: neither other programs nor a dropped page cache can evict them.
 fn holdImage(image: *const Image) !void {
     const path = try std.posix.toPosixPath(image.file);
     const fd: i32 = @intCast(try sys.check(linux.open(&path, .{ .CLOEXEC = true }, 0)));

@@ -1,5 +1,6 @@
-//! A device of an NBD server over TCP (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md), for the load's loop: it never
-//! waits once it is open, and bytes go from the socket straight to where the read wants them.
+//! A device of an NBD server over TCP
+//! (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md) for the load's loop: it
+//! never blocks once it is open, and bytes go from the socket straight to the read's buffer.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +17,7 @@ pub const NbdConnection = struct {
     under_way: std.bit_set.Static(SlotList.most) = .empty,
     header: [nbd.reply_size]u8 = undefined,
     header_filled: usize = 0,
-    /// The read whose bytes come now.
+    /// The read whose bytes are arriving.
     current: ?u8 = null,
     filled: usize = 0,
 
@@ -79,7 +80,7 @@ pub const NbdConnection = struct {
         try connection.request(.read, slot, offset, @intCast(buffer.len));
     }
 
-    /// A request is far smaller than what a socket takes with a few of them under way.
+    /// A request is far smaller than a socket's buffer, even with several in flight.
     fn request(connection: *NbdConnection, command: nbd.Command, handle: u64, offset: u64, length: u32) Error!void {
         const header = nbd.emitRequest(.{ .command = command, .flags = 0, .handle = handle, .offset = offset, .length = length });
         const rc = linux.sendto(connection.fd, &header, header.len, linux.MSG.NOSIGNAL, null, 0);
@@ -87,10 +88,11 @@ pub const NbdConnection = struct {
         if (count != header.len) return error.Disconnected;
     }
 
-    /// Takes what is there; slots whose reads have ended are added to `done`.
+    /// Receives what is there; slots of completed reads are added to `done`.
     pub fn receive(connection: *NbdConnection, done: *SlotList) Error!void {
         while (connection.under_way.count() > 0) {
-            // Whose bytes come behind the header is known before it has come where only one read is under way.
+            // With only one read in flight, the owner of the bytes is known before the header
+            // arrives.
             const expected = connection.current orelse
                 if (connection.under_way.count() == 1) @as(u8, @intCast(connection.under_way.findFirstSet().?)) else null;
             const header_rest: []u8 = if (connection.current == null) connection.header[connection.header_filled..] else &.{};

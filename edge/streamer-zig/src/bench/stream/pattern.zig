@@ -1,5 +1,6 @@
-//! The bytes of the measured disk: each of its words is known from where it lies, so that a read is checked without another copy of the
-//! disk, and one that came from elsewhere, twice or from an earlier time is seen.
+//! The bytes of the measured disk: each word is computed from its position, so that a read is
+//! checked without a copy of the disk. Bytes of another place, of a duplicate or of an earlier time
+//! are detected.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -7,7 +8,7 @@ const assert = std.debug.assert;
 pub const word_size = 8;
 const lanes = 8;
 const Lanes = @Vector(lanes, u64);
-/// Odd, so that no two words of a disk are the same.
+/// Odd, so that no two words of a disk are equal.
 const step: u64 = 0x9e37_79b9_7f4a_7c15;
 const origin: u64 = 0x0b00_7fa3_0b00_7fa3;
 
@@ -21,7 +22,8 @@ pub fn fill(bytes: []u8, offset: u64) void {
     }
 }
 
-/// Whether these are the bytes of the disk at `offset`; about 10 GB/s, so that checking costs little beside receiving.
+/// Returns whether these are the bytes of the disk at `offset`; about 10 GB/s, so that checking is
+/// cheap compared to receiving.
 pub fn isRight(bytes: []const u8, offset: u64) bool {
     assert(offset % word_size == 0 and bytes.len % word_size == 0);
     const wide = lanes * word_size;
@@ -31,7 +33,7 @@ pub fn isRight(bytes: []const u8, offset: u64) bool {
     var difference: Lanes = @splat(0);
     var at: usize = 0;
     while (at + wide <= bytes.len) : (at += wide) {
-        // A cast of the bytes' value in place of their address is put together byte by byte.
+        // A cast of the bytes by value instead of their address compiles to byte-by-byte code.
         const words: *align(1) const Lanes = @ptrCast(bytes[at..][0..wide]);
         difference |= words.* ^ expected;
         expected +%= advance;

@@ -1,13 +1,13 @@
-//! Processor time: of this process, of a server's, and of the whole machine.
+//! Processor time of this process, of a server's, and of the whole machine.
 
 const std = @import("std");
 const linux = std.os.linux;
 
 pub const Times = struct {
     client_ns: u64,
-    /// 0 where no server is watched.
+    /// 0 if no server is watched.
     server_ns: u64,
-    /// All processors, whoever used them; in steps of 10 ms.
+    /// All processors and all users; in steps of 10 ms.
     machine_ns: u64,
 
     pub fn now(server_pid: i32) Times {
@@ -27,8 +27,8 @@ pub const Times = struct {
     }
 };
 
-/// The processor clock of another process, all of its threads (clock_getcpuclockid(3): the inverted id above three bits that say
-/// which clock, 2 for what the scheduler counted).
+/// The processor clock of another process with all its threads (clock_getcpuclockid(3): the
+/// inverted id above three bits that select the clock, 2 for the scheduler's count).
 fn clockOf(pid: i32) u32 {
     return @bitCast((~pid << 3) | 2);
 }
@@ -40,7 +40,8 @@ fn read(clock: u32) u64 {
     return @as(u64, @intCast(ts.sec)) * std.time.ns_per_s + @as(u64, @intCast(ts.nsec));
 }
 
-/// First line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq in hundredths of a second.
+/// First line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq in
+/// hundredths of a second.
 fn machineBusyNs() ?u64 {
     const rc = linux.open("/proc/stat", .{ .CLOEXEC = true }, 0);
     if (linux.errno(rc) != .SUCCESS) return null;

@@ -1,6 +1,7 @@
-//! A link with a delay and losses between two network namespaces: a TUN interface in each (tun(4), `delay0`), whose IP packets come out of
-//! the other one a while later. Memory is bounded: what comes while a direction is full is dropped, as a router does.
-//! Losses are drawn for each packet here, since a filter in front would drop whole super-packets.
+//! A link with delay and loss between two network namespaces: a TUN interface in each (tun(4),
+//! `delay0`), whose IP packets leave the other one later. Memory is bounded: packets are dropped
+//! while a direction is full, as a router does. Loss is decided per packet here, since a filter in
+//! front would drop whole super-packets.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,11 +13,11 @@ const assert = std.debug.assert;
 pub const Options = struct {
     server_namespace: []const u8,
     client_namespace: []const u8,
-    /// Of each direction.
+    /// Delay of each direction.
     delay_us: u32 = 250,
-    /// Of each direction, of 100,000 packets.
+    /// Loss of each direction, of 100,000 packets.
     loss: u32 = 0,
-    /// Of the slower port before the clients, and the bytes that it keeps; 0: as fast as it goes.
+    /// Speed of the slower port before the clients, and its buffer in bytes; 0: unlimited.
     mbit_per_second: u32 = 0,
     queue_kb: u32 = 128,
 };
@@ -24,20 +25,20 @@ pub const Options = struct {
 pub const interface_name = "delay0";
 
 const packet_size_max = 9100;
-/// Of each direction; 6 MB of packets of 1500 bytes, 12 ms at 4 Gb/s.
+/// Capacity of each direction; 6 MB of packets of 1500 bytes, 12 ms at 4 Gb/s.
 const packets_max = 4096;
-/// Of Ethernet, for each packet: preamble, header, checksum and gap.
+/// Ethernet's overhead per packet: preamble, header, checksum and gap.
 const ethernet_size = 38;
-/// Taken from one interface before the other has its turn.
+/// Packets taken from one interface before the other has its turn.
 const turn_max = 64;
 
 const Packet = struct { due_ns: u64, size: u16, bytes: [packet_size_max]u8 };
 
 const Direction = struct {
-    /// Bytes per second; 0: without a limit.
+    /// Bytes per second; 0: unlimited.
     rate: u64 = 0,
     queue_bytes: u64 = 0,
-    /// When the port is done with what it has.
+    /// When the port has sent its queue.
     free_ns: u64 = 0,
     from_fd: i32,
     to_fd: i32,
@@ -59,7 +60,7 @@ const Direction = struct {
         }
     }
 
-    /// When it has passed the port; null: there was no room for it.
+    /// When the packet has passed the port; null if the queue is full.
     fn pass(direction: *Direction, now_ns: u64, size: usize) ?u64 {
         if (direction.rate == 0) return now_ns;
         const waiting = (direction.free_ns -| now_ns) * direction.rate / std.time.ns_per_s;
@@ -73,7 +74,7 @@ const Direction = struct {
         while (direction.count > 0) {
             const packet = &direction.packets[direction.first];
             if (packet.due_ns > now_ns) return;
-            // What an interface does not take is lost.
+            // A packet that an interface refuses is lost.
             _ = linux.write(direction.to_fd, &packet.bytes, packet.size);
             direction.first = (direction.first + 1) % direction.packets.len;
             direction.count -= 1;
@@ -85,15 +86,16 @@ const Direction = struct {
     }
 };
 
-/// Until the process is ended; the interfaces are there when it has said so on `out`.
+/// Runs until the process is ended; `out` tells when the interfaces are there.
 pub fn run(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer) !void {
     const server_fd = try openTun(options.server_namespace);
     const client_fd = try openTun(options.client_namespace);
     endWithParent();
-    // It stands for a cable, and waits for no other program: without the right to that it does as well as it can.
+    // It stands for a cable and should not wait for other programs: without the privilege it runs
+    // as well as it can.
     const param: linux.sched_param = .{ .priority = 1 };
     _ = linux.sched_setscheduler(0, .{ .mode = .FIFO }, &param);
-    // Woken when a packet is due, not up to 50 us later.
+    // Wakes up when a packet is due, not up to 50 µs later.
     _ = linux.prctl(@backingInt(linux.PR.SET_TIMERSLACK), 1, 0, 0, 0);
     var directions: [2]Direction = .{
         .{
@@ -124,7 +126,7 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer)
     }
 }
 
-/// A benchmark that was killed leaves no program of these behind.
+/// Ends with a benchmark that was killed.
 pub fn endWithParent() void {
     _ = linux.prctl(@backingInt(linux.PR.SET_PDEATHSIG), @backingInt(linux.SIG.KILL), 0, 0, 0);
 }

@@ -1,5 +1,6 @@
-//! The reads of a recorded boot, without think times: how long from the open session to the last byte. As a device with several reads under
-//! way does, with or without reading ahead by the edge's boot profile, or in pieces, one after the other.
+//! Replays the reads of a recorded boot without think times, and measures the time from the open
+//! session to the last byte. Like a device with several reads in flight, with or without read-ahead
+//! by the edge's boot profile, or in pieces, one after the other.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,19 +21,19 @@ const assert = std.debug.assert;
 
 pub const Options = struct {
     way: Load.Way,
-    /// Of an NBD server, or of the edge's boot scripts.
+    /// Address of an NBD server, or of the edge's boot scripts.
     server: base.Endpoint,
     trace: []const u8 = "",
-    /// Reads of the system that are under way.
+    /// Reads of the system in flight.
     depth: u8 = 4,
-    /// A longer read is cut into such pieces.
+    /// Splits longer reads into such pieces.
     piece: u32 = core.stream.Client.read_size_max,
-    /// Memory for what is read ahead; 0: nothing is.
+    /// Memory for read-ahead; 0 disables it.
     read_ahead_mib: u16 = 0,
     disk_mib: u32 = 1024,
     packet_size_max: u16 = 1472,
     mac: base.Mac = .fromInt(0x02bf_0002_0001),
-    /// Of the link, for the account of its time.
+    /// Parameters of the link, to account for its time.
     mbit_per_second: u32 = 1000,
 };
 
@@ -40,23 +41,23 @@ pub const Result = struct {
     seconds: f64,
     reads: u64,
     bytes: u64,
-    /// Of the document that the edge offered; 0: this boot was the first.
+    /// Size of the profile that the edge offered; 0: this boot was the first.
     profile_size: u32 = 0,
-    /// Answered from what was read ahead, or by waiting for it.
+    /// Reads answered from read-ahead, and by waiting for it.
     ahead_reads: u64 = 0,
     ahead_bytes: u64 = 0,
     used_bytes: u64 = 0,
     retransmits: u64 = 0,
-    /// Of the stream; empty for NBD.
+    /// Statistics of the stream; empty for NBD.
     cipher: []const u8 = "",
     missing_fragments: u64 = 0,
-    /// Bytes of packets that came.
+    /// Bytes of received packets.
     bytes_in: u64 = 0,
-    /// Fragments that had come before, or belonged to no read any more.
+    /// Fragments that were duplicates, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
-    /// Reads that went past what was read ahead.
+    /// Reads that bypassed read-ahead.
     misses: u64 = 0,
-    /// Microseconds in which the link had enough to do, and those in which it had not, by what held back the rest (`LinkAccount`).
+    /// Microseconds in which the link was busy, and in which it was idle, by cause (`LinkAccount`).
     full_us: u64 = 0,
     profile_us: u64 = 0,
     window_us: u64 = 0,
@@ -95,7 +96,7 @@ const Replay = struct {
 
     const Piece = struct { slot: u8, offset: u64, buffer: []u8 };
 
-    /// What is to be read now; null: wait for a slot, or for the end.
+    /// Returns the next read; null waits for a slot, or for the end.
     fn next(replay: *Replay) ?Piece {
         if (replay.at == replay.reads.len) return null;
         const slot = replay.free.findFirstSet() orelse return null;
@@ -182,7 +183,7 @@ const Replay = struct {
         found.misses = stream.ahead.statistics.misses;
         inline for (@typeInfo(LinkAccount.Cause).@"enum".field_names) |name|
             @field(found, name ++ "_us") = stream.account.spent_us.get(@field(LinkAccount.Cause, name));
-        // With it the edge has the whole boot, and learns.
+        // Then the edge has the whole boot, and learns its profile.
         device.client.reportReady(sys.monotonicUs(), .ready, 0, .{});
         while (!stream.is_ready) try stream.turn();
         return found;

@@ -1,4 +1,4 @@
-//! Which of a device's reads have ended.
+//! Lists the completed reads of a device.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -7,7 +7,7 @@ pub const SlotList = struct {
     slots: [most]u8 = undefined,
     count: u8 = 0,
 
-    /// Reads that a device may have under way.
+    /// Most reads in flight of a device.
     pub const most = 64;
 
     pub fn add(list: *SlotList, slot: u8) void {

@@ -1,5 +1,6 @@
-//! A device of our edge for the load's loop: the protocol's own client (`core.stream.Client`) behind a socket of its own, which takes
-//! several packets a call and those that the kernel kept together as one (UDP_GRO, udp(7)).
+//! A device of our edge for the load's loop: the protocol's own client (`core.stream.Client`)
+//! behind its own socket, which receives several packets per call, also those that the kernel
+//! joined (UDP_GRO, udp(7)).
 
 const std = @import("std");
 const base = @import("base");
@@ -11,17 +12,18 @@ const sockets = @import("host").sockets;
 const SlotList = @import("slot_list.zig").SlotList;
 const TargetOptions = core.target.options.TargetOptions;
 
-/// What packets are received into, shared by all devices of a loop.
+/// Receive buffers shared by all devices of a loop.
 pub const Receiver = struct {
     buffers: [batch][buffer_size]u8,
     controls: [batch][control_size]u8 align(8),
     vectors: [batch]std.posix.iovec,
     messages: [batch]linux.mmsghdr,
-    /// How many of them the last call has written to; at first all.
+    /// Number of buffers that the last call has written to; initially all.
     used: usize,
 
     const batch = 32;
-    /// As large as a super-packet, and not a power of two: the same lines of the processor's cache would be used for all.
+    /// As large as a super-packet, and not a power of two, which would map all of them to the same
+    /// cache lines.
     const buffer_size = (64 << 10) + 1728;
     const control_size = 64;
 
@@ -31,7 +33,7 @@ pub const Receiver = struct {
         return receiver;
     }
 
-    /// How many there were; `packets` gives each.
+    /// Number of packets; `packets` returns each.
     fn take(receiver: *Receiver, fd: i32) usize {
         const used = receiver.used;
         for (
@@ -51,12 +53,12 @@ pub const Receiver = struct {
                 .flags = 0,
             } };
         }
-        // An ICMP error of an earlier packet comes back as an error here; the next call goes on.
+        // An ICMP error of an earlier packet is returned as an error here; the next call continues.
         receiver.used = sys.check(linux.recvmmsg(fd, &receiver.messages, batch, linux.MSG.DONTWAIT, null)) catch 0;
         return receiver.used;
     }
 
-    /// One or more packets of the same size behind each other, and their size.
+    /// One or more consecutive packets of the same size, and that size.
     fn packets(receiver: *Receiver, index: usize) struct { []u8, usize } {
         const message = &receiver.messages[index];
         const bytes = receiver.buffers[index][0..message.len];
@@ -83,7 +85,7 @@ pub const StreamDevice = struct {
     fd: i32 = -1,
     refused: bool = false,
 
-    /// Answers to all reads that are under way, with the kernel's own bookkeeping of each packet.
+    /// Answers to all reads in flight, with the kernel's bookkeeping of each packet.
     const socket_buffer_size = 8 << 20;
 
     pub fn init(gpa: std.mem.Allocator, reads_max: u16, packet_size_max: u16) error{OutOfMemory}!StreamDevice {
@@ -95,7 +97,7 @@ pub const StreamDevice = struct {
         device.client.deinit(gpa);
     }
 
-    /// Begins the boot that `words` are of; `flush` says hello.
+    /// Starts the boot that `words` describe; `flush` sends HELLO.
     pub fn open(device: *StreamDevice, words: TargetOptions) sys.Error!void {
         device.fd = @intCast(try sys.check(linux.socket(
             linux.AF.INET,
@@ -114,7 +116,7 @@ pub const StreamDevice = struct {
         device.client.start(sys.monotonicUs(), .{ .boot_id = words.boot_id, .token = words.token, .nonce_seed = seed });
     }
 
-    /// Hands the client what has come. Fewer than a batch: nothing more is there.
+    /// Passes received packets to the client. Fewer than a batch: nothing more is there.
     pub fn receive(device: *StreamDevice, receiver: *Receiver, now_us: u64) void {
         const count = receiver.take(device.fd);
         for (0..count) |index| {
@@ -124,14 +126,15 @@ pub const StreamDevice = struct {
         }
     }
 
-    /// Sends what the client wants sent now. A packet that the kernel does not take is a lost one.
+    /// Sends the client's packets that are due. A packet that the kernel refuses counts as lost.
     pub fn flush(device: *StreamDevice, now_us: u64) void {
         var out: [wire.sealed_request_size_max]u8 = undefined;
         while (device.client.transmit(now_us, &out)) |packet|
             _ = linux.sendto(device.fd, packet.ptr, packet.len, linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL, null, 0);
     }
 
-    /// Takes the client's events; slots (the reads' tags) that have ended are added to `done`. False: the session is over.
+    /// Handles the client's events; completed slots (the reads' tags) are added to `done`. Returns
+    /// false when the session is over.
     pub fn takeDone(device: *StreamDevice, done: *SlotList) bool {
         while (device.client.nextEvent()) |event| switch (event) {
             .read_done => |read| done.add(@intCast(read.tag)),

@@ -1,4 +1,5 @@
-//! Tests of what the measuring program computes by itself: they need nothing of the other modules, and so compile quickly.
+//! Tests of the measuring program's own computations: they import no other module, so they compile
+//! quickly.
 
 test {
     _ = @import("latencies.zig");

@@ -1,4 +1,5 @@
-//! Whether the store of the proof is as its model says: every byte of versions and layers, and what it has to refuse.
+//! Checks the simulated store against its model: every byte of versions and layers, and what the
+//! store must refuse.
 
 const std = @import("std");
 const store_module = @import("store");
@@ -23,7 +24,7 @@ pub fn checkAnyVersion(model: *StoreModel) Error!void {
     return checkContent(model, &model.versions.slice()[@intCast(model.prng.below(count))]);
 }
 
-/// All versions and layers, at the end.
+/// Checks all versions and layers, at the end.
 pub fn checkAll(model: *StoreModel) Error!void {
     for (model.versions.slice()) |*version| try checkContent(model, version);
     for (std.enums.values(Who)) |who| {
@@ -32,7 +33,7 @@ pub fn checkAll(model: *StoreModel) Error!void {
     }
 }
 
-/// What a running device reads.
+/// Checks what a running device reads.
 pub fn checkRange(model: *StoreModel, range: Range) Error!void {
     const device = model.devices.getPtr(range.who);
     assert(device.is_open);
@@ -73,7 +74,7 @@ pub fn checkContent(model: *StoreModel, version: *StoreModel.Version) Error!void
     }
 }
 
-/// What was written above one version is not served above another.
+/// Checks that writes above one version are not served above another.
 pub fn mustRefuse(model: *StoreModel, device: *const StoreDevice, id: Uuid) Failure!void {
     var version = try model.store.openVersion(id);
     defer version.close();

@@ -1,4 +1,4 @@
-//! What a device has written, as the model of the store remembers it: for each sector the contents that it may have after a crash.
+//! The model of a device's writes: for each sector, the contents that it may have after a crash.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,33 +14,34 @@ pub const sector_size = 512;
 pub const sectors_per_block = store.block.block_size / sector_size;
 pub const blocks = 4;
 pub const sectors = blocks * sectors_per_block;
-/// One number for each sector, which is full of it.
+/// A stamp that fills a whole sector.
 pub const Content = [sectors]u64;
 
 pub const After = enum { power_cut, end_of_process };
 
-/// The oldest first; the last is what it holds now.
+/// The oldest first; the last is the current one.
 const History = std.ArrayList(u64);
-/// So many contents of a sector that is not durable come before a flush is asked for.
+/// Contents of a sector that is not durable, before a flush is requested.
 const history_max = 64;
 
 class: WriteLayer.Class,
 device_id: Uuid,
-/// Of a maintenance layer what it will be, of another the version that its device booted.
+/// For a maintenance layer the version that it becomes; otherwise the version that its device
+/// booted.
 version_id: Uuid,
-/// Of the layer's directory.
+/// Name of the layer's directory.
 name_id: Uuid,
-/// The version that it lies above.
+/// The version below it.
 below: Uuid,
 possible: [sectors]History = @splat(.empty),
-/// It has been said that the layer is there.
+/// The layer was reported as created.
 is_made: bool = false,
 is_removing: bool = false,
 is_open: bool = false,
-/// As the edge has them open as long as the device runs.
+/// Open as long as the device runs, like in the edge.
 version: store.OpenVersion = undefined,
 layer: WriteLayer = undefined,
-/// A sync that goes on: how many contents each sector had when it began.
+/// A running sync: the number of contents of each sector when it began.
 syncing: ?[sectors]u16 = null,
 
 pub fn deinit(device: *StoreDevice, gpa: std.mem.Allocator) void {
@@ -49,7 +50,7 @@ pub fn deinit(device: *StoreDevice, gpa: std.mem.Allocator) void {
     device.* = undefined;
 }
 
-/// Above a version with this content nothing has been written yet.
+/// Resets to a version with this content; nothing was written yet.
 pub fn begin(device: *StoreDevice, gpa: std.mem.Allocator, below: Uuid, holds: *const Content) error{OutOfMemory}!void {
     device.below = below;
     device.is_made = false;
@@ -78,12 +79,12 @@ pub fn note(device: *StoreDevice, gpa: std.mem.Allocator, first: usize, count: u
     for (device.possible[first..][0..count]) |*list| try list.append(gpa, stamp);
 }
 
-/// What a sector holds now.
+/// Returns the current content of a sector.
 pub fn now(device: *const StoreDevice, sector: usize) u64 {
     return device.possible[sector].getLast();
 }
 
-/// All that was written is acknowledged.
+/// Acknowledges all writes.
 pub fn settle(device: *StoreDevice) void {
     for (&device.possible) |*list| {
         list.items[0] = list.getLast();
@@ -108,7 +109,7 @@ pub fn beginSync(device: *StoreDevice) void {
     device.syncing = marks;
 }
 
-/// What was written before the sync began is acknowledged.
+/// Acknowledges the writes before the sync began.
 pub fn endSync(device: *StoreDevice) void {
     const marks = device.syncing.?;
     device.syncing = null;
@@ -119,8 +120,8 @@ pub fn endSync(device: *StoreDevice) void {
     }
 }
 
-/// Whether the sector may hold this when its edge has come back; then it does. What a power cut left is on the disk; what is seen after
-/// an end of the process alone may still be lost.
+/// Returns whether the sector may hold this after a restart, and then fixes it. What a power cut
+/// left is on the disk; what is seen after the end of the process alone may still be lost.
 pub fn accept(
     device: *StoreDevice,
     gpa: std.mem.Allocator,

@@ -1,5 +1,5 @@
-//! Every single bit of what a store consists of, flipped one after the other: each is found before a byte is delivered. What is looked at
-//! is read as if the process had just begun.
+//! Flips every single bit of a store, one after the other: each must be found before a byte is
+//! delivered. Each check reads as if the process had just started.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,7 +33,7 @@ pub const Part = enum {
 
 pub const Result = struct {
     flips: std.EnumArray(Part, u32) = .initFill(0),
-    /// A bit that was not found; null: each was.
+    /// A bit that was not found; null if all were.
     missed: ?struct { part: Part, bit: u64 } = null,
 
     pub fn total(result: *const Result) u64 {
@@ -90,7 +90,7 @@ fn init(flips: *StoreFlips, gpa: std.mem.Allocator) !void {
     var bytes: [disk_size]u8 = undefined;
     try flips.version.reader.source().read(&bytes, 0);
     if (!std.mem.eql(u8, &bytes, &contents)) return error.DamagedFromTheBegin;
-    // One that is cut off when its record is there.
+    // A seal interrupted after its record was written.
     try flips.writeLayer(idOf(7), .maintenance);
     var calls: u64 = 0;
     while (try flips.sizeOf("sealing") == null) {
@@ -219,7 +219,7 @@ fn placeOf(flips: *StoreFlips, part: Part) !Place {
     return place;
 }
 
-/// Whether what hangs on this part is delivered; false: it is an error.
+/// Whether data that depends on this part is delivered; false means an error.
 fn isGood(flips: *StoreFlips, part: Part) bool {
     flips.use(part) catch return false;
     return true;
@@ -251,7 +251,7 @@ fn use(flips: *StoreFlips, part: Part) !void {
             layer.close(flips.gpa);
         },
         .seal_record => {
-            // Whoever believes it begins to finish what it says.
+            // A store that trusts the record would start to finish it.
             flips.sim.fail_at = flips.sim.operations;
             store_module.seal.recover(files) catch |err| if (err != error.DiskFailed) return err;
         },

@@ -1,4 +1,5 @@
-//! Imports of the store's model: an image in memory, and a clock that makes each piece due for a checkpoint.
+//! Imports in the store's model: an image in memory, and a clock that makes a checkpoint due after
+//! each piece.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +14,7 @@ const sector_size = 512;
 
 const Failure = StoreModel.Failure;
 
-/// Of the pieces of an image, behind so many somebody else may change the store.
+/// Others may change the store behind this many pieces of an image.
 const meanwhile_max = 2;
 
 var never: std.atomic.Value(bool) = .init(false);
@@ -51,7 +52,7 @@ fn end(model: *StoreModel, import: *Import) Failure!store.Manifest {
     return import.finish(&change);
 }
 
-/// An import goes on, and lets others change the store: what it has written stays, and so does what it builds on.
+/// Lets others change the store during an import: its blocks and those of its parent must stay.
 fn changeMeanwhile(model: *StoreModel) Failure!void {
     if (model.prng.chance(1, 3)) try model.seal();
     if (model.prng.chance(1, 2)) return;
@@ -66,7 +67,7 @@ pub fn collect(model: *StoreModel, change: *store.store_dir.Change) Failure!void
     while (try collection.step(32 << 10)) {}
 }
 
-/// After an end: goes on with an import, or gives it up. True: its version is there.
+/// After a restart: resumes an import or abandons it. Returns true if its version exists.
 pub fn goOn(model: *StoreModel, id: Uuid) Failure!bool {
     const io = model.given.io orelse return false;
     const checkpoint = Checkpoint.read(model.sim.files(), id) catch |err| return if (err == error.NoImport) false else err;
@@ -85,7 +86,7 @@ pub fn goOn(model: *StoreModel, id: Uuid) Failure!bool {
     return true;
 }
 
-/// What nobody goes on with keeps the garbage collection from working.
+/// An abandoned import would block the garbage collection.
 pub fn forget(model: *StoreModel) Failure!void {
     const files = model.sim.files();
     while (try store.import_checkpoint.next(files, null)) |id| try Checkpoint.remove(files, id);
@@ -94,7 +95,7 @@ pub fn forget(model: *StoreModel) Failure!void {
 
 fn givenFor(model: *StoreModel, io: std.Io) Import.Given {
     return .{
-        // Its pieces are larger than all the rest, and gone when it is over.
+        // Its pieces are larger than everything else, and freed at the end.
         .gpa = std.heap.smp_allocator,
         .io = io,
         .source = .{

@@ -1,8 +1,9 @@
-//! The vDisk store on a disk that loses and tears, against a model that remembers what each sector of each version and of each device's
-//! layer may be. The real store, write layers, sealing, merging, import and garbage collection run. A wrong byte, an acknowledged
-//! write that is lost, a version that is lost or half there, a refusal that is not given, or a store that does not open is a violation.
+//! Simulates the vDisk store on a disk that loses and tears writes, against a model of what each
+//! sector of each version and each device's layer may hold. It drives the real store, write layers,
+//! sealing, merging, import and garbage collection. Violations: a wrong byte, a lost acknowledged
+//! write, a lost or partial version, a missing refusal, or a store that does not open.
 //!
-//! Four blocks of a disk are written: side by side, or so far from each other that the tree has two levels.
+//! Four blocks of a disk are written: side by side, or so far apart that the tree has two levels.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,10 +30,10 @@ const sectors_per_block = StoreDevice.sectors_per_block;
 
 pub const StoreModel = @This();
 
-/// Beyond it the oldest go, so that a step costs the same all along.
+/// The oldest versions are deleted beyond this, so that the cost of a step is constant.
 const versions_max = 6;
 
-/// `Stopped`: in the middle of something that was to be cut off.
+/// `Stopped`: interrupted in the middle, as planned.
 pub const Error = error{ Violation, OutOfMemory, Stopped };
 
 pub const Geometry = store_operation.Geometry;
@@ -45,19 +46,20 @@ const Who = store_operation.Who;
 pub const Version = struct {
     id: Uuid,
     content: Content,
-    /// Of its manifest, where it was said when it was made.
+    /// Counter of its manifest, as returned when it was made.
     counter: u64 = 0,
-    /// Open as long as the process runs, as an edge that serves it has it; null: it was not read since the start.
+    /// Open as long as the process runs, like in an edge that serves it; null if it was not read
+    /// since the start.
     opened: ?*store_module.OpenVersion = null,
 };
 
 pub const Counts = struct {
     operations: std.EnumArray(Kind, u64) = .initFill(0),
-    /// Of these: cut off in the middle.
+    /// Operations of these that were interrupted.
     cut: std.EnumArray(Kind, u64) = .initFill(0),
     power_cuts: u64 = 0,
     kills: u64 = 0,
-    /// Comings up that were cut off themselves.
+    /// Recoveries that were interrupted themselves.
     restarts_cut: u64 = 0,
     fleeting_lost: u64 = 0,
     refused: u64 = 0,
@@ -81,20 +83,20 @@ pub const Counts = struct {
     }
 };
 
-/// Hashes of disks as power cuts left them.
+/// Hashes of the disks that power cuts left.
 pub const CrashStates = std.AutoHashMapUnmanaged(u64, void);
 
-/// What is given from outside, and outlives a disk.
+/// Injected by the caller; outlives a disk.
 pub const Given = struct {
     gpa: std.mem.Allocator,
-    /// Null: nothing is imported.
+    /// Null disables imports.
     io: ?std.Io,
-    /// For syncs, which are larger than all the rest.
+    /// For syncs, which are larger than everything else.
     batches: *[3]WriteLayer.Batch,
     counts: *Counts,
-    /// Null: they are not counted.
+    /// Null does not count them.
     crash_states: ?*CrashStates = null,
-    /// Of the simulated disk, planted.
+    /// Mutant of the simulated disk.
     lie: ?SimFiles.Lie = null,
     versions_kept: u8 = versions_max,
 };
@@ -109,15 +111,15 @@ versions: BoundedArray(Version, versions_max + 4) = .empty,
 devices: std.EnumArray(Who, StoreDevice) = undefined,
 ids: u64 = 0,
 stamps: u64 = 0,
-/// Of what goes on: a version that may be there, one that may be gone.
+/// Pending operation: a version that may exist, one that may be gone.
 pending: ?Version = null,
 leaving: ?Uuid = null,
-/// While an image is read: how often somebody may do something else yet, and how that failed.
+/// While an image is read: how many more operations others may do, and how one failed.
 meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
-/// What went wrong, for a person.
+/// The violation, for people.
 violation: []const u8 = "",
 
-/// The model stays where it is.
+/// The model must not move.
 pub fn init(model: *StoreModel, given: Given, seed: u64, geometry: Geometry) Error!void {
     model.* = .{ .given = given, .prng = .init(seed), .geometry = geometry, .sim = try .init(given.gpa, seed ^ 0x5eed) };
     const files = model.sim.files();
@@ -143,7 +145,8 @@ pub fn deinit(model: *StoreModel) void {
     model.* = undefined;
 }
 
-/// Does it, cut off in the middle if `cut` says so and it lasts as long as that. Then what it touched is read.
+/// Runs the operation, interrupted if `cut` says so and it lasts that long, then reads what it
+/// touched.
 pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
     const kind: Kind = operation;
     model.given.counts.operations.getPtr(kind).* += 1;
@@ -229,10 +232,10 @@ fn commitEmpty(model: *StoreModel, id: Uuid) !void {
 
 pub fn findVersion(model: *StoreModel, id: Uuid) *Version {
     for (model.versions.slice()) |*version| if (version.id.eql(id)) return version;
-    unreachable; // Those that something lies above never go.
+    unreachable; // Versions below others never go.
 }
 
-/// A device begins anew above a version.
+/// A device starts over above a version.
 pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
     const device = model.devices.getPtr(who);
     assert(!device.is_open);
@@ -244,7 +247,7 @@ pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
         },
         .persistent => device.version_id = version.id,
         .fleeting => {
-            // Of the boot.
+            // Id of the boot.
             device.name_id = model.nextId();
             device.version_id = version.id;
         },
@@ -276,12 +279,12 @@ pub fn openLayer(model: *StoreModel, who: Who) Failure!*StoreDevice {
     return device;
 }
 
-/// Bytes of the disk at which a sector lies.
+/// Byte offset of a sector on the disk.
 pub fn offsetOf(model: *const StoreModel, sector: usize) u64 {
     return model.geometry.places()[sector / sectors_per_block] * block.block_size + sector % sectors_per_block * sector_size;
 }
 
-/// Sectors from `first` on that lie behind each other on the disk, at most `most`.
+/// Counts contiguous sectors from `first` on, at most `most`.
 pub fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
     var count = @min(most, sectors_per_block - first % sectors_per_block);
     while (count < most and model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
@@ -296,7 +299,7 @@ fn write(model: *StoreModel, range: Range) Failure!void {
     if (device.isFull()) try model.flush(range.who);
     var bytes: DiskBytes align(8) = undefined;
     model.stamps += 1;
-    // Now and then zeros, which are kept as a hole.
+    // Sometimes zeros, which are stored as a hole.
     const stamp = if (model.prng.chance(1, 8)) 0 else model.stamps;
     const count = model.runOf(range.first, range.count);
     const part = bytes[0 .. count * sector_size];
@@ -317,7 +320,7 @@ fn flush(model: *StoreModel, who: Who) Failure!void {
     try model.endSync(who);
     const device = try model.openLayer(who);
     try device.layer.flush(&model.given.batches[@backingInt(who)]);
-    // Of the fleeting one nothing is promised, and nothing else may come before it is gone.
+    // A volatile layer promises nothing, and nothing else may replace it before it is gone.
     device.settle();
 }
 
@@ -341,7 +344,7 @@ pub fn seal(model: *StoreModel) Failure!void {
     try model.sealLayer();
 }
 
-/// Of a layer that was flushed.
+/// After a flush of the layer.
 pub fn sealLayer(model: *StoreModel) Failure!void {
     const device = model.devices.getPtr(.maintenance);
     var sealed: Version = .{ .id = device.version_id, .content = device.content() };
@@ -363,7 +366,7 @@ pub fn sealLayer(model: *StoreModel) Failure!void {
     try model.adopt(sealed);
 }
 
-/// The layer has become a version, and the next one lies above it.
+/// The layer has become a version, and the next one is above it.
 pub fn adopt(model: *StoreModel, version: Version) Error!void {
     model.versions.appendAssumeCapacity(version);
     return model.beginLayer(.maintenance, model.versions.constSlice().len - 1);
@@ -384,14 +387,14 @@ fn merge(model: *StoreModel) Failure!void {
         .created_unix_ms = 0,
     });
     model.pending = null;
-    // Where this is cut off, it is there and nothing is known of its counter.
+    // If interrupted here, the version exists and its counter is unknown.
     if (model.store.manifestOf(made.id)) |manifest| {
         made.counter = try model.higher(manifest.counter);
     } else |err| if (!model.isStopped()) return err;
     model.versions.appendAssumeCapacity(made);
 }
 
-/// An image becomes a version: some sectors of a parent's are others.
+/// Imports an image that differs from its parent in some sectors.
 fn import(model: *StoreModel) Failure!void {
     const io = model.given.io orelse return;
     try model.trim();
@@ -410,7 +413,7 @@ fn import(model: *StoreModel) Failure!void {
     model.versions.appendAssumeCapacity(made);
 }
 
-/// What an import reads: the bytes of the version that is to be made.
+/// The image to import: the bytes of the version to be made.
 pub fn imageSector(model: *const StoreModel, offset: u64) u64 {
     const places = model.geometry.places();
     for (places, 0..) |place, index| {
@@ -427,7 +430,7 @@ fn higher(model: *StoreModel, counter: u64) Error!u64 {
     return counter;
 }
 
-/// The oldest that no layer lies above go, and their blocks with them.
+/// Deletes the oldest versions without a layer above, and collects their blocks.
 fn trim(model: *StoreModel) Failure!void {
     if (model.versions.constSlice().len <= model.given.versions_kept) return;
     var change = try model.store.lockForChange();
@@ -457,7 +460,7 @@ pub fn removeVersion(model: *StoreModel, index: usize) void {
     _ = model.versions.swapRemove(@intCast(items.len - 1));
 }
 
-/// What was written is thrown away; the device goes on above any version.
+/// Discards the writes; the device continues above any version.
 fn leaveLayer(model: *StoreModel, who: Who) Failure!void {
     const device = model.devices.getPtr(who);
     device.close(model.given.gpa);
@@ -475,7 +478,8 @@ pub fn removeLayer(model: *StoreModel, who: Who) Failure!void {
     return store_module.seal.removeLayer(model.sim.files(), device.name_id);
 }
 
-/// What a device wrote is bound to what it booted: with another version it is refused, and only then given up.
+/// A device's writes belong to the version that it booted: another version refuses them, and only
+/// then are they dropped.
 fn boot(model: *StoreModel, who: Who) Failure!void {
     const device = model.devices.getPtr(who);
     if (who == .persistent and device.is_made) {
@@ -509,7 +513,7 @@ pub fn closeVersion(model: *StoreModel, version: *Version) void {
     version.opened = null;
 }
 
-/// What a sector is full of; null: of different things.
+/// The stamp that fills a sector; null if it is mixed.
 pub fn stampOf(bytes: *const [sector_size]u8) ?u64 {
     const words: *align(1) const [sector_size / 8]u64 = @ptrCast(bytes);
     var differences: u64 = 0;

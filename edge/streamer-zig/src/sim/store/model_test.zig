@@ -1,5 +1,5 @@
-//! The store against its model: a few hundred operations of each kind of disk, and what was found by more of them. `zig build store-proof`
-//! does millions.
+//! Runs the store against its model: a few hundred operations on each kind of disk, and cases found
+//! by longer runs. `zig build store-proof` does millions.
 
 const std = @import("std");
 const store = @import("store");
@@ -46,7 +46,8 @@ test "no byte of a version or a layer is wrong after any operation, end of a pro
     }
 }
 
-/// Ends the process at one changing call of an operation, and then cuts the power at one of those that follow: all pairs.
+/// Ends the process at one changing call of an operation, and then cuts the power at one of the
+/// following calls: all pairs.
 fn expectKept(first: []const store_operation.Operation, killed: store_operation.Operation, next: []const store_operation.Operation) !void {
     const world: *World = try .create();
     defer world.destroy();
@@ -65,16 +66,16 @@ fn expectKept(first: []const store_operation.Operation, killed: store_operation.
 const of_persistent: store_operation.Range = .{ .who = .persistent, .first = 0, .count = 8 };
 const of_maintenance: store_operation.Range = .{ .first = 0, .count = 8 };
 
-test "a write that is repeated after its edge was killed in a sync is durable when it is acknowledged" {
-    // The record of the map was written and not synced: to the next process its bit looked durable.
+test "a write repeated after its edge was killed in a sync is durable when it is acknowledged" {
+    // The map's record was written and not synced: its bit looked durable to the next process.
     try expectKept(&.{.{ .write = of_persistent }}, .{ .flush = .persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
 }
 
-test "what is written to a layer whose creation was killed is durable when it is acknowledged" {
+test "a write to a layer whose creation was killed is durable when it is acknowledged" {
     try expectKept(&.{}, .{ .write = of_persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
 }
 
-test "a version that a killed process has sealed, merged or imported is there for good once another has seen it" {
+test "a version that a killed process has sealed, merged or imported is durable once another process has seen it" {
     for ([_]store_operation.Operation{ .seal, .merge, .import }) |made|
         try expectKept(&.{ .{ .write = of_maintenance }, .{ .flush = .maintenance } }, made, &.{});
 }

@@ -1,4 +1,4 @@
-//! What is done to the simulated store, and to what kind of disk.
+//! The operations of the simulation, and the kind of disk that they run on.
 
 const std = @import("std");
 const SimFiles = @import("sim_files.zig");
@@ -11,7 +11,7 @@ const sector_size = StoreDevice.sector_size;
 const sectors = StoreDevice.sectors;
 const sectors_per_block = StoreDevice.sectors_per_block;
 
-/// Where the four blocks lie, and whether the disk ends in the middle of the last.
+/// Location of the four blocks, and whether the disk ends in the middle of the last.
 pub const Geometry = struct {
     is_far: bool = false,
     is_cut_short: bool = false,
@@ -29,7 +29,7 @@ pub const Geometry = struct {
     }
 };
 
-/// Whose layer is written.
+/// The device whose layer is written.
 pub const Who = enum { maintenance, persistent, fleeting };
 
 pub const Range = struct { who: Who = .maintenance, first: u8, count: u8 };
@@ -39,7 +39,7 @@ pub const Operation = union(enum) {
     write_part: Range,
     discard: Range,
     flush: Who,
-    /// The two halves of a flush, between which the device goes on writing.
+    /// The two halves of a flush; the device keeps writing in between.
     sync_begin: Who,
     sync_end: Who,
     read: Who,
@@ -49,14 +49,14 @@ pub const Operation = union(enum) {
     revert,
     /// A device boots another version.
     boot: Who,
-    /// The process ends, the machine goes on.
+    /// The process ends, the machine runs on.
     kill,
     /// Power is cut.
     crash,
 };
 pub const Kind = std.meta.Tag(Operation);
 
-/// Whether the operation is cut off in the middle, and how.
+/// Whether and how the operation is interrupted.
 pub const Cut = struct {
     /// Changing calls until then.
     calls: u64,

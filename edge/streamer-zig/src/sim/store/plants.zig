@@ -1,4 +1,5 @@
-//! Bugs that are planted into the store, or into the disk below it where that comes to the same; the model must find each of them.
+//! Mutants of the store, and of the disk below it where that has the same effect; the model must
+//! kill each of them.
 
 const std = @import("std");
 const store = @import("store");
@@ -6,7 +7,7 @@ const SimFiles = @import("sim_files.zig");
 const StoreFlips = @import("flips.zig");
 const store_workers = @import("workers.zig");
 
-/// Operations in which it has to be found.
+/// Operations within which it must be found.
 const operations_max = 400_000;
 
 pub const Planted = struct {
@@ -14,7 +15,7 @@ pub const Planted = struct {
     bug: union(enum) {
         store: store.simulated.Plant,
         disk: SimFiles.Lie,
-        /// Shows where something is damaged.
+        /// Shown by a flipped bit.
         unchecked: store.simulated.Plant,
     },
 };
@@ -69,7 +70,7 @@ pub const all = [_]Planted{
 /// Flips or operations until it was found.
 pub const Found = struct { count: u64, why: []const u8 };
 
-/// Null: it was not found.
+/// Null: it survived.
 pub fn find(gpa: std.mem.Allocator, io: std.Io, seed: u64, plant: *const Planted) !?Found {
     if (plant.bug == .unchecked) {
         store.simulated.planted = plant.bug.unchecked;

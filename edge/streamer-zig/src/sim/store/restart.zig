@@ -1,5 +1,5 @@
-//! The store's model after an end of the process or a power cut: everything opens again, and is what it may be. Coming up may be cut off
-//! itself, by either, some times one after the other.
+//! Restarts the model's store after an end of the process or a power cut: everything must open
+//! again with allowed content. The recovery may be interrupted itself, several times in a row.
 
 const std = @import("std");
 const SimFiles = @import("sim_files.zig");
@@ -20,12 +20,12 @@ const Version = StoreModel.Version;
 const Who = store_operation.Who;
 const WriteLayer = store_module.WriteLayer;
 
-/// Changing calls within which coming up is cut off.
+/// Changing calls within which the recovery is interrupted.
 const calls_max = 24;
-/// Cut off so many times one after the other; then it comes up.
+/// Number of interrupted recoveries before one completes.
 const restarts_max = 4;
 
-/// The process ends, the power too or not; everything opens again and is what it may be.
+/// Ends the process, and perhaps the power; then everything must open again with allowed content.
 pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Error!void {
     var is_cut = is_power_cut;
     var is_lost = is_power_cut;
@@ -54,7 +54,7 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
         model.given.counts.restarts_cut += 1;
         is_cut = model.prng.chance(1, 2);
         is_lost = is_cut;
-    } else unreachable; // The last one is not cut off.
+    } else unreachable; // The last one is not interrupted.
     if (model.prng.chance(1, 16)) return store_checks.checkAll(model);
     try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
     return store_checks.checkAnyVersion(model);
@@ -70,7 +70,7 @@ fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
 fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
     try model.openStore();
     {
-        // Finishes what was cut off.
+        // Finishes an interrupted change.
         var change = try model.store.lockForChange();
         change.end();
     }
@@ -97,8 +97,8 @@ fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
 fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void {
     const device = model.devices.getPtr(.maintenance);
     if (try model.isThere(device.version_id)) {
-        // It was being sealed: what was flushed before is what it has.
-        if (!device.isSettled()) return model.fail("a version was sealed of what was not flushed");
+        // It was being sealed: it has what was flushed before.
+        if (!device.isSettled()) return model.fail("a version was sealed with writes that were not flushed");
         var sealed: Version = .{ .id = device.version_id, .content = device.content() };
         errdefer model.closeVersion(&sealed);
         try store_checks.checkContent(model, &sealed);
@@ -107,7 +107,7 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void 
     }
     comeUpLayer(model, .maintenance, after) catch |err| {
         if (err != error.Lost or model.isStopped()) return err;
-        // Sealing had begun: it goes on.
+        // Sealing had begun: it is finished.
         if (!device.isSettled()) return model.fail("the layer is lost and was not flushed");
         try model.sealLayer();
         model.given.counts.seals_finished += 1;
@@ -118,7 +118,7 @@ fn comeUpLayer(model: *StoreModel, who: Who, after: StoreDevice.After) Failure!v
     const device = model.devices.getPtr(who);
     _ = model.openLayer(who) catch |err| {
         if (err != error.NotFound or !device.is_removing) return err;
-        // Whoever began the removal ends it; until then a power cut may bring the layer back.
+        // Whoever began the removal finishes it; until then a power cut may restore the layer.
         try model.removeLayer(who);
         const below = model.findVersion(device.below);
         return model.beginLayer(who, (@intFromPtr(below) - @intFromPtr(model.versions.slice().ptr)) / @sizeOf(Version));
@@ -132,19 +132,19 @@ fn comeUpLayer(model: *StoreModel, who: Who, after: StoreDevice.After) Failure!v
         try device.layer.read(part, model.offsetOf(sector));
         for (sector..sector + count, 0..) |at, index| {
             const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse return model.fail("a sector of a layer is torn");
-            if (!try device.accept(model.given.gpa, at, found, after)) return model.fail("a write that was acknowledged is lost");
+            if (!try device.accept(model.given.gpa, at, found, after)) return model.fail("an acknowledged write is lost");
         }
         sector += count;
     }
 }
 
-/// A fleeting layer ends with its process, and says so.
+/// A volatile layer ends with its process, and reports that.
 fn comeUpFleeting(model: *StoreModel) Failure!void {
     const device = model.devices.getPtr(.fleeting);
     if (device.is_made) {
         var name: store_module.files.Name = undefined;
         const head = WriteLayer.readHead(model.sim.files(), device.dir(&name));
-        if (head) |_| return model.fail("a fleeting layer outlived its process") else |err| if (err != error.NotFound) return err;
+        if (head) |_| return model.fail("a volatile layer outlived its process") else |err| if (err != error.NotFound) return err;
         model.given.counts.fleeting_lost += 1;
     }
     return model.beginLayer(.fleeting, @intCast(model.prng.below(model.versions.constSlice().len)));

@@ -1,4 +1,5 @@
-//! Random runs of the store against its model, with ends of the process and power cuts between and in the middle of operations.
+//! Random runs of the store against its model, with ends of the process and power cuts between and
+//! during operations.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,25 +12,27 @@ const Operation = store_operation.Operation;
 const Prng = base.Prng;
 const Who = store_operation.Who;
 
-/// A new disk begins after so many operations: what happened on it is what a person who looks for a cause has to look at.
+/// A new disk starts after this many operations: a person who looks for a cause has to read what
+/// happened on one disk.
 pub const operations_per_disk = 5000;
 
 pub const Violation = struct {
     what: []const u8,
-    /// Of the disk, with which it is found again.
+    /// Seed of the disk, to reproduce it.
     seed: u64,
     operation: u64,
 };
 
 pub const Options = struct {
-    /// Of the disk: the same seed gives the same run.
+    /// Seed of the disk: the same seed gives the same run.
     seed: u64,
     operations: u64 = operations_per_disk,
     /// Prints each operation.
     is_traced: bool = false,
 };
 
-/// From one empty disk so many operations, and at the end a look at every byte. Null: nothing is wrong.
+/// Runs this many operations on an empty disk, and checks every byte at the end. Returns null if
+/// nothing is wrong.
 pub fn oneDisk(given: StoreModel.Given, options: Options) error{OutOfMemory}!?Violation {
     var prng: Prng = .init(options.seed);
     const geometry: store_operation.Geometry = .{ .is_far = prng.chance(1, 2), .is_cut_short = prng.chance(1, 2) };
@@ -62,7 +65,7 @@ fn run(
     return store_checks.checkAll(model);
 }
 
-/// In ten thousand: cheap ones often, and of the dear ones thousands in each ten million.
+/// In ten thousand: cheap operations often, expensive ones thousands of times in ten million.
 const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
     .write = 3570,
     .write_part = 2500,
@@ -119,7 +122,7 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
     };
 }
 
-/// The longer an operation lasts, the more often it is cut off.
+/// The longer an operation takes, the more often it is interrupted.
 fn chooseCut(prng: *Prng, operation: Operation) ?store_operation.Cut {
     const one_in: u64, const calls_most: u64 = switch (operation) {
         .write, .write_part, .discard, .read => .{ 2000, 4 },

@@ -1,8 +1,10 @@
-//! Every sequence of a few operations on the store, each from the same empty disk: depth first, so that what begins alike is done once. The
-//! four blocks are alike: they have the same geometry but for their place, which no operation looks at. So of sequences that differ only
-//! by the names of their blocks one is run, in which each block is used for the first time after those before it.
+//! Runs every sequence of a few operations on the store, each from the same empty disk: depth
+//! first, so that common prefixes run once. The four blocks are alike: they differ only in their
+//! place, which no operation looks at. So of sequences that differ only in the names of their
+//! blocks one is run, in which the blocks appear in order.
 //!
-//! All operations of the short ones are also cut off at each of their changing calls, by an end of the process and by a power cut.
+//! Every operation of the short sequences is also interrupted at each of its changing calls, by an
+//! end of the process and by a power cut.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +20,7 @@ const Cut = store_operation.Cut;
 const Operation = store_operation.Operation;
 
 pub const length_max = 8;
-/// No operation has as many changing calls.
+/// More than any operation has changing calls.
 const calls_max = 200;
 
 pub const Counts = struct {
@@ -41,7 +43,7 @@ pub const Violation = struct {
         try writer.print("{s}; sequence:", .{violation.what});
         var used: u8 = 0;
         for (violation.choices[0..violation.length]) |choice| try writer.print(" {f}", .{Spelled{ .operation = operationOf(choice, &used) }});
-        if (violation.cut) |cut| try writer.print(", the last cut off by a {t} after {d} changing calls, {t} lost", .{ cut.how, cut.calls, cut.loss });
+        if (violation.cut) |cut| try writer.print(", the last interrupted by a {t} after {d} changing calls, {t} lost", .{ cut.how, cut.calls, cut.loss });
     }
 };
 
@@ -62,7 +64,7 @@ pub const StoreSequences = @This();
 pub const Options = struct {
     seed: u64,
     length: u8,
-    /// Sequences up to so many operations, and then one that is cut off; null: none is.
+    /// Sequences up to this length, followed by an interrupted one; null interrupts none.
     cut_after: ?u8 = null,
     crash_states: ?*StoreModel.CrashStates = null,
 };
@@ -76,14 +78,14 @@ model_counts: StoreModel.Counts,
 counts: Counts,
 choices: [length_max]u8,
 violation: ?Violation,
-/// After so many operations.
+/// Length of the sequence so far.
 kept: [length_max]Kept,
 
 const Kept = struct { region: Region.Copy, model: StoreModel };
 
 const Error = error{ OutOfMemory, Violation };
 
-/// It stays where it is.
+/// Must not move.
 pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*StoreSequences {
     const all = try gpa.create(StoreSequences);
     errdefer gpa.destroy(all);
@@ -109,7 +111,8 @@ pub fn destroy(all: *StoreSequences) void {
     all.gpa.destroy(all);
 }
 
-/// Those that begin with the operation of this number; false: there is none. Each is independent of the others.
+/// Runs the sequences that start with the operation of this number; returns false if there is none.
+/// Each is independent of the others.
 pub fn runFirst(all: *StoreSequences, first: u8) error{OutOfMemory}!bool {
     if (first >= choicesAfter(0)) return false;
     all.region.clear();
@@ -142,7 +145,7 @@ fn keep(all: *StoreSequences, depth: u8) error{OutOfMemory}!*const Kept {
     return kept;
 }
 
-/// All that follows `depth` operations.
+/// Runs all continuations after `depth` operations.
 fn descend(all: *StoreSequences, depth: u8, used: u8) Error!void {
     const kept = try all.keep(depth);
     if (all.options.cut_after) |most| if (depth <= most) try all.cutAll(depth, used, kept);
@@ -158,7 +161,7 @@ fn tryOne(all: *StoreSequences, depth: u8, used: u8, choice: u8, kept: *const Ke
     if (depth + 1 < all.options.length) try all.descend(depth + 1, used_then);
 }
 
-/// Each operation, at each of its changing calls, in each way.
+/// Interrupts each operation at each of its changing calls, in each way.
 fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Kept) Error!void {
     const ways = [_]struct { how: @FieldType(Cut, "how"), loss: SimFiles.Loss }{
         .{ .how = .kill, .loss = .any },
@@ -181,7 +184,7 @@ fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Kept) Error!vo
 fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *const Kept) Error!void {
     all.region.restore(&kept.region);
     all.model = kept.model;
-    // The same sequence is the same run, whatever was run before.
+    // The same sequence is the same run, whatever ran before.
     var hash: std.hash.Wyhash = .init(all.options.seed);
     hash.update(all.choices[0 .. depth + 1]);
     if (cut) |wanted| hash.update(std.mem.asBytes(&wanted.calls));
@@ -218,7 +221,7 @@ fn choicesAfter(used: u8) u8 {
     return @as(u8, plain.len) + on_block * @as(u8, @min(used + 1, StoreDevice.blocks));
 }
 
-test "sequences are counted without those that differ by the names of blocks only" {
+test "sequences are counted without those that differ only in the names of blocks" {
     const all: *StoreSequences = try .create(std.testing.allocator, .{ .seed = 1, .length = 2 });
     defer all.destroy();
     var first: u8 = 0;

@@ -1,8 +1,9 @@
-//! `store.Files` in memory, as a disk that keeps only what it must: what was not synced is lost or kept at a crash, 512-byte sector by
-//! sector and name by name, in any mixture, and may have reached the disk at any moment before. The same seed gives the same disk.
+//! `store.Files` in memory, as a disk with only the guaranteed durability: at a crash, unsynced
+//! writes are lost or kept, sector by sector (512 bytes) and name by name, in any mixture, and may
+//! have reached the disk at any moment before. The same seed gives the same disk.
 //!
-//! A test that wants a crash in the middle of something sets `stop_after`: when so many operations that change something are done, all
-//! further ones fail; then it calls `crash` and opens again. It never reads a file that is not there for the caller of `Files`.
+//! To crash in the middle of an operation, a test sets `stop_after`: after so many changing calls
+//! all further ones fail; then it calls `crash` and opens again.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,21 +28,21 @@ prng: Prng,
 inodes: std.ArrayList(Inode) = .empty,
 /// What processes see.
 entries: std.ArrayList(Entry) = .empty,
-/// What a crash leaves when nothing else of `changes` has reached the disk.
+/// What a crash leaves if none of `changes` has reached the disk.
 durable_entries: std.ArrayList(Entry) = .empty,
 changes: std.ArrayList(Change) = .empty,
 handles: std.ArrayList(?Open) = .empty,
-/// Pages that are free for the next that is needed.
+/// Free pages for reuse.
 pool: std.ArrayList(*Page) = .empty,
-/// A call that does nothing and says that it did: a bug of the store, planted.
+/// A mutant: a call that does nothing and reports success.
 lie: ?Lie = null,
 /// Bytes of all files together.
 capacity: u64 = std.math.maxInt(u64),
-/// Operations that change something, so far.
+/// Changing calls so far.
 operations: u64 = 0,
-/// From then on nothing works any more, as if the machine had stopped.
+/// All calls fail from then on, as if the machine had stopped.
 stop_after: u64 = std.math.maxInt(u64),
-/// Just this operation fails; a sync that fails has synced nothing.
+/// Only this call fails; a sync that fails has synced nothing.
 fail_at: u64 = std.math.maxInt(u64),
 fail_with: Error = error.DiskFailed,
 syncs: u64 = 0,
@@ -56,18 +57,18 @@ pub const Entry = struct {
     pub const none: Entry = .{ .dir = 0, .name = undefined, .name_size = 0, .inode = 0 };
 };
 
-/// Calls for names that have this in them, "" for all.
+/// Applies to calls for names that contain this; "" for all.
 pub const Lie = struct {
     call: enum { sync, sync_dir, punch, lock, write },
     name: []const u8,
 };
 
-/// What becomes of what was not synced.
+/// The fate of unsynced writes.
 pub const Loss = enum { any, all, nothing };
 
 const Place = struct { dir: u32, name: []const u8 };
 
-/// One change of names, done wholly or not at all.
+/// One change of names, atomic.
 const Change = struct {
     added: ?Entry = null,
     removed: ?Entry = null,
@@ -107,7 +108,8 @@ pub fn files(sim: *SimFiles) store.Files {
     return .{ .context = sim, .vtable = &vtable };
 }
 
-/// The process is gone, the machine goes on: handles and locks are gone, all that was written is there.
+/// The process has ended and the machine runs: handles and locks are gone, and all writes are
+/// visible.
 pub fn endProcess(sim: *SimFiles) void {
     sim.handles.clearRetainingCapacity();
     sim.stop_after = std.math.maxInt(u64);
@@ -143,13 +145,13 @@ fn isNamed(sim: *const SimFiles, inode: usize) bool {
     return false;
 }
 
-/// Of all names and bytes as processes see them; the order in which they came makes no difference.
+/// Hash of all names and bytes as processes see them, independent of their order.
 pub fn hashOfDisk(sim: *const SimFiles) u64 {
     var sum: u64 = 0;
     for (sim.entries.items) |*entry| {
         const inode = &sim.inodes.items[entry.inode];
         var hash: std.hash.Wyhash = .init(inode.size);
-        // Names below a directory's, which are few: its own name tells it from others.
+        // Names below a directory's, which are few: its own name makes them unique.
         const dir = &sim.inodes.items[entry.dir].made_as;
         hash.update(dir.name[0..dir.name_size]);
         hash.update("/");
@@ -164,14 +166,14 @@ pub fn hashOfDisk(sim: *const SimFiles) u64 {
     return sum;
 }
 
-/// What is visible is what is durable: a good state to begin crash tests from.
+/// Makes the visible state durable: a good start for crash tests.
 pub fn syncAll(sim: *SimFiles) void {
     for (sim.inodes.items) |*inode| sim_inode.settle(sim, inode);
     for (sim.changes.items) |*change| sim.apply(&sim.durable_entries, change);
     sim.changes.clearRetainingCapacity();
 }
 
-/// Changes one bit of a file, as worn-out media do; the file has that byte.
+/// Flips one bit of a file, as worn-out media do; the file has that byte.
 pub fn flipBit(sim: *SimFiles, name: []const u8, offset: u64, bit: u3) void {
     const inode = &sim.inodes.items[sim.lookUp(name) orelse unreachable];
     assert(offset < inode.size);
@@ -208,7 +210,7 @@ fn indexOf(entries: []const Entry, place: Place) ?usize {
     return null;
 }
 
-/// The directory a name lies in, and its last part.
+/// Splits a name into its directory and its last part.
 fn placeOf(sim: *SimFiles, name: []const u8) Error!Place {
     if (name.len == 0 or name.len > store.files.name_size_max) return error.NotFound;
     const dir, const last = if (std.mem.findScalarLast(u8, name, '/')) |at|
@@ -230,7 +232,7 @@ fn lookUp(sim: *const SimFiles, name: []const u8) ?u32 {
     return inode;
 }
 
-/// Counts what changes something.
+/// Counts changing calls.
 fn begin(sim: *SimFiles) Error!void {
     if (sim.operations >= sim.stop_after) return error.DiskFailed;
     sim.operations += 1;
@@ -332,7 +334,7 @@ fn makeDir(context: *anyopaque, name: []const u8) Error!void {
     _ = try fromContext(context).addInode(name, true);
 }
 
-/// A handle of before a crash or an end of the process is gone already.
+/// A handle from before a crash or the end of the process is closed already.
 fn close(context: *anyopaque, handle: Handle) void {
     const sim = fromContext(context);
     const index: usize = @intCast(@backingInt(handle));
@@ -373,7 +375,7 @@ fn read(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error!us
     return count;
 }
 
-/// Every third time it has to be waited for.
+/// Every third read must wait.
 fn readNow(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error!usize {
     const sim = fromContext(context);
     sim.reads_now += 1;
@@ -382,7 +384,7 @@ fn readNow(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error
 
 fn prefetch(_: *anyopaque, _: Handle, _: u64, _: u64) void {}
 
-/// A write for which there is no room has not begun.
+/// A write that does not fit does not begin.
 fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Error!void {
     const sim = fromContext(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;

@@ -1,14 +1,14 @@
-//! What the simulated files promise to those who test with them.
+//! Tests what the simulated files guarantee to tests.
 
 const std = @import("std");
 const store = @import("store");
 const SimFiles = @import("sim_files.zig");
 const testing = std.testing;
 
-/// How often something that a crash decides is tried: each of its outcomes has come by then.
+/// Trials of a random outcome of a crash; all outcomes have occurred by then.
 const rounds = 200;
 
-test "files are made, read, renamed, listed in order and removed" {
+test "files are created, read, renamed, listed in order and removed" {
     var sim: SimFiles = try .init(testing.allocator, 1);
     defer sim.deinit();
     const dir = sim.files();
@@ -51,7 +51,7 @@ test "files are made, read, renamed, listed in order and removed" {
     try dir.remove("sub");
 }
 
-test "what was synced is there after a crash, and what was not is the old or the new, sector by sector" {
+test "synced data is there after a crash, and other data is the old or the new, sector by sector" {
     var seen_old = false;
     var seen_new = false;
     var seen_mixture = false;
@@ -85,7 +85,7 @@ test "what was synced is there after a crash, and what was not is the old or the
     try testing.expect(seen_between);
 }
 
-test "a name is there after a crash when its directory was synced; a rename is whole or did not happen" {
+test "a name is there after a crash if its directory was synced; a rename is complete or did not happen" {
     var seen_lost = false;
     var seen_kept = false;
     var seen_old = false;

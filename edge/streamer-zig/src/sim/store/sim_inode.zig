@@ -1,4 +1,4 @@
-//! A file of the simulated disk: its pages as they are seen, and as they are on the disk for sure.
+//! A file of the simulated disk: its pages as they are visible, and as they are durable.
 
 const std = @import("std");
 const SimFiles = @import("sim_files.zig");
@@ -12,13 +12,13 @@ pub const Page = [page_size]u8;
 pub const Inode = struct {
     is_dir: bool,
     size: u64 = 0,
-    /// By the index of their page; what lies behind the last is a hole.
+    /// By page index; the file is a hole behind the last one.
     slots: std.ArrayList(Slot) = .empty,
     /// Indices of the pages that changed since the last sync.
     noted: std.ArrayList(u32) = .empty,
     synced_size: u64 = 0,
     page_count: u32 = 0,
-    /// As what it was made, for those who lie about it.
+    /// The name it was created with, for mutants of its calls.
     made_as: SimFiles.Entry = .none,
 
     pub fn page(inode: *const Inode, index: u64) ?*Page {
@@ -27,14 +27,14 @@ pub const Inode = struct {
 };
 
 pub const Slot = struct {
-    /// What readers see; null: a hole.
+    /// What readers see; null for a hole.
     now: ?*Page = null,
-    /// Where it changed since the last sync: what is on the disk for sure, null for a hole.
+    /// If it changed since the last sync: the durable content, null for a hole.
     synced: ?*Page = null,
     is_noted: bool = false,
 };
 
-/// A sector that was not synced is the old or the new one.
+/// An unsynced sector is the old or the new one.
 pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
     const zeros: Page = @splat(0);
     for (inode.noted.items) |index| {
@@ -71,7 +71,7 @@ pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
     inode.synced_size = inode.size;
 }
 
-/// Nothing lies behind the end of a file.
+/// Clears everything behind the end of a file.
 pub fn cut(sim: *SimFiles, inode: *Inode) void {
     const last = inode.size / page_size;
     const within: usize = @intCast(inode.size % page_size);
@@ -130,7 +130,8 @@ pub fn dropPage(sim: *SimFiles, inode: *Inode, index: u64) void {
     inode.page_count -= 1;
 }
 
-/// Before a page changes: what was on the disk is kept, and now and then what was written before has got there by itself.
+/// Before a page changes: saves the durable content; sometimes an earlier write has become durable
+/// by itself.
 pub fn noteChange(sim: *SimFiles, inode: *Inode, index: u64) void {
     const slot = slotOf(sim, inode, index);
     if (!slot.is_noted) {

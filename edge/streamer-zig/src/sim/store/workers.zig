@@ -1,4 +1,5 @@
-//! Random runs of the store, one disk after the other, and all of its sequences of operations (`kit/runner.zig`).
+//! Runs the simulation on several threads: random runs, one disk after the other, and all sequences
+//! of operations (`kit/runner.zig`).
 
 const std = @import("std");
 const proof_runner = @import("../kit/runner.zig");
@@ -12,7 +13,7 @@ const StoreSequences = @import("sequences.zig");
 
 const operations_per_disk = store_run.operations_per_disk;
 pub const jobs_max = proof_runner.jobs_max;
-/// Distinct crash states that are told from each other; the rest is counted as power cuts alone.
+/// Distinct crash states that are recorded; further ones are only counted as power cuts.
 const crash_states_max = 1 << 21;
 
 pub const Options = struct {
@@ -22,7 +23,7 @@ pub const Options = struct {
     jobs: u8 = 1,
     plant: ?store.simulated.Plant = null,
     lie: ?SimFiles.Lie = null,
-    /// Null: nothing is printed.
+    /// Null prints nothing.
     progress_interval_s: ?u32 = null,
 };
 
@@ -32,7 +33,7 @@ pub const Result = struct {
     crash_states: u64 = 0,
     signatures_checked: u64 = 0,
     signatures_remembered: u64 = 0,
-    /// The first that was found.
+    /// The first violation found.
     violation: ?store_run.Violation = null,
 };
 
@@ -61,7 +62,7 @@ const Disks = struct {
             .batches = batches,
             .region = try .create(),
         };
-        // Of this thread.
+        // Per thread.
         store.simulated.memory = &model.known;
         store.simulated.planted = given.plant;
     }
@@ -155,13 +156,14 @@ const FirstOperations = struct {
         gpa.destroy(model.memory);
     }
 
-    /// All sequences that begin with one operation; false where there is none of this number.
+    /// Runs all sequences that start with one operation; returns false if there is none of this
+    /// number.
     pub fn run(model: *FirstOperations, number: u64) error{OutOfMemory}!bool {
         return model.all.runFirst(@intCast(number));
     }
 };
 
-/// Every sequence of up to so many operations.
+/// Runs every sequence of at most this length.
 pub fn runSequences(gpa: std.mem.Allocator, jobs: u8, options: StoreSequences.Options) proof_runner.Error!Sequences {
     var models: [jobs_max]FirstOperations = undefined;
     const filled = try proof_runner.Runner(FirstOperations).run(gpa, &options, &models, &.{ .runs = std.math.maxInt(u8), .jobs = jobs });

@@ -1,4 +1,5 @@
-//! Write layers on a disk that loses and tears what was not synced, against an array of what each sector may hold.
+//! Tests write layers on a disk that loses and tears writes, against an array of what each sector
+//! may hold.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,12 +10,12 @@ const Prng = base.Prng;
 const WriteLayer = store.WriteLayer;
 
 const sector_size = 512;
-/// 40 blocks and one that is cut short.
+/// 40 blocks and a short one.
 const sectors = 40 * 8 + 3;
 const disk_size = sectors * sector_size;
 const dir = "layers/one";
 
-/// The disk below: each sector is full of its own stamp.
+/// The disk below: its own stamp fills each sector.
 const Below = struct {
     fn source() store.BlockSource {
         return .{ .context = undefined, .vtable = &.{ .read = readBelow }, .size = disk_size };
@@ -36,7 +37,7 @@ const Below = struct {
     }
 };
 
-/// Every stamp that a sector may hold after a crash; the last one is what it holds now.
+/// Every stamp that a sector may hold after a crash; the last one is the current one.
 const Model = struct {
     possible: [sectors]std.ArrayList(u64) = @splat(.empty),
     stamp_next: u64 = 1,
@@ -62,7 +63,7 @@ const Model = struct {
         }
     }
 
-    /// All of the disk is what it may be; from now on it is what was read.
+    /// Checks the whole disk; what was read is what it holds from now on.
     fn check(model: *Model, layer: *WriteLayer, after: enum { crash, nothing }) !void {
         var bytes: [disk_size]u8 align(8) = undefined;
         try layer.read(&bytes, 0);
@@ -120,7 +121,7 @@ const World = struct {
         return WriteLayer.open(testing.allocator, world.sim.files(), dir, &bindingOf(.edge_persistent), Below.source());
     }
 
-    /// One random operation; what failed may have happened or not, sector by sector.
+    /// One random operation; after a failure each sector may have changed or not.
     fn step(world: *World, layer: *WriteLayer) !void {
         const first = world.prng.below(sectors);
         const count = world.prng.between(1, @min(sectors - first, world.prng.pick(u64, &.{ 1, 8, 9, 64 })));
@@ -167,14 +168,14 @@ test "after any crash each sector is what was synced or what was written since, 
             if (world.prng.chance(1, 4)) world.sim.endProcess() else world.sim.crash();
             layer = try world.open();
             try world.model.check(&layer, .crash);
-            // What a process finds that was not synced, it has to sync before it counts on it.
+            // Unsynced data that a process finds must be synced before it is relied on.
             world.sim.syncAll();
         }
         layer.close(testing.allocator);
     }
 }
 
-test "a creation that was cut short leaves a whole layer or none" {
+test "an interrupted creation leaves a whole layer or none" {
     for (0..rounds) |seed| {
         var world: World = try .init(seed);
         defer world.deinit();
@@ -193,7 +194,7 @@ test "a creation that was cut short leaves a whole layer or none" {
     }
 }
 
-test "a removal that was cut short is ended later, and never leaves a layer that looks lost" {
+test "an interrupted removal is finished later, and never leaves a layer that looks lost" {
     for (0..rounds) |seed| {
         var world: World = try .init(seed);
         defer world.deinit();
@@ -206,7 +207,7 @@ test "a removal that was cut short is ended later, and never leaves a layer that
         world.sim.crash();
         layer = world.open() catch |err| switch (err) {
             error.NotFound => try world.create(),
-            // Only where the removal had not begun to be durable.
+            // Only if no part of the removal was durable.
             error.Lost => return error.LooksLost,
             else => return err,
         };
@@ -243,7 +244,7 @@ test "a layer of another version, device, size, class or process is refused by n
     layer.close(testing.allocator);
 }
 
-test "a layer whose parts are missing, cut or damaged is lost, and nothing below it is served" {
+test "a layer with missing, truncated or damaged parts is lost, and nothing below it is served" {
     const Damage = struct { expected: anyerror, do: *const fn (*SimFiles) anyerror!void };
     const damages = [_]Damage{
         .{ .expected = error.Lost, .do = struct {
@@ -291,7 +292,7 @@ test "a layer whose parts are missing, cut or damaged is lost, and nothing below
         try damage.do(&world.sim);
         try testing.expectError(damage.expected, world.open());
     }
-    // A head that is gone: the layer was written, so no new one takes its place unasked.
+    // A missing head: the layer was written, so no new one replaces it unasked.
     var world: World = try .init(2);
     defer world.deinit();
     var layer = try world.create();
@@ -306,7 +307,7 @@ test "a layer whose parts are missing, cut or damaged is lost, and nothing below
     layer.close(testing.allocator);
 }
 
-test "a data file that is cut under a running layer stops it" {
+test "a data file that is truncated under a running layer stops it" {
     var world: World = try .init(3);
     defer world.deinit();
     var layer = try world.create();
@@ -320,7 +321,7 @@ test "a data file that is cut under a running layer stops it" {
     try testing.expectError(error.Lost, layer.write(&bytes, 0));
 }
 
-test "a sync that fails loses the layer: nobody knows what is on the disk" {
+test "a failed sync loses the layer: the state of the disk is unknown" {
     var world: World = try .init(4);
     defer world.deinit();
     var layer = try world.create();
@@ -332,7 +333,7 @@ test "a sync that fails loses the layer: nobody knows what is on the disk" {
     try testing.expectError(error.Lost, layer.read(&bytes, 0));
 }
 
-test "a full layer takes what needs no room, and a discard makes room" {
+test "a full layer accepts writes that need no space, and a discard frees space" {
     var world: World = try .init(5);
     defer world.deinit();
     const head = headOf(.edge_persistent, 4 * 4096);
@@ -355,7 +356,7 @@ test "a full layer takes what needs no room, and a discard makes room" {
     try testing.expectError(error.Full, layer.write(blocks[0..512], 0));
 }
 
-test "a first write of blocks takes two syncs, one of blocks that are owned takes one, none is none" {
+test "a first write of blocks takes two syncs, a write of owned blocks takes one, no write takes none" {
     var world: World = try .init(6);
     defer world.deinit();
     var layer = try world.create();

@@ -1,8 +1,10 @@
-//! Which block of the disk lies where on the local disk: slots of 4 KiB, each with the counter and the tag by which it was sealed.
-//! It lies outside of the process that uses it, so that the next one goes on with it, and takes memory as it is used: 8 bytes for a
-//! block that was written or discarded, 24 for a slot. A whole chunk of zeros, as after a trim of free space, takes none.
+//! Maps blocks of the disk to slots of 4 KiB on the local disk, each with the counter and the tag
+//! of its seal. The map outlives the process that uses it, so the next one continues with it. It
+//! takes memory as it is used: 8 bytes for a block that was written or discarded, 24 for a slot. A
+//! chunk of zeros, as after a trim of free space, takes none.
 //!
-//! One thread changes it. Others may look at it meanwhile: what they see was true at an instant since they began to look.
+//! One thread changes it. Others may read it meanwhile: their view was true at some instant since
+//! they began to look.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -11,18 +13,18 @@ const assert = std.debug.assert;
 
 pub const block_size = 4096;
 pub const sector_size = 512;
-/// Of the disk's blocks; their entries fill a page.
+/// Blocks whose entries fill a page.
 pub const chunk_blocks = 512;
-/// For new bytes of blocks that have slots already: a slot is never written over while it is in use, so that a process may end at
-/// any instant. As many as one write has blocks.
+/// Spare slots for new bytes of blocks that have slots: a slot is not overwritten while it is in
+/// use, so that a process may end at any instant. As many as one write has blocks.
 pub const spare_slots = 33;
 pub const all_sectors = 0xff;
-/// Of fallocate(2).
+/// Flags of fallocate(2).
 const punch_hole_keep_size = 2 | 1;
 
 /// What is known of a block of the disk.
 pub const Entry = packed struct(u64) {
-    /// From 1; 0: zeros.
+    /// From 1; 0 means zeros.
     slot: u32 = 0,
     /// A bit for each sector that was written or discarded; the others are the version's.
     mask: u8 = 0,
@@ -31,13 +33,13 @@ pub const Entry = packed struct(u64) {
     pub const zeros: Entry = .{ .mask = all_sectors };
 };
 
-/// By which a slot's bytes are opened.
+/// Opens the seal of a slot.
 pub const Seal = extern struct { counter: u64, tag: [16]u8 };
 
 pub const BlockMap = struct {
     fd: i32,
     layout: Layout,
-    /// The most that may be in use by blocks that had none.
+    /// Limit of the slots of all blocks.
     limit_slots: u32,
     view: View = undefined,
 
@@ -81,7 +83,7 @@ pub const BlockMap = struct {
 
     pub const Error = sys.Error;
 
-    /// For this process and all that it will fork; each of them calls `look` before anything else.
+    /// For this process and all that it will fork; each calls `look` before anything else.
     pub fn init(disk_size: u64, slots: u32, limit_slots: u32) Error!BlockMap {
         assert(slots > spare_slots and limit_slots > 0);
         const layout: Layout = .of(disk_size, slots);
@@ -91,8 +93,8 @@ pub const BlockMap = struct {
         return .{ .fd = fd, .layout = layout, .limit_slots = @min(limit_slots, slots - spare_slots) };
     }
 
-    /// Maps it. Not before `protection.protect`, which would take memory for all of it: what is mapped later is taken out of that again
-    /// before it can be touched.
+    /// Maps it. Call this after `protection.protect`, which would lock memory for all of it: a
+    /// later mapping is unlocked before it can be touched.
     pub fn look(map: *BlockMap) Error!void {
         const layout = &map.layout;
         const address = try sys.check(linux.mmap(null, layout.size, .{}, .{ .TYPE = .SHARED, .NORESERVE = true }, map.fd, 0));
@@ -120,7 +122,7 @@ pub const BlockMap = struct {
         return @bitCast(@atomicLoad(u64, &map.view.entries[block], .acquire));
     }
 
-    /// The slot that it had is free from now on.
+    /// Frees the slot that it had.
     pub fn put(map: *BlockMap, block: usize, entry: Entry) void {
         map.writeOut(block / chunk_blocks);
         const before: Entry = @bitCast(map.view.entries[block]);
@@ -128,13 +130,13 @@ pub const BlockMap = struct {
         if (before.slot != 0 and before.slot != entry.slot) map.giveBack(before.slot - 1);
     }
 
-    /// All of a chunk's blocks are zeros from now on, and their slots free.
+    /// Makes all of a chunk's blocks zeros and frees their slots.
     pub fn putZeros(map: *BlockMap, chunk: usize) Error!void {
         const state = &map.view.chunks[chunk];
         if (state.* == @backingInt(ChunkState.zeros)) return;
         const first = chunk * chunk_blocks;
         const entries = map.view.entries[first..@min(first + chunk_blocks, map.layout.blocks)];
-        // A process that ends in between has lost slots, and none is given twice.
+        // A process that ends in between loses slots, and none is assigned twice.
         @atomicStore(u8, state, @backingInt(ChunkState.zeros), .release);
         for (entries) |raw| {
             const entry: Entry = @bitCast(raw);
@@ -144,7 +146,7 @@ pub const BlockMap = struct {
         _ = try sys.check(linux.fallocate(map.fd, punch_hole_keep_size, @intCast(at), block_size));
     }
 
-    /// A slot for a block, which has none yet if it `is_new`; null: there is no room.
+    /// Returns a slot for a block, which has none yet if it `is_new`; null if the disk is full.
     pub fn take(map: *BlockMap, is_new: bool) ?u32 {
         const shared = map.view.shared;
         const limit = if (is_new) map.limit_slots else map.layout.slots;
@@ -164,7 +166,7 @@ pub const BlockMap = struct {
         @atomicStore(u64, &map.view.shared.used_slots, map.view.shared.used_slots - 1, .monotonic);
     }
 
-    /// Never the same twice, in whatever process.
+    /// Never returns the same value twice, in any process.
     pub fn nextCounter(map: *BlockMap) u64 {
         return @atomicRmw(u64, &map.view.shared.counter, .Add, 1, .seq_cst) + 1;
     }
@@ -173,7 +175,8 @@ pub const BlockMap = struct {
         return @min(@atomicLoad(u64, &map.view.shared.used_slots, .monotonic), map.limit_slots);
     }
 
-    /// Entries in place of a state of the whole chunk. Whoever looks sees the one or the other, which say the same.
+    /// Replaces the state of a whole chunk by entries. A reader sees either one; both mean the
+    /// same.
     fn writeOut(map: *BlockMap, chunk: usize) void {
         if (map.view.chunks[chunk] == @backingInt(ChunkState.by_entry)) return;
         const first = chunk * chunk_blocks;
@@ -213,7 +216,7 @@ fn memoryOf(map: *const BlockMap) !u64 {
     return stat.blocks * 512;
 }
 
-test "a slot is given once until it is free, and what is full has room again after a discard" {
+test "a slot is assigned once until it is free, and a full map has space again after a discard" {
     var map: BlockMap = try .init(64 << 20, 200, 100);
     defer map.deinit();
     try map.look();
@@ -241,7 +244,7 @@ test "a slot is given once until it is free, and what is full has room again aft
     try testing.expectEqual(Entry{}, map.get(201));
 }
 
-test "memory is taken for what is used alone, and a chunk of zeros gives it back" {
+test "memory is taken only for what is used, and a chunk of zeros frees it" {
     var map: BlockMap = try .init(1 << 40, 1 << 24, 1 << 24);
     defer map.deinit();
     try map.look();

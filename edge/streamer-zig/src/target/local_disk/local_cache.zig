@@ -1,10 +1,11 @@
-//! What this machine writes and has no memory for, on a disk of its own. Nobody else can read it, and it is gone with the machine's
-//! start: each block of 4 KiB is sealed under a key that is in this machine's memory alone, with a counter that never comes again, and
-//! its tag is in memory too (`block_map.zig`). So a block that was changed on the disk, or is an older one, is found when it is read.
+//! The write cache on a local disk, for writes that do not fit in memory. Nobody else can read it,
+//! and it ends with this boot: each block of 4 KiB is sealed under a key that exists only in this
+//! machine's memory, with a counter that is never reused, and its tag is in memory too
+//! (`block_map.zig`). So a changed or outdated block on the disk is found when it is read.
 //!
-//! A block goes to a place that is free, and the one before is free afterwards: whatever ends in between, the map speaks of bytes that
-//! are there. What the machine has memory for is newer than what lies here (`RamCache`): of a page that has memory, this has at most
-//! the zeros of an earlier discard.
+//! A block is written to a free slot, and its old slot is freed afterwards: at any interruption the
+//! map refers to valid bytes. Data in memory is newer than data here (`RamCache`): of a page that
+//! is in memory, this holds at most the zeros of an earlier discard.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -26,11 +27,11 @@ comptime {
     assert(blocks_max == block_map.spare_slots);
 }
 
-/// Between the disk, which reads and writes whole blocks at such addresses, and the rest.
+/// Aligned buffer for whole blocks between the disk and the caller.
 var bounce: [blocks_max * block_size]u8 align(block_size) = undefined;
 
 pub const LocalCache = struct {
-    /// Of the partition, from its begin.
+    /// From the start of the partition.
     fd: i32,
     key: [Cipher.key_length]u8,
     map: BlockMap,
@@ -38,20 +39,21 @@ pub const LocalCache = struct {
 
     pub const Options = struct {
         fd: i32,
-        /// Bytes of the partition.
+        /// Size of the partition in bytes.
         size: u64,
-        /// Bytes that may be used of it.
+        /// Bytes of the partition that may be used.
         limit: ?u64,
         /// Bytes of memory that the map may take.
         memory_max: u64,
         ram: *const RamCache,
     };
 
-    /// `Lost`: the disk has failed. `Damaged`: it has other bytes than were written. Nothing of it can be believed after either.
+    /// `Lost`: the disk has failed. `Damaged`: it has other bytes than were written. All of its
+    /// content is unreliable after either.
     pub const Error = error{ Lost, Damaged };
     pub const Written = enum { done, full };
 
-    /// 24 bytes for a slot, and 8 for the block that lies in it.
+    /// 24 bytes for a slot, and 8 for its block.
     const memory_of_slot = 32;
 
     pub fn init(options: Options) sys.Error!LocalCache {
@@ -68,13 +70,13 @@ pub const LocalCache = struct {
         };
     }
 
-    /// For the thread that changes it. `Full`: some of it may have been written.
+    /// Called by the thread that changes it. `Full`: a part may have been written.
     pub fn write(cache: *LocalCache, bytes: []const u8, offset: u64) Error!Written {
         return cache.writeOrZero(bytes, .{ .offset = offset, .length = @intCast(bytes.len) });
     }
 
-    /// The range reads as zeros, and takes no room but where it ends within a block. Of pages that have memory too, which may have got
-    /// it since this was asked for.
+    /// Makes the range read as zeros, which takes space only at ends within a block. Also for pages
+    /// that came into memory since the request.
     pub fn discard(cache: *LocalCache, offset: u64, length: u64) Error!void {
         var at = offset;
         const end = offset + length;
@@ -95,13 +97,14 @@ pub const LocalCache = struct {
                 cache.map.put(block, if (is_whole) .zeros else .{ .mask = entry.mask | sectors });
                 continue;
             }
-            // There is always a slot to spare.
+            // One slot is always spare.
             const written = try cache.writeOrZero(null, .{ .offset = at, .length = @intCast(block_end - at) });
             assert(written == .done);
         }
     }
 
-    /// Puts what lies here over what `bytes` are of the version; what lies in memory is newer, and goes over both.
+    /// Copies what is here over `bytes` of the version; what is in memory is newer, and is copied
+    /// over both.
     pub fn lay(cache: *LocalCache, bytes: []u8, offset: u64) Error!void {
         var plan: Plan = .{};
         var blocks: Blocks = .{ .at = offset, .end = offset + bytes.len };
@@ -122,7 +125,7 @@ pub const LocalCache = struct {
         }
     }
 
-    /// Something of the range lies here.
+    /// Returns whether a part of the range is here.
     pub fn hasAny(cache: *const LocalCache, offset: u64, length: u64) bool {
         var blocks: Blocks = .{ .at = offset, .end = offset + length };
         while (blocks.next()) |part| {
@@ -131,7 +134,7 @@ pub const LocalCache = struct {
         return false;
     }
 
-    /// All of the range lies here or in memory: the edge need not be asked.
+    /// Returns whether all of the range is here or in memory: the edge need not be asked.
     pub fn hasAll(cache: *const LocalCache, offset: u64, length: u64) bool {
         var blocks: Blocks = .{ .at = offset, .end = offset + length };
         while (blocks.next()) |part| {
@@ -154,7 +157,7 @@ pub const LocalCache = struct {
 
     const Range = struct { offset: u64, length: u32 };
 
-    /// Without bytes: zeros.
+    /// Null bytes mean zeros.
     fn writeOrZero(cache: *LocalCache, bytes: ?[]const u8, range: Range) Error!Written {
         var plan: Plan = .{};
         var result: Written = .done;
@@ -178,7 +181,7 @@ pub const LocalCache = struct {
         return result;
     }
 
-    /// As it is so far: zeros where it has no slot.
+    /// The current content: zeros without a slot.
     fn readBlock(cache: *LocalCache, block: *[block_size]u8, entry: Entry, index: usize) Error!void {
         if (entry.slot == 0) return @memset(block, 0);
         try readAll(cache.fd, block, @as(u64, entry.slot - 1) * block_size);
@@ -200,7 +203,7 @@ pub const LocalCache = struct {
 
     const Direction = enum { read, write };
 
-    /// Between `bounce` and the disk; slots that lie in a row at once.
+    /// Transfers between `bounce` and the disk; consecutive slots at once.
     fn transfer(cache: *LocalCache, plan: *const Plan, direction: Direction) Error!void {
         const places = plan.slice();
         var first: usize = 0;
@@ -218,7 +221,7 @@ pub const LocalCache = struct {
     }
 };
 
-/// Where the blocks in `bounce` belong.
+/// Slots of the blocks in `bounce`.
 const Plan = struct {
     places: [blocks_max]Place = undefined,
     count: usize = 0,
@@ -235,7 +238,7 @@ const Plan = struct {
     }
 };
 
-/// Of a range, what lies in one block.
+/// The part of a range within one block.
 const Part = struct {
     block: usize,
     at: u64,
@@ -259,7 +262,7 @@ const Blocks = struct {
     }
 };
 
-/// `to` is the part; `block` all of its block, null: zeros.
+/// `to` is the part; `block` its whole block, null for zeros.
 fn copyMasked(to: []u8, block: ?*const [block_size]u8, part: Part, mask: u8) void {
     var at = part.at;
     while (at < part.end) : (at += sector_size) {
@@ -269,7 +272,7 @@ fn copyMasked(to: []u8, block: ?*const [block_size]u8, part: Part, mask: u8) voi
     }
 }
 
-/// Bits of the sectors from `begin` to `end`, which lie in one block.
+/// Bits of the sectors from `begin` to `end`, within one block.
 fn sectorsOf(begin: u64, end: u64) u8 {
     const first: u4 = @intCast(begin % block_size / sector_size);
     const count: u4 = @intCast((end - begin) / sector_size);

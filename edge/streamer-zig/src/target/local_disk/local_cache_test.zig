@@ -1,4 +1,4 @@
-//! The write cache on a local disk, with a file in the disk's place.
+//! Tests of local_cache.zig, with a file in place of the disk.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -17,7 +17,7 @@ const Machine = struct {
 
     const Sizes = struct { disk: u64, ram_pages: u64 = 0, local_slots: u64, limit_slots: ?u64 = null };
 
-    /// In place, since the cache knows where its memory is.
+    /// In place, since the cache keeps a pointer to its memory.
     fn init(machine: *Machine, sizes: Sizes) !void {
         machine.fd = @intCast(try sys.check(linux.memfd_create("local-disk", 0)));
         _ = try sys.check(linux.ftruncate(machine.fd, @intCast(sizes.local_slots * block_size)));
@@ -38,7 +38,7 @@ const Machine = struct {
         sys.close(machine.fd);
     }
 
-    /// As the disk does it: memory first.
+    /// In the disk's order: memory first.
     fn write(machine: *Machine, bytes: []const u8, offset: u64) !LocalCache.Written {
         const rest = try machine.ram.write(bytes, offset) orelse return .done;
         return machine.cache.write(bytes[@intCast(rest.offset - offset)..][0..rest.length], rest.offset);
@@ -62,7 +62,7 @@ const Machine = struct {
     }
 };
 
-test "reads are what was written last, in memory, on the local disk or in the version, for any order of writes and discards" {
+test "reads return the last write, from memory, the local disk or the version, for any order of writes and discards" {
     const sectors = 1500;
     const size = sectors * sector_size;
     const count_max = 256;
@@ -95,7 +95,7 @@ test "reads are what was written last, in memory, on the local disk or in the ve
                 },
                 else => {
                     const bytes = buffer[0..length];
-                    // Where all of it is here the version is not asked.
+                    // The version is not asked if all of it is here.
                     @memset(bytes, if (machine.cache.hasAll(offset, length)) 'x' else 'b');
                     try machine.read(bytes, offset);
                     try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
@@ -107,7 +107,7 @@ test "reads are what was written last, in memory, on the local disk or in the ve
     }
 }
 
-test "nothing of what was written can be read on the disk, and no two seals are the same" {
+test "nothing written can be read on the disk, and no two seals are equal" {
     var machine: Machine = undefined;
     try machine.init(.{ .disk = 1 << 20, .local_slots = 100 });
     defer machine.deinit();
@@ -118,7 +118,7 @@ test "nothing of what was written can be read on the disk, and no two seals are 
     const raw = try machine.onDisk(testing.allocator);
     defer testing.allocator.free(raw);
     try testing.expectEqual(null, std.mem.find(u8, raw, text[0..8]));
-    // The same plain bytes, written again and again.
+    // The same plain bytes, written repeatedly.
     for (0..31) |one| for (one + 1..32) |other|
         try testing.expect(!std.mem.eql(u8, raw[one * block_size ..][0..64], raw[other * block_size ..][0..64]));
     var read: [8 * block_size]u8 = undefined;
@@ -126,7 +126,7 @@ test "nothing of what was written can be read on the disk, and no two seals are 
     try testing.expectEqualSlices(u8, &bytes, &read);
 }
 
-test "a bit that was flipped, a block that is an older one or another's, and a disk that is cut are found" {
+test "a flipped bit, an older block, another's block and a truncated disk are found" {
     const Harm = enum { flipped, older, swapped, cut };
     for (std.enums.values(Harm)) |harm| {
         var machine: Machine = undefined;
@@ -136,7 +136,7 @@ test "a bit that was flipped, a block that is an older one or another's, and a d
         _ = try machine.write(&bytes, 0);
         const older = try machine.onDisk(testing.allocator);
         defer testing.allocator.free(older);
-        // Until the place of the first write is used again.
+        // Until the slot of the first write is reused.
         for (0..40) |_| _ = try machine.write(&bytes, 0);
         @memset(&bytes, '2');
         try machine.read(&bytes, 0);
@@ -155,12 +155,12 @@ test "a bit that was flipped, a block that is an older one or another's, and a d
         if (harm != .cut) _ = try sys.check(linux.pwrite(machine.fd, block, block_size, at));
         const expected: LocalCache.Error = if (harm == .cut) error.Lost else error.Damaged;
         try testing.expectError(expected, machine.read(&bytes, 0));
-        // Not either where a part of the block is written, which needs the rest.
+        // Nor when a part of the block is written, which needs the rest.
         try testing.expectError(expected, machine.write(bytes[0..sector_size], 0));
     }
 }
 
-test "what is full takes new bytes of blocks that it has, nothing else, and has room again after a discard" {
+test "a full cache takes new bytes only of blocks that it has, and has space again after a discard" {
     var machine: Machine = undefined;
     try machine.init(.{ .disk = 1 << 20, .ram_pages = 2, .local_slots = 100, .limit_slots = 10 });
     defer machine.deinit();
@@ -174,7 +174,7 @@ test "what is full takes new bytes of blocks that it has, nothing else, and has 
         try testing.expectEqual(.done, try machine.write(&bytes, 0));
         try testing.expectEqual(.done, try machine.write(bytes[0 .. 3 * sector_size], 5 * block_size + sector_size));
     }
-    // Of one block a part, which keeps its room, and of another all.
+    // A part of one block, which keeps its slot, and all of another.
     try machine.discard(6 * block_size + sector_size, block_size + 7 * sector_size);
     try testing.expectEqual(9 * block_size, machine.cache.usedBytes());
     try testing.expectEqual(.done, try machine.write(bytes[0..sector_size], 20 * block_size));
@@ -185,7 +185,7 @@ test "what is full takes new bytes of blocks that it has, nothing else, and has 
     for (read[block_size + sector_size ..]) |byte| try testing.expectEqual(0, byte);
 }
 
-test "the next process goes on with what the one before has written, and retransmits no counter" {
+test "the next process continues with the writes of the one before, and reuses no counter" {
     var machine: Machine = undefined;
     try machine.init(.{ .disk = 1 << 20, .local_slots = 100 });
     defer machine.deinit();
@@ -205,7 +205,7 @@ test "the next process goes on with what the one before has written, and retrans
         try testing.expectEqual(@as(u8, if (at < 512 or at >= 512 + bytes.len) 'b' else 'c'), byte);
 }
 
-test "the map's memory bounds what is used of a large disk" {
+test "the map's memory limits the use of a large disk" {
     var ram: RamCache = try .init(1 << 30, 1 << 20);
     defer ram.deinit();
     const fd: i32 = @intCast(try sys.check(linux.memfd_create("local-disk", 0)));

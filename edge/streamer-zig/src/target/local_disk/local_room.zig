@@ -1,5 +1,6 @@
-//! Room for what this machine writes on a disk of its own, as the edge has asked for it; or why there is none, which ends the boot:
-//! a machine that went on with its memory alone, or wrote to its edge, would have another room than was chosen for it.
+//! Opens the write cache on a local disk, as the edge has requested; or reports why it cannot,
+//! which ends the boot: a machine that used only its memory, or wrote to its edge, would have
+//! another capacity than was chosen for it.
 
 const std = @import("std");
 const core = @import("core");
@@ -10,7 +11,7 @@ const ram_cache = @import("../ram_cache.zig");
 const LocalCache = @import("local_cache.zig").LocalCache;
 const LocalDisk = core.target.local_disk_order.LocalDisk;
 
-/// Of the machine's memory, for the map of what lies where.
+/// Share of the machine's memory for the map.
 const memory_part = 8;
 
 pub const Refusal = union(enum) {
@@ -25,7 +26,7 @@ pub const Refusal = union(enum) {
         }
     }
 
-    /// For whoever stands before the machine.
+    /// For a person in front of the machine.
     pub fn sayAdvice(refusal: *const Refusal) void {
         switch (refusal.*) {
             .disk => say("the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK", .{
@@ -38,7 +39,7 @@ pub const Refusal = union(enum) {
 
 pub const Made = union(enum) { cache: LocalCache, refusal: Refusal };
 
-/// The partition stays open for as long as a process has it.
+/// The partition stays open as long as a process has it.
 pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) Made {
     const opened = switch (marked_disk.open()) {
         .opened => |opened| opened,
@@ -51,6 +52,6 @@ pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) Made {
         .memory_max = ram_cache.memoryBytes() / memory_part,
         .ram = ram,
     }) catch return .{ .refusal = .no_memory };
-    say("what does not fit into memory goes to {s}: {d} MiB", .{ opened.name.slice(), cache.sizeBytes() >> 20 });
+    say("writes that do not fit in memory go to {s}: {d} MiB", .{ opened.name.slice(), cache.sizeBytes() >> 20 });
     return .{ .cache = cache };
 }

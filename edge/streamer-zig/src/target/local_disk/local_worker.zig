@@ -1,6 +1,6 @@
-//! The thread that waits for the local disk, so that the loop of the stream never does: a disk that is stuck is a slow disk to the
-//! system, and nothing else stops. Orders are carried out one after the other, in the order in which they come; there is at most one
-//! for each slot of the queue, so neither pipe is ever full.
+//! The thread that waits for the local disk, so that the loop of the stream never does: a stuck
+//! disk is a slow disk to the system, and nothing else stops. Requests are carried out in order of
+//! arrival; at most one per slot of the queue is pending, so neither pipe is ever full.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -17,11 +17,11 @@ pub const Order = extern struct {
     length: u32,
     slot: u32,
     kind: core.target.NbdQueue.Kind,
-    /// Where in the slot's buffer its bytes begin.
+    /// Start of the bytes in the slot's buffer.
     buffer_at: u32 = 0,
 };
 
-/// `lost`, `damaged`: nothing of the disk can be believed any more.
+/// `lost`, `damaged`: the content of the disk is unreliable.
 pub const Result = enum(u32) { done, full, lost, damaged };
 pub const Ended = extern struct { slot: u32, result: Result };
 
@@ -33,7 +33,7 @@ pub const LocalWorker = struct {
 
     pub const StartError = std.Thread.SpawnError || error{SystemCallFailed};
 
-    /// In place: the thread knows where it is, and goes on until the process ends.
+    /// In place: the thread keeps a pointer to it, and runs until the process ends.
     pub fn start(worker: *LocalWorker, cache: *LocalCache, buffers: *Buffers) StartError!void {
         cache.map.look() catch return error.SystemCallFailed;
         worker.* = .{ .cache = cache, .buffers = buffers, .orders = try pipe(.{ .CLOEXEC = true }), .ended = try pipe(.{ .CLOEXEC = true }) };
@@ -58,7 +58,7 @@ pub const LocalWorker = struct {
     }
 
     fn run(worker: *LocalWorker) void {
-        // Of this thread alone.
+        // Only for this thread.
         _ = linux.prctl(protection.PR_SET_IO_FLUSHER, 1, 0, 0, 0);
         while (true) {
             const order = receive(Order, worker.orders[0]) orelse continue;
@@ -80,7 +80,7 @@ pub const LocalWorker = struct {
                 };
             },
             .discard => cache.discard(order.offset, order.length) catch |err| return resultOf(err),
-            // All that was answered is there.
+            // Everything that was answered is there.
             .flush => {},
         }
         return .done;
@@ -100,7 +100,7 @@ fn pipe(flags: linux.O) error{SystemCallFailed}![2]i32 {
     return fds;
 }
 
-/// A message is shorter than what a pipe takes at once, and so comes whole.
+/// A message is shorter than what a pipe takes atomically, so it arrives whole.
 fn receive(comptime Message: type, from: i32) ?Message {
     var message: Message = undefined;
     const size = sys.check(linux.read(from, std.mem.asBytes(&message), @sizeOf(Message))) catch return null;

@@ -1,6 +1,6 @@
-//! Finds the partition that somebody has marked for this machine's writes (docs/write-caches.md), and opens it so that nobody else
-//! can use it meanwhile. Nothing is ever written elsewhere: the kernel's own words of the partition (sysfs) have to agree with the
-//! table on the disk.
+//! Finds the partition that is marked for this machine's writes (docs/write-caches.md), and opens
+//! it exclusively. Nothing is ever written elsewhere: the kernel's description of the partition
+//! (sysfs) must match the table on the disk.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -10,16 +10,16 @@ const small_file = @import("../small_file.zig");
 const sys_time = @import("../sys_time.zig");
 const block_size = @import("block_map.zig").block_size;
 
-/// Bytes; less is no room to go on with.
+/// Bytes; a smaller partition is too small to use.
 pub const size_min = 64 << 20;
-/// Controllers find their disks a while after their drivers were loaded.
+/// Controllers find their disks a while after their drivers are loaded.
 const wait_us_max = 10 * std.time.us_per_s;
 const look_interval_us = 100 * std.time.us_per_ms;
 const name_size_max = 32;
-/// Of a folder of sysfs; what lies beyond is not looked at.
+/// Limit of a folder of sysfs; the rest is ignored.
 const names_max = 512;
 
-/// Folders, as the kernel has them.
+/// Folders of the kernel.
 pub const Places = struct {
     /// /sys/block
     sys_block: i32,
@@ -54,12 +54,12 @@ pub const Name = struct {
     }
 };
 
-/// A partition with the name, as large as both the table and the kernel say.
+/// A partition with the name, whose size matches in the table and the kernel.
 pub const Candidate = struct { name: Name, size: u64 };
 
 pub const Search = struct {
     found: ?Candidate = null,
-    /// Disks that were there.
+    /// Number of disks found.
     disks: u32 = 0,
 };
 
@@ -71,14 +71,14 @@ pub const Opened = struct {
 };
 
 pub const Obstacle = union(enum) {
-    /// Of so many disks none has such a partition.
+    /// Number of disks without such a partition.
     none_of: u32,
     too_small: Name,
     in_use: Name,
-    /// The kernel's number.
+    /// The kernel's error number.
     unusable: struct { name: Name, errno: u16 },
 
-    /// At most 64 characters: a boot's text has no more.
+    /// At most 64 characters, the limit of a boot's text.
     pub fn format(obstacle: *const Obstacle, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         const wanted = marked_partition.name;
         switch (obstacle.*) {
@@ -109,7 +109,7 @@ pub fn open() Result {
     }
 }
 
-/// The largest of all disks.
+/// Returns the largest partition of all disks.
 pub fn search(places: Places) Search {
     var result: Search = .{};
     var disks: Names = .init(places.sys_block);
@@ -125,7 +125,8 @@ pub fn search(places: Places) Search {
 fn openCandidate(places: Places, candidate: *const Candidate) Result {
     const name = candidate.name;
     if (candidate.size < size_min) return .{ .obstacle = .{ .too_small = name } };
-    // With O_EXCL nothing mounts it, or swaps to it, while it is open, and it is not opened while something does.
+    // With O_EXCL nothing mounts it or swaps to it while it is open, and the open fails while
+    // something does.
     const flags: linux.O = .{ .ACCMODE = .RDWR, .EXCL = true, .DIRECT = true, .CLOEXEC = true };
     const rc = linux.openat(places.dev, &name.buffer, flags, 0);
     switch (linux.errno(rc)) {
@@ -139,14 +140,14 @@ fn openCandidate(places: Places, candidate: *const Candidate) Result {
     return .{ .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(linux.E.NXIO) } } };
 }
 
-/// Of a block device; null for anything else.
+/// For a block device; null for anything else.
 fn sizeOfDevice(fd: i32) ?u64 {
     const BLKGETSIZE64 = linux.IOCTL.IOR(0x12, 114, usize);
     var size: u64 = 0;
     return if (linux.errno(linux.ioctl(fd, BLKGETSIZE64, @intFromPtr(&size))) == .SUCCESS) size else null;
 }
 
-/// Hardware, and not what the kernel makes of files, memory or the network.
+/// Hardware, as opposed to devices that the kernel makes of files, memory or the network.
 fn isLocalDisk(places: Places, disk: *const Name) bool {
     for ([_][]const u8{ "nbd", "loop", "ram", "zram", "dm-", "md", "sr", "fd", "rbd", "drbd" }) |other|
         if (std.mem.startsWith(u8, disk.slice(), other)) return false;
@@ -159,7 +160,7 @@ fn candidateOf(places: Places, disk: *const Name) ?Candidate {
         .sector_size = std.math.cast(u32, numberIn(places, &.{ disk.slice(), "queue/logical_block_size" }) orelse return null) orelse return null,
         .disk_size = (numberIn(places, &.{ disk.slice(), "size" }) orelse return null) *| 512,
     };
-    // A block of ours has to be whole sectors of the disk.
+    // A block of ours must be whole sectors of the disk.
     if (geometry.sector_size < 512 or geometry.sector_size > block_size or block_size % geometry.sector_size != 0) return null;
     const found = readTable(places, disk, geometry) orelse return null;
     const name = partitionName(disk, found.number) orelse return null;
@@ -189,7 +190,8 @@ fn partitionName(disk: *const Name, number: u16) ?Name {
     var buffer: [name_size_max + 8]u8 = undefined;
     const text = disk.slice();
     const between = if (std.ascii.isDigit(text[text.len - 1])) "p" else "";
-    return .of(std.mem.print(&buffer, "{s}{s}{d}", .{ text, between, number }) catch unreachable); // It has room for the longest.
+    // It has room for the longest.
+    return .of(std.mem.print(&buffer, "{s}{s}{d}", .{ text, between, number }) catch unreachable);
 }
 
 fn numberIn(places: Places, parts: []const []const u8) ?u64 {
@@ -210,7 +212,7 @@ const Path = struct {
     }
 };
 
-/// What a folder holds.
+/// The content of a folder.
 const Names = struct {
     names: [names_max]Name = undefined,
     count: usize = 0,
@@ -242,7 +244,7 @@ const Names = struct {
 const testing = std.testing;
 const TestTable = marked_partition.TestTable;
 
-/// Folders as the kernel has them, with files in place of disks.
+/// Folders like the kernel's, with files in place of disks.
 const Machine = struct {
     tmp: testing.TmpDir,
 
@@ -313,7 +315,7 @@ test "the largest marked partition of all disks is found, however the kernel nam
     try testing.expectEqual((100_000 - 2048) * 512, seen.found.?.size);
 }
 
-test "a partition that the kernel has elsewhere, or not at all, is left alone, and so is what is no hardware" {
+test "a partition that the kernel reports elsewhere or not at all is left alone, and so are disks that are not hardware" {
     var machine: Machine = try .init();
     defer machine.tmp.cleanup();
     try machine.add("vda", &marked(2048, 9999), &.{});
@@ -326,7 +328,7 @@ test "a partition that the kernel has elsewhere, or not at all, is left alone, a
     try testing.expectEqual(null, seen.found);
 }
 
-test "each obstacle is said in as many characters as a boot's text has" {
+test "each reason fits the length of a boot's text" {
     const name = Name.of(&@as([20]u8, @splat('n'))).?;
     for ([_]Obstacle{
         .{ .none_of = 0 },                               .{ .none_of = names_max }, .{ .too_small = name }, .{ .in_use = name },

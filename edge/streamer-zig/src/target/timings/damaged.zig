@@ -1,4 +1,4 @@
-//! For the tests of this folder's parsers: inputs that are right but for a few bytes.
+//! Inputs for the tests of this folder's parsers: valid except for a few bytes.
 
 const base = @import("base");
 

@@ -1,12 +1,12 @@
-//! How long the firmware took, from the performance table that it left (ACPI 6.5, section 5.2.24:
-//! FPDT and the Firmware Basic Boot Performance Table, both little endian). Its clock starts with
-//! the machine; the kernel's starts where the table's ends, at the end of ExitBootServices. A BIOS
-//! without UEFI leaves that at 0: then nothing ties the two clocks together.
+//! Reads how long the firmware took from its performance table (ACPI 6.5, section 5.2.24: FPDT and
+//! the Firmware Basic Boot Performance Table, both little endian). Its clock starts with the
+//! machine; the kernel's starts where the table's ends, at the end of ExitBootServices. A BIOS
+//! without UEFI leaves that at 0: then nothing relates the two clocks.
 
 const std = @import("std");
 const StepList = @import("step_list.zig").StepList;
 
-/// ns since the machine was switched on, as in the table and in /sys/firmware/acpi/fpdt/boot.
+/// ns since power-on, as in the table and in /sys/firmware/acpi/fpdt/boot.
 pub const BootTimes = struct {
     loader_load_ns: u64,
     loader_launch_ns: u64,
@@ -14,7 +14,7 @@ pub const BootTimes = struct {
     exit_end_ns: u64,
 };
 
-/// A firmware that took longer wrote something else into its table.
+/// A larger value is something else.
 const end_ns_max = std.time.ns_per_hour;
 
 const table_header_size = 36;
@@ -25,10 +25,10 @@ const pointer_record_size = 16;
 const performance_header_size = 8;
 const performance_record_type = 2;
 const performance_record_size = 48;
-/// The most of the Basic Boot Performance Table that is looked at.
+/// Bytes of the Basic Boot Performance Table that are read.
 pub const performance_table_size_max = 512;
 
-/// Adds what the times say; nothing when they do not make sense together.
+/// Adds the steps; nothing if the times contradict each other.
 pub fn addSteps(list: *StepList, times: BootTimes) void {
     const end_ns = times.exit_end_ns;
     if (end_ns == 0 or end_ns > end_ns_max) return;
@@ -46,8 +46,7 @@ fn addPart(list: *StepList, name: []const u8, from_ns: u64, to_ns: u64, kernel_s
     list.add(.init(.firmware, name, start_us, (to_ns - from_ns) / std.time.ns_per_us));
 }
 
-/// Where the Firmware Basic Boot Performance Table lies in memory, from the table FPDT; null when
-/// it does not say.
+/// Address of the Firmware Basic Boot Performance Table, from the table FPDT; null if missing.
 pub fn performanceTableAddress(fpdt: []const u8) ?u64 {
     if (fpdt.len < table_header_size or !std.mem.eql(u8, fpdt[0..4], "FPDT")) return null;
     const size = @min(std.mem.readInt(u32, fpdt[4..8], .little), fpdt.len);
@@ -107,7 +106,7 @@ fn performanceTable(times: BootTimes) [performance_header_size + 8 + performance
     var table: [performance_header_size + 8 + performance_record_size]u8 = @splat(0);
     table[0..4].* = "FBPT".*;
     std.mem.writeInt(u32, table[4..8], table.len, .little);
-    // A record of the maker's, which is passed over.
+    // Skip a vendor's record.
     table[8..12].* = .{ 0x00, 0x10, 8, 1 };
     const record = table[16..];
     record[0..4].* = .{ performance_record_type, 0, performance_record_size, 2 };
@@ -145,7 +144,7 @@ test "the firmware's times end where the kernel's begin" {
     try testing.expectEqualSlices(Step, &expected, list.slice());
 }
 
-test "times that make no sense together add nothing" {
+test "contradictory times add nothing" {
     var list: StepList = .{};
     var bios = times_of_tests;
     bios.exit_begin_ns = 0;
@@ -161,7 +160,7 @@ test "times that make no sense together add nothing" {
     try testing.expectEqual(0, list.count);
 }
 
-test "a table that is cut anywhere, or lies about its lengths, is read to its end and not beyond" {
+test "a table that is cut anywhere, or has wrong lengths, is read to its end and not beyond" {
     const table = performanceTable(times_of_tests);
     for (0..table.len) |size| try testing.expectEqual(null, parsePerformanceTable(table[0..size]));
     var endless = table;
@@ -172,11 +171,11 @@ test "a table that is cut anywhere, or lies about its lengths, is read to its en
     try testing.expectEqual(null, parsePerformanceTable(&too_long));
 }
 
-test "FPDT says where the times are" {
+test "FPDT gives the address of the times" {
     var fpdt: [table_header_size + 2 * pointer_record_size]u8 = @splat(0);
     fpdt[0..4].* = "FPDT".*;
     std.mem.writeInt(u32, fpdt[4..8], fpdt.len, .little);
-    // The pointer to the table of suspend times stands first here.
+    // The pointer to the table of suspend times comes first here.
     fpdt[36..40].* = .{ 1, 0, 16, 1 };
     fpdt[52..56].* = .{ pointer_record_type, 0, 16, 1 };
     std.mem.writeInt(u64, fpdt[60..68], 0x7f6e_d000, .little);
@@ -186,7 +185,7 @@ test "FPDT says where the times are" {
     try testing.expectEqual(null, performanceTableAddress(&fpdt));
 }
 
-test "no table makes the machine stop, whatever its bytes are" {
+test "no table crashes the parser, whatever its bytes are" {
     var prng: base.Prng = .init(1);
     const whole = performanceTable(times_of_tests);
     for (0..20_000) |_| {

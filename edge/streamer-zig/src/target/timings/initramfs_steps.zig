@@ -1,20 +1,20 @@
-//! What init.sh wrote down of its own start, as steps. Each of its lines is the name of a stage and
-//! when the stage ended, in seconds since the kernel's start with two digits after the point, as
-//! /proc/uptime has them: `network 2.31`.
+//! Turns init.sh's notes on its own progress into steps. Each line has the name of a stage and the
+//! time of its end in seconds since the kernel's start with two decimals, as in /proc/uptime:
+//! `network 2.31`.
 
 const std = @import("std");
 const step_list = @import("step_list.zig");
 const StepList = step_list.StepList;
 
-/// The stage that ends when init.sh begins.
+/// The stage that ends when init.sh starts.
 pub const kernel_stage = "kernel";
-/// Stages that are taken; init.sh has fewer.
+/// Limit of stages; init.sh has fewer.
 const stages_max = 9;
-/// A start that takes longer has no steps that anyone wants to see.
+/// Steps of a longer boot are of no interest.
 const instant_us_max = 24 * std.time.us_per_hour;
 
-/// Adds the stages as steps that follow each other, and returns when the last one ended in µs since
-/// the kernel's start. Lines that are not as described, or go back in time, are left out.
+/// Adds the stages as consecutive steps, and returns when the last one ended in µs since the
+/// kernel's start. Skips malformed lines and those that go back in time.
 pub fn addSteps(list: *StepList, text: []const u8) u64 {
     var end_us: u64 = 0;
     var stages: usize = 0;
@@ -35,7 +35,7 @@ pub fn addSteps(list: *StepList, text: []const u8) u64 {
     return end_us;
 }
 
-/// Seconds with two digits after the point, as µs.
+/// Seconds with two decimals, as µs.
 fn parseSeconds(text: []const u8) ?u64 {
     const seconds, const hundredths = std.mem.cutScalar(u8, text, '.') orelse return null;
     if (hundredths.len != 2) return null;
@@ -48,7 +48,7 @@ const testing = std.testing;
 const base = @import("base");
 const damage = @import("damaged.zig").damage;
 
-test "instants become steps that follow each other from the kernel's start" {
+test "instants become consecutive steps from the kernel's start" {
     var list: StepList = .{};
     try testing.expectEqual(
         2_310_000,
@@ -62,7 +62,7 @@ test "instants become steps that follow each other from the kernel's start" {
     try testing.expectEqualSlices(step_list.Step, &expected, list.slice());
 }
 
-test "lines that were cut or go back in time are left out" {
+test "lines that were cut or go back in time are skipped" {
     var list: StepList = .{};
     const text = "kernel 0.82\nnetwork\nno 0.1\n 0.90\nbefore 0.50\nfar 99999999.00\ndisk -1.00\nroot 1.00\nover 1.";
     try testing.expectEqual(1_000_000, addSteps(&list, text));
@@ -71,7 +71,7 @@ test "lines that were cut or go back in time are left out" {
     try testing.expectEqual(0, addSteps(&list, ""));
 }
 
-test "a file that never ends adds a bounded number of steps" {
+test "an endless file adds a bounded number of steps" {
     var list: StepList = .{};
     var text: [8 * 1000]u8 = undefined;
     for (0..1000) |index| text[index * 8 ..][0..8].* = "s 01.00\n".*;
@@ -79,7 +79,7 @@ test "a file that never ends adds a bounded number of steps" {
     try testing.expectEqual(stages_max, list.count);
 }
 
-test "a file with any bytes adds steps that follow each other" {
+test "a file with any bytes adds consecutive steps" {
     var prng: base.Prng = .init(4);
     const whole = "kernel 0.82\ndrivers 1.30\nnetwork 2.31\ndisk 2.40\nroot 2.71\n";
     for (0..20_000) |_| {

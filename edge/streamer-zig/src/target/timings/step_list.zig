@@ -1,11 +1,10 @@
-//! The steps of a machine's own start: where each belongs, when it began and how long it took, all
-//! on the kernel's clock. They go from one process to another as lines of text and from there to
-//! the edge (STREAM.md, REPORT).
+//! The steps of a machine's boot: the group, start and duration of each, on the kernel's clock.
+//! Processes pass them on as lines of text, and then to the edge (STREAM.md, REPORT).
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// As many as a REPORT may carry.
+/// The limit of a REPORT.
 pub const steps_max = 24;
 pub const name_size_max = 32;
 
@@ -13,13 +12,14 @@ pub const Group = enum(u8) { firmware, kernel, initramfs, system, unit };
 
 pub const Step = struct {
     group: Group,
-    /// µs since the kernel's start; firmware's lie before it.
+    /// µs since the kernel's start; negative for firmware.
     start_us: i64,
     duration_us: u64,
     name_buffer: [name_size_max]u8 = @splat(0),
     name_size: u8 = 0,
 
-    /// A longer name is cut, and what is not printable ASCII becomes `?`; it must not be empty.
+    /// A longer name is cut, and bytes that are not printable ASCII become `?`; it must not be
+    /// empty.
     pub fn init(group: Group, name_text: []const u8, start_us: i64, duration_us: u64) Step {
         assert(name_text.len > 0);
         var step: Step = .{ .group = group, .start_us = start_us, .duration_us = duration_us };
@@ -42,10 +42,10 @@ pub const StepList = struct {
     steps: [steps_max]Step = undefined,
     count: u8 = 0,
 
-    /// One line for each step: group, µs of begin, µs of duration, name.
+    /// One line for each step: group, µs of start, µs of duration, name.
     pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max + 1);
 
-    /// What finds no room is left out: what matters most is added first.
+    /// Steps that do not fit are dropped: the most important ones are added first.
     pub fn add(list: *StepList, step: Step) void {
         if (list.count == steps_max) return;
         list.steps[list.count] = step;
@@ -56,7 +56,7 @@ pub const StepList = struct {
         return list.steps[0..list.count];
     }
 
-    /// In order of begin; those that begin together stay as they were added.
+    /// Sorts by start; equal starts keep their order.
     pub fn sort(list: *StepList) void {
         std.sort.insertion(Step, list.steps[0..list.count], {}, Step.isBefore);
     }
@@ -69,7 +69,7 @@ pub const StepList = struct {
         return writer.buffered();
     }
 
-    /// Lines as `write` makes them; any other is an error, since only this program writes them.
+    /// Parses lines of `write`; any other line is an error, since only this program writes them.
     pub fn parse(text: []const u8) error{Malformed}!StepList {
         var list: StepList = .{};
         var lines = std.mem.tokenizeScalar(u8, text, '\n');
@@ -95,7 +95,7 @@ const testing = std.testing;
 const base = @import("base");
 const damage = @import("damaged.zig").damage;
 
-test "steps come out of their text as they went in" {
+test "steps survive a round trip through text" {
     var list: StepList = .{};
     list.add(.init(.firmware, "boot loader", -2_500_000, 2_000_000));
     list.add(
@@ -110,7 +110,7 @@ test "steps come out of their text as they went in" {
     try testing.expectEqual(std.math.maxInt(u64), parsed.steps[1].duration_us);
 }
 
-test "the longest list has room as text, and nothing is added to a full one" {
+test "the longest list fits as text, and nothing is added to a full one" {
     var list: StepList = .{};
     const name: [name_size_max]u8 = @splat('n');
     for (0..steps_max + 3) |_| list.add(
@@ -122,7 +122,7 @@ test "the longest list has room as text, and nothing is added to a full one" {
     try testing.expectEqual(steps_max, parsed.count);
 }
 
-test "sorted steps begin one after the other" {
+test "sorted steps are in order of start" {
     var list: StepList = .{};
     list.add(.init(.unit, "b", 30, 1));
     list.add(.init(.kernel, "a", -5, 1));
@@ -152,7 +152,7 @@ test "bytes that are not printable never leave the machine" {
     try testing.expectEqualStrings("a?[2Jb?", step.name());
 }
 
-test "text with any bytes is refused or is steps that can be written again" {
+test "text with any bytes is refused, or becomes steps that can be written again" {
     var prng: base.Prng = .init(2);
     var list: StepList = .{};
     list.add(.init(.firmware, "firmware", -9_250_000, 4_000_000));

@@ -1,22 +1,22 @@
-//! When systemd began, when it was done, and which of its units took longest, from what `systemctl
-//! show` prints: lines of KEY=VALUE, those of one unit after the other with an empty line between.
-//! Times are µs of CLOCK_MONOTONIC; 0 means never.
+//! Reads from the output of `systemctl show` when systemd began, when it was done, and which units
+//! took longest: lines of KEY=VALUE, units separated by an empty line. Times are µs of
+//! CLOCK_MONOTONIC; 0 means never.
 
 const std = @import("std");
 const step_list = @import("step_list.zig");
 const StepList = step_list.StepList;
 const Step = step_list.Step;
 
-/// What is asked of systemd itself.
+/// Properties of systemd itself.
 pub const manager_properties = "InitRDTimestampMonotonic,UserspaceTimestampMonotonic,FinishTimestampMonotonic," ++
     "GeneratorsStartTimestampMonotonic,GeneratorsFinishTimestampMonotonic," ++
     "UnitsLoadStartTimestampMonotonic,UnitsLoadFinishTimestampMonotonic";
-/// What is asked of its units.
+/// Properties of its units.
 pub const unit_properties = "Id,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic," ++
     "InactiveEnterTimestampMonotonic";
 
 pub const slowest_units_max = 8;
-/// A value beyond is damage.
+/// A larger value is damage.
 const instant_us_max = 24 * std.time.us_per_hour;
 
 pub const ManagerTimes = struct {
@@ -51,8 +51,8 @@ pub const ManagerTimes = struct {
     }
 };
 
-/// Adds systemd's own steps. `hand_over_us` is when the initramfs started it: until its first
-/// timestamp it was loaded.
+/// Adds systemd's own steps. `hand_over_us` is when the initramfs started it: it was loading until
+/// its first timestamp.
 pub fn addManagerSteps(list: *StepList, times: ManagerTimes, hand_over_us: u64) void {
     if (times.userspace_us == 0) return;
     if (hand_over_us != 0) addStep(list, "load init", hand_over_us, times.userspace_us);
@@ -62,7 +62,7 @@ pub fn addManagerSteps(list: *StepList, times: ManagerTimes, hand_over_us: u64) 
     addStep(list, "load units", times.units_load_start_us, times.units_load_finish_us);
 }
 
-/// Only what has both a begin and an end.
+/// Null without both a start and an end.
 fn addStep(list: *StepList, name: []const u8, from_us: u64, to_us: u64) void {
     if (from_us == 0 or to_us < from_us) return;
     list.add(.init(.system, name, @intCast(from_us), to_us - from_us));
@@ -73,7 +73,7 @@ pub const SlowestUnits = struct {
     units: [slowest_units_max]Step = undefined,
     count: u8 = 0,
 
-    /// Those that began after `finish_us` were not part of the start.
+    /// Units that began after `finish_us` are not part of the boot.
     pub fn parse(text: []const u8, finish_us: u64) SlowestUnits {
         var slowest: SlowestUnits = .{};
         var unit: UnitTimes = .{};
@@ -131,11 +131,11 @@ const UnitTimes = struct {
     active_us: u64 = 0,
     ended_us: u64 = 0,
 
-    /// Null for a unit that did not start, took no time, or is our own.
+    /// Null for a unit that did not start, took no time, or is ours.
     fn step(unit: UnitTimes, finish_us: u64) ?Step {
         if (unit.id.len == 0 or std.mem.startsWith(u8, unit.id, "bootfarm-")) return null;
         if (unit.begin_us == 0 or unit.begin_us > finish_us) return null;
-        // One that does its work and ends was never active.
+        // A oneshot unit was never active.
         const end_us = if (unit.active_us >= unit.begin_us) unit.active_us else unit.ended_us;
         if (end_us <= unit.begin_us) return null;
         const name = std.mem.cutSuffix(u8, unit.id, ".service") orelse unit.id;
@@ -144,7 +144,7 @@ const UnitTimes = struct {
     }
 };
 
-/// 0 for whatever is not a sensible instant.
+/// 0 for any implausible instant.
 fn parseInstant(text: []const u8) u64 {
     const instant = std.fmt.parseInt(u64, text, 10) catch return 0;
     return if (instant > instant_us_max) 0 else instant;
@@ -153,7 +153,7 @@ fn parseInstant(text: []const u8) u64 {
 const testing = std.testing;
 const base = @import("base");
 const damage = @import("damaged.zig").damage;
-/// systemd 252 of Debian 12, at the end of a start.
+/// systemd 252 of Debian 12, at the end of a boot.
 const shown_manager =
     \\InitRDTimestampMonotonic=0
     \\UserspaceTimestampMonotonic=5878165
@@ -178,7 +178,7 @@ test "systemd's own steps are those between its timestamps" {
     try testing.expectEqualSlices(Step, &expected, list.slice());
 }
 
-test "the slowest units are those that systemd-analyze blame names, with its times" {
+test "the slowest units are those of systemd-analyze blame, with its times" {
     const slowest: SlowestUnits = .parse(shown_units, 16_442_342);
     const blamed = [_]struct { []const u8, u64 }{
         .{ "systemd-udev-trigger", 2965 },   .{ "systemd-journald", 2231 },
@@ -193,7 +193,7 @@ test "the slowest units are those that systemd-analyze blame names, with its tim
     }
 }
 
-test "output that was cut anywhere or is damaged gives only what is whole" {
+test "output that is cut anywhere or damaged gives only complete steps" {
     for (0..shown_units.len) |size| {
         const slowest: SlowestUnits = .parse(shown_units[0..size], 16_442_342);
         for (slowest.units[0..slowest.count]) |*unit| try testing.expect(unit.name().len > 0);
@@ -206,7 +206,7 @@ test "output that was cut anywhere or is damaged gives only what is whole" {
     try testing.expectEqual(0, list.count);
 }
 
-test "units that began after the start, or are our own, are left out" {
+test "units that began after the boot, or are ours, are left out" {
     const text = "Id=late.service\nInactiveExitTimestampMonotonic=20\nActiveEnterTimestampMonotonic=30\n\n" ++
         "Id=bootfarm-ready.service\nInactiveExitTimestampMonotonic=1\nActiveEnterTimestampMonotonic=9\n\n" ++
         "Id=never.service\nInactiveExitTimestampMonotonic=0\nActiveEnterTimestampMonotonic=0\n\n" ++
@@ -217,7 +217,7 @@ test "units that began after the start, or are our own, are left out" {
     try testing.expectEqual(Step.init(.unit, "once", 3, 4), slowest.units[0]);
 }
 
-test "no output makes the parser stop, whatever its bytes are" {
+test "no output crashes the parser, whatever its bytes are" {
     var prng: base.Prng = .init(3);
     var text: [shown_units.len]u8 = undefined;
     for (0..500) |_| {
