@@ -1,5 +1,7 @@
 import { createDb, requireApiRole } from '@bootfarm/db'
 import { readEnvironment } from './env.ts'
+import { setListeners } from './events/event-bus.ts'
+import { listeners } from './listeners.ts'
 import { setPlatformOperator } from './platform/set-platform-operator.ts'
 import { systemClock } from './rules/clock.ts'
 import { createSetupLink } from './session/setup-link.ts'
@@ -17,6 +19,7 @@ async function main(): Promise<void> {
     command === 'platform-operator' && (verb === 'grant' || verb === 'revoke') && email && rest.length === 0
   if (!isOwnerLink && !isOperator) throw new Error(usage)
   const environment = readEnvironment()
+  setListeners(listeners)
   const db = createDb(environment.DATABASE_URL)
   try {
     await requireApiRole(db)

@@ -11,6 +11,7 @@ import type { Notifications } from './context/notifications.ts'
 import type { PlatformContext } from './context/service-context.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
+import { setListeners } from './events/event-bus.ts'
 import type { Auth } from './http/auth/auth.ts'
 import { authRoutes } from './http/auth/auth-routes.ts'
 import { openAuth } from './http/auth/open-auth.ts'
@@ -29,6 +30,7 @@ import type { TrpcContext } from './http/trpc/context.ts'
 import { procedurePolicies } from './http/trpc/policies.ts'
 import { type AppRouter, appRouter } from './http/trpc/router.ts'
 import { EdgeReleases, type InstallationSettings } from './installation/edge-releases.ts'
+import { listeners } from './listeners.ts'
 import { createMailer, defaultSender } from './mail/mailer.ts'
 import { databaseProblem, migrationsProblem, type ReadinessCheck } from './platform/check-readiness.ts'
 import type { Actor } from './rules/actor.ts'
@@ -92,6 +94,7 @@ const bodySizeMax = 6 * 1024 * 1024
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
+  setListeners(listeners)
   const {
     db,
     clock,

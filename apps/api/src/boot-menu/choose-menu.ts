@@ -1,8 +1,8 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { deviceMenuOf, deviceMenuSelect } from './rows.ts'
 import type { chosenMenu, setMenuOfCollectionInput, setMenuOfDeviceInput } from './schema.ts'
 

@@ -1,6 +1,6 @@
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { getMenu } from './get-menu.ts'
 import { auditOfMenu } from './rows.ts'
 

@@ -1,9 +1,9 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { getMenu } from './get-menu.ts'
 import { auditOfMenu, menuDetailOf, menuDetailSelect } from './rows.ts'
 import {

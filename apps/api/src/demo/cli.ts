@@ -3,7 +3,9 @@ import { parseArgs } from 'node:util'
 import { createDb } from '@bootfarm/db'
 import { z } from 'zod'
 import { readEnvironment } from '../env.ts'
+import { setListeners } from '../events/event-bus.ts'
 import { createAuth } from '../http/auth/auth.ts'
+import { listeners } from '../listeners.ts'
 import { systemClock } from '../rules/clock.ts'
 import { demoSite } from './ensure-demo-site.ts'
 import { setUpDemo, setUpDemoSite } from './set-up.ts'
@@ -21,6 +23,7 @@ async function main(): Promise<void> {
   })
   if (positionals[0] !== 'set-up' || !values.data) throw new Error(usage)
   const environment = readEnvironment()
+  setListeners(listeners)
   const db = createDb(environment.DATABASE_URL)
   try {
     const auth = createAuth({

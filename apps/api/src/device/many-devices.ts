@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
-import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChanges, recordNothing } from '../events/record-change.ts'
 import { bootAgain } from './boot-again.ts'
 import {
   bulkMax,

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import { findBoot } from '../boot/read-boots.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
 import type { powerOrderInput, powerOrderResult } from './schema.ts'
 

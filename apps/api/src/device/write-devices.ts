@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Prisma } from '@bootfarm/db'
-import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { forgetDiscovered } from '../discovery/rows.ts'
+import { recordChanges, recordNothing } from '../events/record-change.ts'
 import type { DeviceFields, PlannedDevice } from './plan-devices.ts'
 
 export interface WrittenDevice {

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { recordChange, recordNothing } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange, recordNothing } from '../events/record-change.ts'
 import { newEdgeKey } from './edge-key.ts'
 import type { drainEdgeInput, edgeShareView, revokeEdgeInput, setShareInput } from './schema.ts'
 

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext, SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { createdJoinToken } from './schema.ts'
 
 const joinTokenSizeBytes = 24

@@ -4,6 +4,7 @@ import type { BootRetention } from '../boot/boot-retention.ts'
 import { dropOldCaptures } from '../boot/drop-old-captures.ts'
 import { dropOldBoots, makeBootPartitions } from '../boot/keep-boot-partitions.ts'
 import type { PlatformContext } from '../context/service-context.ts'
+import { findSilentEdges } from '../edge/find-silent-edges.ts'
 import { dropOldAnswers } from '../idempotency/drop-old-answers.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { recordJob } from '../platform/record-job.ts'
@@ -17,7 +18,6 @@ import { releaseDue } from '../vdisk/release-due.ts'
 import { deliverDue } from '../webhook/deliver-due.ts'
 import { dropOldDeliveries } from '../webhook/drop-old-deliveries.ts'
 import type { TargetPolicy } from '../webhook/target-guard.ts'
-import { tellSilentEdges } from '../webhook/tell-silent-edges.ts'
 
 const minuteSeconds = 60
 const hourSeconds = 3_600
@@ -51,7 +51,7 @@ interface Job {
 const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
-  { name: 'tell silent edges', everySeconds: 10, run: tellSilentEdges },
+  { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
   { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },
   { name: 'drop old answers', everySeconds: hourSeconds, run: dropOldAnswers },

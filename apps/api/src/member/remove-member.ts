@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { done, type doneView } from '../rules/done.ts'
 import { lockOwners, requireOwner } from './lock-owners.ts'
 import { findMember, type MemberRow, mayTakeAll } from './rows.ts'

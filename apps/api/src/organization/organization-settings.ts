@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChange, recordNothing } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange, recordNothing } from '../events/record-change.ts'
 import { quotaName } from '../rules/quotas.ts'
 import { getOrganization, type SettingsContext } from './rows.ts'
 import type { organizationView, renameOrganizationInput, signingKeysView, usageView } from './schema.ts'

@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { signingKeyStatementsMax, signingKeyText } from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { readSigningKeys } from './signing-keys.ts'
 
 const seedSizeBytes = 32

@@ -2,8 +2,8 @@ import { inOrganization, type Prisma, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordPlatformEvent } from '../events/record-event.ts'
 import { getPlatformOrganization } from './list-organizations.ts'
-import { recordPlatformEvent } from './record-platform-event.ts'
 import type { platformOrganizationView, setQuotasInput, setSuspendedInput } from './schema.ts'
 
 /** What is there already stays, also where it is more: only what is added is refused. Throws `not_found`. */

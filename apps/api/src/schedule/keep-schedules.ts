@@ -1,7 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext, SystemContext } from '../context/service-context.ts'
-import { tellEndedRuns } from '../webhook/tell-ended-runs.ts'
+import { endRuns } from './end-runs.ts'
 import { giveUp } from './move-run-devices.ts'
 import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './rows.ts'
@@ -27,7 +27,7 @@ async function keepSchedules({ db, clock }: SystemContext, organizationId: strin
     await renew(transaction, organizationId, now)
     await prepare(transaction, organizationId, now)
     await close(transaction, organizationId, now)
-    await tellEndedRuns(transaction, organizationId, { now })
+    await endRuns(transaction, organizationId, { now })
   })
 }
 

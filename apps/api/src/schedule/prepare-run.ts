@@ -1,5 +1,5 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
-import { jobDoer, recordDoings } from '../audit/record-change.ts'
+import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { bootWindowMs, latenessMs } from './schedule-horizon.ts'
 import { storedTargetSql } from './schedule-targets.ts'
 

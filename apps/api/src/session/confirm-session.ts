@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordPersonEvent } from '../audit/record-person-event.ts'
 import type { PersonContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordAccountEvent } from '../events/record-event.ts'
 import { done, type doneView } from '../rules/done.ts'
 import type { confirmInput } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
@@ -69,7 +69,7 @@ async function requireCode(context: ConfirmContext, code: string | undefined): P
 async function refused(context: ConfirmContext, sentence: string): Promise<AppError> {
   const { userId } = context.person
   const { address } = context.request
-  await recordPersonEvent(context, { userId, action: 'account.confirmFailed', isByPerson: false, address })
+  await recordAccountEvent(context, { userId, action: 'account.confirmFailed', isByPerson: false, address })
   return new AppError('invalid', { public: sentence })
 }
 

@@ -1,7 +1,7 @@
 import { inOrganization } from '@bootfarm/db'
-import { recordChange } from '../audit/record-change.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { toAppError } from '../errors/to-app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { ensureMember } from '../organization/ensure-member.ts'
 import { requireNotSuspended } from '../organization/require-not-suspended.ts'
 import { newMemberActor } from '../rules/actor.ts'

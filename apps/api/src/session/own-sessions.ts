@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordPersonEvent } from '../audit/record-person-event.ts'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordAccountEvent } from '../events/record-event.ts'
 import { done, type doneView } from '../rules/done.ts'
 import type { ownSessionsView, sessionInput } from './schema.ts'
 
@@ -50,7 +50,7 @@ async function recorded(
   sessionCount: number,
 ): Promise<z.infer<typeof doneView>> {
   const { address } = context.request
-  await recordPersonEvent(context, {
+  await recordAccountEvent(context, {
     userId: context.person.userId,
     action,
     isByPerson: true,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../rules/boot-programs.ts'
 import { requireReportedSet } from './boot-program-sets.ts'
 

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { setCaptureInput, setCaptureResult } from './schema.ts'
 
 /** Of which boots the site's edges keep the packets before the stream, from now on. Throws `not_found`. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { askStore } from '../store/ask-store.ts'
 import { changeVdiskVersions } from '../vdisk/open-version.ts'
 import { getStoreJob } from './list-jobs.ts'

@@ -1,9 +1,9 @@
 import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
 import { findPlaces } from '../access/find-place.ts'
-import { recordChange } from '../audit/record-change.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/rows.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 
 export interface StoreOrder {
   edgeId: string

@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import type { Place } from '../rules/place.ts'
 import type { TrashKind } from './schema.ts'

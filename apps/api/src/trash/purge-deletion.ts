@@ -1,9 +1,10 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
-import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
 import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
+import type { Change } from '../events/event-bus.ts'
+import { jobDoer, recordChange, recordDoings } from '../events/record-change.ts'
 import { trashKeptDays } from './schema.ts'
 import { trashTables } from './trash-tables.ts'
 

@@ -1,9 +1,8 @@
 import { Prisma } from '@bootfarm/db'
-import { recordChange } from '../audit/record-change.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
-import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { recordChange } from '../events/record-change.ts'
 import { type TrashKind, trashKindNames } from './schema.ts'
 import { trashTables } from './trash-tables.ts'
 
@@ -39,6 +38,21 @@ const ofDevices = [
 ]
 const takenToldMax = 5
 
+/** What a deletion has taken away. Throws `not_found`, also for one of another kind. */
+export async function requireDeletion(
+  { db, actor }: ServiceContext,
+  deletionId: string,
+  kinds: readonly TrashKind[],
+): Promise<{ kind: TrashKind; id: string; name: string }> {
+  const deletion = await db.deletion.findFirst({
+    where: { organizationId: actor.organizationId, id: deletionId },
+    select: { kind: true, objectId: true, objectName: true },
+  })
+  const kind = trashKindNames.find((name) => name === deletion?.kind)
+  if (!deletion || !kind || !kinds.includes(kind)) throw new AppError('not_found')
+  return { kind, id: deletion.objectId, name: deletion.objectName }
+}
+
 /**
  * Takes everything of one deletion out of the trash. Throws `not_found`; `quota_exceeded`; `conflict` where what it lay in is in the trash, or where
  * names or addresses are taken by now: which.
@@ -48,18 +62,8 @@ export async function restoreObject(
   deletionId: string,
   kinds: readonly TrashKind[],
 ): Promise<{ id: string; name: string }> {
-  const { db, actor } = context
-  const { organizationId } = actor
-  const deletion = await db.deletion.findFirst({
-    where: { organizationId, id: deletionId },
-    select: { kind: true, objectId: true, objectName: true },
-  })
-  const kind = trashKindNames.find((name) => name === deletion?.kind)
-  if (!deletion || !kind || !kinds.includes(kind)) throw new AppError('not_found')
-  const restored = { id: deletion.objectId, name: deletion.objectName }
-  const work = () => restore(context, { deletionId, kind, restored })
-  // The newest version may be another one than before.
-  return kind === 'version' ? withPromotionTold(context, { versionId: restored.id }, work) : work()
+  const { kind, ...restored } = await requireDeletion(context, deletionId, kinds)
+  return restore(context, { deletionId, kind, restored })
 }
 
 interface Restored {

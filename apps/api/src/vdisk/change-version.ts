@@ -1,10 +1,10 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { recordChange } from '../audit/record-change.ts'
 import { definedOf } from '../context/defined-of.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
-import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { withVdiskHeld } from './hold-vdisk.ts'
 import { nextVersionNumber } from './next-number.ts'
 import type { registerVersionInput, updateVersionInput } from './version-schema.ts'
 
@@ -30,7 +30,7 @@ export function registerVersion(
   context: ServiceContext,
   input: z.output<typeof registerVersionInput>,
 ): Promise<ChangedObject> {
-  return withPromotionTold(context, { vdiskId: input.vdiskId }, () => register(context, input))
+  return withVdiskHeld(context, { vdiskId: input.vdiskId }, () => register(context, input))
 }
 
 async function register(

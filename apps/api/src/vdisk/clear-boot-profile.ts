@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { recordChange } from '../events/record-change.ts'
 import { activeStates, askStore } from '../store/ask-store.ts'
 import { changedVersionNow, changeVersion, conflict } from './open-version.ts'
 import type { VersionWithJobs } from './version-schema.ts'

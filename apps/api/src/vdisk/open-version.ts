@@ -4,7 +4,7 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'
 import { accessOf, type ResolvedVersions, type VersionAccess } from '../rules/version-access.ts'
-import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { withVdiskHeld } from './hold-vdisk.ts'
 import { readResolved, versionChoicesSelect, versionFactsSelect } from './version-facts.ts'
 import type { ChangedVersion } from './version-schema.ts'
 
@@ -60,7 +60,7 @@ export function changeVersion<T>(
   { versionId, vdiskRevision, revision }: { versionId: string } & Seen,
   change: (open: OpenVersion) => Promise<T>,
 ): Promise<T> {
-  return withPromotionTold(context, { versionId }, async () => {
+  return withVdiskHeld(context, { versionId }, async () => {
     const { db, actor } = context
     const { organizationId } = actor
     await requireCurrent(context, { kind: 'version', id: versionId, revision })
@@ -80,7 +80,7 @@ export function changeVdiskVersions<T>(
   { vdiskId, revision }: { vdiskId: string; revision?: number },
   change: (open: OpenVdisk) => Promise<T>,
 ): Promise<T> {
-  return withPromotionTold(context, { vdiskId }, async () => {
+  return withVdiskHeld(context, { vdiskId }, async () => {
     const result = await change(await openVdisk(context, { vdiskId, revision }))
     return result
   })

@@ -1,8 +1,8 @@
 import { inOrganization } from '@bootfarm/db'
-import { jobDoer, recordDoings } from '../audit/record-change.ts'
 import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { jobDoer, recordDoings } from '../events/record-change.ts'
+import { withVdiskHeld } from './hold-vdisk.ts'
 
 /** Of one organization in one go; the next time goes on. */
 const atOnceMax = 200
@@ -39,7 +39,7 @@ async function releaseOf({ db, clock }: PlatformContext, organizationId: string,
   for (const { id, name, farm_id: farmId, number } of due)
     await inOrganization(db, organizationId, async (transaction) => {
       const context = { db: transaction, clock, actor: { organizationId } }
-      const isSettled = await withPromotionTold(context, { vdiskId: id }, async ({ settled }) => settled)
+      const isSettled = await withVdiskHeld(context, { vdiskId: id }, async ({ settled }) => settled)
       // Somebody's change of the vDisk, or another API process, was first.
       if (!isSettled) return
       const place = { farmId, siteId: null, collectionId: null }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
-import { recordChanges } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChanges } from '../events/record-change.ts'
 import {
   changedVersionNow,
   changeVdiskVersions,

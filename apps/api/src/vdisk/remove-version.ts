@@ -6,9 +6,9 @@ import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import { accessOf } from '../rules/version-access.ts'
 import { deleteObject } from '../trash/delete-object.ts'
-import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
 import { runningDevices } from './change-vdisk.ts'
 import { changedVersionOf, changedVersionSelect } from './change-version.ts'
+import { withVdiskHeld } from './hold-vdisk.ts'
 import { readResolved, versionFactsSelect } from './version-facts.ts'
 import type { removeVersionInput } from './version-schema.ts'
 
@@ -22,7 +22,7 @@ export function removeVersion(
   context: ServiceContext,
   input: z.output<typeof removeVersionInput>,
 ): Promise<DeletedObject> {
-  return withPromotionTold(context, { versionId: input.versionId }, () => remove(context, input))
+  return withVdiskHeld(context, { versionId: input.versionId }, () => remove(context, input))
 }
 
 async function remove(

@@ -6,6 +6,7 @@ import { registerVersion, updateVersion } from './change-version.ts'
 import { getVdisk } from './get-vdisk.ts'
 import { listVdisks } from './list-vdisks.ts'
 import { removeVersion } from './remove-version.ts'
+import { restoreVersion } from './restore-version.ts'
 import {
   createVdiskInput,
   removeVdiskInput,
@@ -139,5 +140,5 @@ export const vdiskRouter = router({
     })
     .input(restoreInput)
     .output(restoredObject)
-    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['version'])),
+    .mutation(({ ctx, input }) => restoreVersion(ctx, input.deletionId)),
 })

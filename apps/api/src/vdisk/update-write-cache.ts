@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
 import type { updateWriteCacheInput } from './version-schema.ts'
 

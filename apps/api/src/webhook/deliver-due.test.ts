@@ -5,10 +5,10 @@ import { callRest } from '../../test/rest-client.ts'
 import { startTestApi, type TestApi, testWebhookTargets } from '../../test/test-api.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
 import { type Receiver, startReceiver } from '../../test/webhook-receiver.ts'
+import { findSilentEdges, silentAfterMs } from '../edge/find-silent-edges.ts'
 import { noTelemetry } from '../rules/telemetry.ts'
 import { backOffMs, deliverDue, failingMsMax } from './deliver-due.ts'
 import { sendMessage } from './send-message.ts'
-import { silentAfterMs, tellSilentEdges } from './tell-silent-edges.ts'
 
 let api: TestApi
 let receiver: Receiver
@@ -100,7 +100,7 @@ test('an edge that falls silent is told once for each outage', async () => {
   const edge = await enrolledEdge()
   await edge.heartbeat()
   const look = async () => {
-    await Promise.all([tellSilentEdges(context()), tellSilentEdges(context())])
+    await Promise.all([findSilentEdges(context()), findSilentEdges(context())])
     await deliver()
     return (await deliveries(webhook)).length
   }

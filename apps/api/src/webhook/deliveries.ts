@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { recordChange } from '../audit/record-change.ts'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { recordChange } from '../events/record-change.ts'
 import { getWebhook } from './list-webhooks.ts'
 import {
   type DeliveryView,

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { APIError } from 'better-auth'
 import { createAuthMiddleware, getSessionFromCtx, isAPIError } from 'better-auth/api'
-import { type PersonEvent, recordPersonEvent } from '../../audit/record-person-event.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
+import type { AccountEvent } from '../../events/event-bus.ts'
+import { recordAccountEvent } from '../../events/record-event.ts'
 import { nameInput, passwordProblem } from '../../rules/person.ts'
 import { joinByDomain } from '../../session/join-by-domain.ts'
 import type { DomainRule } from '../../session/oidc.ts'
@@ -90,7 +91,7 @@ const secondFactors: Record<string, string> = {
   '/two-factor/verify-backup-code': 'password and backup code',
 }
 
-function eventOf(path: string, isSignedIn: boolean): Pick<PersonEvent, 'action' | 'after'> | null {
+function eventOf(path: string, isSignedIn: boolean): Pick<AccountEvent, 'action' | 'after'> | null {
   switch (path) {
     case '/two-factor/verify-totp':
       return isSignedIn ? { action: 'account.totpOn', after: { totp: true } } : null
@@ -131,10 +132,10 @@ async function recordSignIn(
 function record(
   context: PlatformContext,
   ctx: Middleware,
-  event: Pick<PersonEvent, 'userId' | 'action' | 'after'>,
+  event: Pick<AccountEvent, 'userId' | 'action' | 'after'>,
   isByPerson = true,
 ): Promise<void> {
-  return recordPersonEvent(context, { ...event, isByPerson, address: addressOf(ctx) })
+  return recordAccountEvent(context, { ...event, isByPerson, address: addressOf(ctx) })
 }
 
 function addressOf(ctx: Middleware): string | null {

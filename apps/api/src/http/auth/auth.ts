@@ -3,7 +3,7 @@ import { APIError, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
 import { isAPIError } from 'better-auth/api'
 import { genericOAuth, twoFactor } from 'better-auth/plugins'
-import { recordPersonEvent } from '../../audit/record-person-event.ts'
+import { recordAccountEvent } from '../../events/record-event.ts'
 import { type Clock, systemClock } from '../../rules/clock.ts'
 import { changeOfEmailMail, resetMail, type SendMail, verificationMail } from '../../rules/mail.ts'
 import { passwordLengthMax, passwordLengthMin } from '../../rules/person.ts'
@@ -100,7 +100,7 @@ export function createAuth(options: AuthOptions) {
       },
       async onPasswordReset({ user }) {
         const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
-        await recordPersonEvent(context, event)
+        await recordAccountEvent(context, event)
       },
     },
     // A link's token opens an account: its hash is kept.

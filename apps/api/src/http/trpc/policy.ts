@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { AskedPlaces } from '../../access/authorise.ts'
-import type { Change } from '../../audit/record-change.ts'
 import { AppError } from '../../errors/app-error.ts'
+import type { Change } from '../../events/event-bus.ts'
 import type { Fields } from '../../rules/audit-change.ts'
 import type { Permission } from '../../rules/permissions.ts'
 import type { PlaceKind } from '../../rules/place.ts'

@@ -1,5 +1,6 @@
-import { type Change, recordDoings } from '../../audit/record-change.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
+import type { Change } from '../../events/event-bus.ts'
+import { recordDoings } from '../../events/record-change.ts'
 import type { Place } from '../../rules/place.ts'
 
 type DoingEdge = Pick<AuthenticatedEdge, 'organizationId' | 'edgeId'> & { address?: string | null }

@@ -3,9 +3,8 @@ import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { emit } from '../../events/event-bus.ts'
 import type { AppliedReports, EndedBoot } from '../../rules/telemetry.ts'
-import { tellFailedBoots } from '../../webhook/tell-failed-boots.ts'
-import { tellFillingCaches } from '../../webhook/tell-filling-caches.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
@@ -77,8 +76,7 @@ async function applyFresh(
     endedBoots = await writeBoots(transaction, edge, { boots, now })
     await endWaits(transaction, edge, boots)
     await takePowerOrders(transaction, edge, { boots, now })
-    await tellFailedBoots(transaction, edge, { boots, now })
-    await tellFillingCaches(transaction, edge, { boots, now })
+    await emit('bootsReported', { db: transaction, now, edge, boots })
     await tieReportedBoots(
       transaction,
       edge.organizationId,

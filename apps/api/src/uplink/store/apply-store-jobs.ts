@@ -1,8 +1,8 @@
 import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
+import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
-import { withPromotionTold } from '../../webhook/tell-promoted-version.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 type Job = JobRow & {
@@ -41,7 +41,7 @@ export async function applyStoreJobs(
     const end = () => endJob(context, edge, { job, report })
     const known =
       job.vdiskId && (await db.vdisk.findFirst({ where: { organizationId, id: job.vdiskId }, select: { id: true } }))
-    if (known) await withPromotionTold({ db, clock, actor: { organizationId } }, { vdiskId: known.id }, end)
+    if (known) await withVdiskHeld({ db, clock, actor: { organizationId } }, { vdiskId: known.id }, end)
     else await end()
   }
 }

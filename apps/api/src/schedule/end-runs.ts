@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import type { DbOrTransaction } from '../context/service-context.ts'
-import { publishEvents } from './publish-event.ts'
+import { type EndedRun, emit } from '../events/event-bus.ts'
 
 /** Of one organization in one go; the next time goes on. */
 const atOnceMax = 200
@@ -15,12 +15,8 @@ const isOver = Prisma.sql`(run.closed_at is not null or (run.state in ('done', '
     where device.organization_id = run.organization_id and device.run_id = run.id and device.state = 'not_seen'
       and device.reason is distinct from 'no_answer'))))`
 
-/** wave.done, once for each run of a schedule: whoever marks the run first tells of it. */
-export async function tellEndedRuns(
-  db: DbOrTransaction,
-  organizationId: string,
-  { now }: { now: Date },
-): Promise<void> {
+/** Tells of each run of a schedule that has ended, once: whoever marks the run first does. */
+export async function endRuns(db: DbOrTransaction, organizationId: string, { now }: { now: Date }): Promise<void> {
   const runs = await db.$queryRaw<EndedRun[]>`
     with ended as (
       select run.id from schedule_run as run
@@ -35,53 +31,5 @@ export async function tellEndedRuns(
       run.ready_count, run.failed_count, run.not_seen_count, run.skipped_count,
       (select count(*)::integer from schedule_run_device as device where device.organization_id = run.organization_id
         and device.run_id = run.id and device.sent_at is not null and device.reason is distinct from 'hook_failed') as woken_count`
-  await publishEvents(
-    db,
-    now,
-    runs.map((run) => ({
-      organizationId,
-      type: 'wave.done',
-      subject: run.id,
-      data: {
-        scheduleId: run.schedule_id,
-        scheduleName: run.name,
-        runId: run.id,
-        farmId: run.farm_id,
-        siteId: run.site_id,
-        byHand: run.by_hand,
-        instant: run.instant.toISOString(),
-        startedAt: run.started_at?.toISOString() ?? null,
-        state: run.state,
-        reason: run.reason,
-        devices: {
-          all: run.device_count,
-          woken: run.woken_count,
-          booted: run.ready_count,
-          failed: run.failed_count,
-          notSeen: run.not_seen_count,
-          skipped: run.skipped_count,
-        },
-      },
-    })),
-  )
-}
-
-interface EndedRun {
-  id: string
-  state: string
-  reason: string | null
-  instant: Date
-  started_at: Date | null
-  by_hand: boolean
-  schedule_id: string
-  name: string
-  farm_id: string
-  /** Null: all sites of the farm. */
-  site_id: string | null
-  device_count: number
-  woken_count: number
-  ready_count: number
-  failed_count: number
-  not_seen_count: number
-  skipped_count: number
+  await emit('runsEnded', { db, now, organizationId, runs })
 }

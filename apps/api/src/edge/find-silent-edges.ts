@@ -1,12 +1,12 @@
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { publishEvents } from './publish-event.ts'
+import { emit, type SilentEdge } from '../events/event-bus.ts'
 
 /** Longer than the pages take to call an edge offline: a restart is no outage. */
 export const silentAfterMs = 60_000
 
-/** edge.offline, once for each time that an edge's heartbeats stop: whoever marks the edge first tells of it. */
-export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<void> {
+/** Tells of each edge whose heartbeats have stopped, once for each time: whoever marks the edge first does. */
+export async function findSilentEdges({ db, clock }: PlatformContext): Promise<void> {
   const now = clock()
   const since = new Date(now.getTime() - silentAfterMs)
   const rows = await db.$queryRaw<{ id: string }[]>`
@@ -20,31 +20,8 @@ export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<v
           and site.id = edge.site_id and edge.revoked_at is null and edge.heartbeat_at <= ${since}
           and (edge.silence_told_at is null or edge.silence_told_at < edge.heartbeat_at)
         returning edge.id::text, edge.name, edge.heartbeat_at, site.id::text as site_id, site.name as site_name`
-      await publishEvents(
-        transaction,
-        now,
-        edges.map((edge) => ({
-          organizationId,
-          type: 'edge.offline',
-          subject: `${edge.id} ${edge.heartbeat_at.toISOString()}`,
-          data: {
-            edgeId: edge.id,
-            edgeName: edge.name,
-            siteId: edge.site_id,
-            siteName: edge.site_name,
-            lastHeardAt: edge.heartbeat_at.toISOString(),
-          },
-        })),
-      )
+      await emit('edgesFellSilent', { db: transaction, now, organizationId, edges })
     },
     rows.map(({ id }) => id),
   )
-}
-
-interface SilentEdge {
-  id: string
-  name: string
-  heartbeat_at: Date
-  site_id: string
-  site_name: string
 }

@@ -1,15 +1,11 @@
-import type { BootReport } from '@bootfarm/proto/uplink'
-import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
+import type { Events } from '../events/event-bus.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/write-cache.ts'
 import { eventNamesOf } from './event-names.ts'
 import { publishEvents } from './publish-event.ts'
 
 /** write_cache.filling, once for each boot and mark that its write cache reaches; of several at once the highest. */
-export async function tellFillingCaches(
-  db: DbOrTransaction,
-  { organizationId, siteId, edgeId }: AuthenticatedEdge,
-  { boots, now }: { boots: BootReport[]; now: Date },
-): Promise<void> {
+export async function publishFillingCaches({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
+  const { organizationId, siteId, edgeId } = edge
   const filling = boots.flatMap((boot) => {
     const said = boot.guest?.writeCache
     if (!said || boot.generated) return []

@@ -1,20 +1,12 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
-import type { PlatformContext } from '../context/service-context.ts'
+import type { Events } from '../events/event-bus.ts'
 import { changeOf, type Fields } from '../rules/audit-change.ts'
 
-export interface PersonEvent {
-  userId: string
-  /** E.g. `account.signIn`. */
-  action: string
-  /** False where it is not known to be the person: a sign-in that failed. */
-  isByPerson: boolean
-  address: string | null
-  before?: Fields | null
-  after?: Fields | null
-}
-
 /** What a person does with the own account is in the audit log of every organization that the person is a member of. */
-export async function recordPersonEvent({ db, clock }: PlatformContext, event: PersonEvent): Promise<void> {
+export async function keepAccountEvent({
+  context: { db, clock },
+  event,
+}: Events['accountEventRecorded']): Promise<void> {
   const user = await db.user.findUnique({
     where: { id: event.userId },
     select: { name: true, email: true },

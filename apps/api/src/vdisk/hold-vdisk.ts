@@ -1,9 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
+import { emit } from '../events/event-bus.ts'
 import type { Clock } from '../rules/clock.ts'
-import { readResolved } from '../vdisk/version-facts.ts'
-import { publishEvents } from './publish-event.ts'
+import { readResolved } from './version-facts.ts'
 
 interface PromotionContext {
   db: DbOrTransaction
@@ -17,11 +16,11 @@ interface VdiskKey {
 type Booted = { id: string; number: number } | null
 
 /**
- * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, version.promoted
+ * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, `versionPromoted`
  * is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
  * each compares with what the one before it left; a release whose instant has come is made the default before.
  */
-export async function withPromotionTold<T>(
+export async function withVdiskHeld<T>(
   { db, clock, actor }: PromotionContext,
   of: { vdiskId: string } | { versionId: string },
   change: (found: { settled: boolean }) => Promise<T>,
@@ -73,23 +72,16 @@ async function tellPromotion(
     where: { organizationId_id: { organizationId, id: vdiskId } },
     select: { name: true, farmId: true },
   })
-  await publishEvents(db, now, [
-    {
-      organizationId,
-      type: 'version.promoted',
-      // The same version may be promoted again, after a newer one came and went.
-      subject: `${after.id} ${randomUUID()}`,
-      data: {
-        farmId: vdisk.farmId,
-        vdiskId,
-        vdiskName: vdisk.name,
-        versionId: after.id,
-        versionNumber: after.number,
-        previousVersionId: before?.id ?? null,
-        previousVersionNumber: before?.number ?? null,
-      },
-    },
-  ])
+  await emit('versionPromoted', {
+    db,
+    now,
+    organizationId,
+    farmId: vdisk.farmId,
+    vdiskId,
+    vdiskName: vdisk.name,
+    version: after,
+    previous: before,
+  })
 }
 
 /** A version may lie in the trash, from where it is about to be restored. */

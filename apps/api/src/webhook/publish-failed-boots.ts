@@ -1,5 +1,4 @@
-import type { BootReport } from '@bootfarm/proto/uplink'
-import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
+import type { Events } from '../events/event-bus.ts'
 import { eventNamesOf } from './event-names.ts'
 import { publishEvents } from './publish-event.ts'
 
@@ -15,11 +14,8 @@ const failedBootSelect = {
 } as const
 
 /** boot.failed, once for each boot that its edge reports as failed; history that a demo makes up is none. */
-export async function tellFailedBoots(
-  db: DbOrTransaction,
-  { organizationId, siteId, edgeId }: AuthenticatedEdge,
-  { boots, now }: { boots: BootReport[]; now: Date },
-): Promise<void> {
+export async function publishFailedBoots({ db, now, edge, boots }: Events['bootsReported']): Promise<void> {
+  const { organizationId, siteId, edgeId } = edge
   const ids = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated).map(({ id }) => id)
   if (ids.length === 0) return
   const listeners = await db.webhookEndpoint.count({

@@ -1,0 +1,137 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import type { AuthenticatedEdge, DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
+import type { Fields } from '../rules/audit-change.ts'
+import type { Clock } from '../rules/clock.ts'
+import type { Place } from '../rules/place.ts'
+
+/**
+ * What nouns tell of, by name. An event carries the transaction in which it happened, and its listeners write in that: both are kept,
+ * or neither. An account belongs to no organization: its event carries the database. Only listeners.ts imports listeners.
+ */
+export interface Events {
+  changesRecorded: RecordedChanges
+  accountEventRecorded: { context: PlatformContext; event: AccountEvent }
+  platformEventRecorded: { db: DbOrTransaction; clock: Clock; event: PlatformEvent }
+  versionPromoted: PromotedVersion
+  bootsReported: { db: DbOrTransaction; now: Date; edge: AuthenticatedEdge; boots: BootReport[] }
+  runsEnded: { db: DbOrTransaction; now: Date; organizationId: string; runs: EndedRun[] }
+  edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
+}
+
+export type Listeners = { [Name in keyof Events]: ((event: Events[Name]) => Promise<void>)[] }
+
+let listeners: Listeners | null = null
+
+/** Each program calls it once at its start, before anything is emitted. */
+export function setListeners(all: Listeners): void {
+  listeners = all
+}
+
+/**
+ * Calls the listeners one after the other. What one of them throws ends the transaction of what happened. Throws where the program has set
+ * none: nothing happens unrecorded.
+ */
+export async function emit<Name extends keyof Events>(name: Name, event: Events[Name]): Promise<void> {
+  if (!listeners) throw new Error(`${name} has no listeners: call setListeners(listeners) at the start of the program`)
+  for (const listener of listeners[name]) await listener(event)
+}
+
+export interface Change {
+  /** As in `placeKinds`, or another noun: member, api_key, webhook. */
+  kind: string
+  id: string | null
+  name: string | null
+  /** Where the object lies; where the procedure's own object does, where it is not said. */
+  place?: Place
+  /** The object's fields, or those that may have changed; null where there was nothing. */
+  before: Fields | null
+  /** Null where nothing is left. */
+  after: Fields | null
+}
+
+/** Who does something of its own where nobody is signed in: an edge, or the control plane's own jobs. */
+export interface Doer {
+  organizationId: string
+  kind: 'edge' | 'system'
+  /** Of the edge. */
+  id: string | null
+  name: string
+  /** Of the edge, as it was asked from. */
+  address?: string | null
+}
+
+export interface RecordedChanges {
+  db: DbOrTransaction
+  now: Date
+  doer: {
+    organizationId: string
+    kind: Doer['kind'] | ServiceContext['actor']['kind']
+    id: string | null
+    name: string
+    address?: string | null
+    requestId?: string | null
+  }
+  changes: (Change & { action: string; place: Place })[]
+}
+
+export interface AccountEvent {
+  userId: string
+  /** E.g. `account.signIn`. */
+  action: string
+  /** False where it is not known to be the person: a sign-in that failed. */
+  isByPerson: boolean
+  address: string | null
+  before?: Fields | null
+  after?: Fields | null
+}
+
+export interface PlatformEvent {
+  /** E.g. `organization.suspend`. */
+  action: string
+  /** Null for what went by itself. */
+  actorUserId: string | null
+  organizationId: string | null
+  /** Ids, figures and instants alone: it stays when the organization has gone. */
+  before: Record<string, string | number | boolean | null> | null
+  after: Record<string, string | number | boolean | null> | null
+}
+
+export interface PromotedVersion {
+  db: DbOrTransaction
+  now: Date
+  organizationId: string
+  farmId: string
+  vdiskId: string
+  vdiskName: string
+  version: { id: string; number: number }
+  /** What the vDisk's devices booted before; null where they booted nothing. */
+  previous: { id: string; number: number } | null
+}
+
+export interface EndedRun {
+  id: string
+  state: string
+  reason: string | null
+  instant: Date
+  started_at: Date | null
+  by_hand: boolean
+  schedule_id: string
+  name: string
+  farm_id: string
+  /** Null: all sites of the farm. */
+  site_id: string | null
+  device_count: number
+  woken_count: number
+  ready_count: number
+  failed_count: number
+  not_seen_count: number
+  skipped_count: number
+}
+
+export interface SilentEdge {
+  id: string
+  name: string
+  heartbeat_at: Date
+  site_id: string
+  site_name: string
+}
