@@ -4,22 +4,27 @@ import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
 /**
- * Folders of apps/api/src that are no noun; every other folder is one: its schema, router, services and their tests.
+ * The floors of apps/api/src: a part imports only itself and what its list names. Every folder that is not here is a noun: its schema,
+ * router, rows, services and their tests. Nouns stand side by side: one imports of another only its schemas and its `public.ts`, which
+ * names what the noun offers (the one place where files are exported again), and never in a circle. Whoever only reacts to what nouns
+ * record (audit, webhook) has no `public.ts`: listeners.ts ties it to events/event-bus.ts.
  */
-const apiFolders = {
+const groundFloors = ['rules', 'errors', 'context', 'events', 'access']
+const apiFloors = {
   rules: [],
   errors: ['rules'],
   context: ['rules', 'errors'],
+  events: ['rules', 'errors', 'context'],
   access: ['rules', 'errors', 'context'],
-  'http/auth': ['rules', 'errors', 'context', 'noun'],
-  'http/trpc': ['rules', 'errors', 'context', 'access', 'noun', 'router', 'http/auth'],
+  noun: groundFloors,
+  router: [...groundFloors, 'noun', 'http/trpc'],
+  uplink: [...groundFloors, 'noun'],
+  'uplink/routes': ['rules', 'errors', 'context', 'noun', 'uplink'],
+  'http/auth': ['rules', 'errors', 'context', 'events', 'noun'],
+  'http/trpc': [...groundFloors, 'noun', 'router', 'http/auth'],
   'http/rest': ['rules', 'errors', 'context', 'access', 'noun', 'http/auth', 'http/trpc'],
   'http/observe': ['rules', 'errors', 'context', 'noun'],
-  noun: ['rules', 'errors', 'context', 'access', 'uplink'],
-  router: ['rules', 'errors', 'context', 'access', 'noun', 'http/trpc'],
-  uplink: ['rules', 'errors', 'context', 'access', 'noun'],
-  'uplink/routes': ['rules', 'errors', 'context', 'noun', 'uplink'],
-  jobs: ['rules', 'errors', 'context', 'noun', 'uplink'],
+  jobs: ['rules', 'errors', 'context', 'noun'],
   mail: ['rules'],
   demo: ['rules', 'errors', 'context', 'noun', 'http/auth'],
 }
@@ -29,6 +34,7 @@ const importPattern =
 
 export function checkBoundaries() {
   const problems = []
+  const nouns = new Map()
   for (const file of trackedFiles(/\.(ts|tsx|mts)$/)) {
     const isTest = /\.(test|spec)\.tsx?$/.test(file) || /\/test\//.test(file)
     const text = readFileSync(file, 'utf8')
@@ -40,13 +46,16 @@ export function checkBoundaries() {
         complain('packages never import apps')
       if (target.startsWith('.') && !isTest) checkReach(file, target, complain)
       if (file.startsWith('apps/web/')) checkWeb(file, target, statement, complain)
-      if (file.startsWith('apps/api/src/') && !isTest) checkApi(file, target, complain)
+      if (file.startsWith('apps/api/src/') && !isTest) {
+        const pair = checkApi(file, target, complain)
+        if (pair) nouns.set(pair[0], (nouns.get(pair[0]) ?? new Set()).add(pair[1]))
+      }
     }
     if (file.startsWith('apps/api/src/') && !isTest && /process\.env/.test(text) && !/\/(env|cli)\.ts$/.test(file)) {
       problems.push(`${file}: reads process.env; take the value from env.ts`)
     }
   }
-  return problems
+  return [...problems, ...circles(nouns)]
 }
 
 const workspaceOf = (file) =>
@@ -73,25 +82,61 @@ function checkWeb(file, target, statement, complain) {
     complain('lib stands below features and components')
 }
 
-/** Which part of apps/api/src a file belongs to: a folder of `apiFolders`, or null for main and what it is made of. */
+/** Which part of apps/api/src a file belongs to: one of `apiFloors`, or null for programs and what they are made of. */
 function apiPartOf(file) {
   const [folder, inner, ...rest] = file.split('/').slice(3)
-  if (inner === undefined) return null
-  if (rest.length > 0 && `${folder}/${inner}` in apiFolders) return `${folder}/${inner}`
-  if (folder in apiFolders) return folder
+  if (inner === undefined || inner === 'cli.ts') return null
+  if (rest.length > 0 && `${folder}/${inner}` in apiFloors) return `${folder}/${inner}`
+  if (folder in apiFloors) return folder
   return /(^|-)router\.ts$/.test(inner) ? 'router' : 'noun'
 }
 
+const nounOf = (file) => file.split('/')[3]
+const isSchema = (file) => /(^|[-/])schema\.ts$/.test(file)
+
 function checkApi(file, target, complain) {
   const part = apiPartOf(file)
-  if (part === null) return
-  const isService = ['noun', 'uplink', 'context', 'access'].includes(part)
+  if (part === null) return null
+  const isService = ['noun', 'uplink', 'context', 'events', 'access'].includes(part)
   if (isService && serviceForbidden.some((pattern) => pattern.test(target)))
     complain('services know neither tRPC nor Fastify; do it in router.ts or below http/')
-  if (/^@bootfarm\/db/.test(target) && (part === 'rules' || /(^|[-/])schema\.ts$/.test(file)))
+  if (/^@bootfarm\/db/.test(target) && (part === 'rules' || isSchema(file)))
     complain('rules and schemas are pure; read the database in a service')
-  if (!target.startsWith('.')) return
-  const reached = apiPartOf(path.join(path.dirname(file), target))
-  if (reached !== null && reached !== part && !apiFolders[part].includes(reached))
-    complain(`${part} may import only ${[part, ...apiFolders[part]].join(', ')}`)
+  if (!target.startsWith('.')) return null
+  const reached = path.join(path.dirname(file), target)
+  const reachedPart = apiPartOf(reached)
+  if (reachedPart === null) {
+    complain('nothing imports main; take it as an argument, or move it to rules/')
+    return null
+  }
+  const isNoun = part === 'noun' || part === 'router'
+  if (isNoun && reachedPart === 'noun' && nounOf(file) !== nounOf(reached)) {
+    const noun = nounOf(reached)
+    if (!isSchema(reached) && !reached.endsWith('/public.ts'))
+      complain(`export it from ${noun}/public.ts and import that; tell audit and webhooks by events/event-bus.ts`)
+    return part === 'noun' ? [nounOf(file), noun] : null
+  }
+  if (reachedPart !== part && !apiFloors[part].includes(reachedPart))
+    complain(`${part} may import only ${[part, ...apiFloors[part]].join(', ')}; move what both need to a lower floor`)
+  return null
+}
+
+/** @param {Map<string, Set<string>>} imported by noun @returns the first circle found from each noun that lies in one */
+function circles(imported) {
+  const problems = []
+  const done = new Set()
+  const visit = (noun, trail) => {
+    const at = trail.indexOf(noun)
+    if (at >= 0) {
+      const circle = [...trail.slice(at), noun].join(' -> ')
+      problems.push(
+        `apps/api/src: nouns import each other in a circle, ${circle}; emit an event, or move what both need to rules/`,
+      )
+    }
+    if (at >= 0 || done.has(noun)) return
+    for (const next of imported.get(noun) ?? []) visit(next, [...trail, noun])
+    done.add(noun)
+  }
+  for (const noun of imported.keys()) visit(noun, [])
+  return problems
 }

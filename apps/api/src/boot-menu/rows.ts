@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { Fields } from '../rules/audit-change.ts'
 import { resolveVersions } from '../rules/version-access.ts'
-import { versionChoicesSelect, versionFactsSelect } from '../vdisk/version-facts.ts'
+import { versionChoicesSelect, versionFactsSelect } from '../vdisk/public.ts'
 import type { DeviceMenuView, MenuDetail, MenuSummary } from './schema.ts'
 
 const usersShownMax = 100

@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
 import type { ReportedWait, WaitEdge } from '../rules/device-wait.ts'
 
-interface EdgeJson {
+export interface WaitEdgeJson {
   id: string
   name: string
   heartbeatAt: string | null
@@ -10,7 +10,7 @@ interface EdgeJson {
 
 /** As `waitsJson` says it. */
 export interface WaitJson {
-  edge: EdgeJson
+  edge: WaitEdgeJson
   asked: { id: string; name: string }
   since: string
 }
@@ -25,15 +25,13 @@ export const waitsJson = Prisma.sql`jsonb_build_object('since', boot_wait.waits_
   'asked', (select jsonb_build_object('id', edge.id, 'name', edge.name) from edge
     where edge.organization_id = boot_wait.organization_id and edge.id = boot_wait.asked_edge_id))`
 
-export function waitEdgeOf({ id, name, heartbeatAt, revokedAt }: EdgeJson): WaitEdge {
+export function waitEdgeOf({ id, name, heartbeatAt, revokedAt }: WaitEdgeJson): WaitEdge {
   return { id, name, heartbeatAt: dateOf(heartbeatAt), revokedAt: dateOf(revokedAt) }
 }
 
 export function reportedWaitOf({ edge, asked, since }: WaitJson): ReportedWait {
   return { edge: waitEdgeOf(edge), asked, since: new Date(since) }
 }
-
-export type { EdgeJson as WaitEdgeJson }
 
 function dateOf(instant: string | null): Date | null {
   return instant === null ? null : new Date(instant)

@@ -8,7 +8,7 @@ import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/personality.ts'
 import type { Place } from '../rules/place.ts'
-import { deleteObject } from '../trash/delete-object.ts'
+import { deleteObject } from '../trash/public.ts'
 import type { createCollectionInput, removeCollectionInput, updateCollectionInput } from './schema.ts'
 
 const select = { id: true, name: true, revision: true } as const

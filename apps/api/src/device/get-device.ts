@@ -1,4 +1,4 @@
-import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/rows.ts'
+import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { inheritPersonality, personalityOf } from '../rules/personality.ts'

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
-import { findBoot } from '../boot/read-boots.ts'
+import { findBoot } from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
-import { askStore } from '../store/ask-store.ts'
+import { askStore } from '../store/public.ts'
 import { deviceHomeSelect, readDeviceHome } from './read-home.ts'
 import type { DeviceHome, moveHomeInput, moveHomeResult } from './schema.ts'
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { findBoot } from '../boot/read-boots.ts'
+import { findBoot } from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'

@@ -1,10 +1,10 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ServiceContext } from '../context/service-context.ts'
-import { lockSite } from '../discovery/rows.ts'
+import { lockSite } from '../discovery/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type DeviceType, devicesPerSiteMax } from '../rules/object-fields.ts'
 import { type Personality, personalityOf } from '../rules/personality.ts'
-import { requireReportedSet } from '../site/boot-program-sets.ts'
+import { requireReportedSet } from '../site/public.ts'
 
 /** What people set on a device. */
 export interface DeviceFields {

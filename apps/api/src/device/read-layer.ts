@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { ServiceContext } from '../context/service-context.ts'
-import { activeStates } from '../store/ask-store.ts'
-import { readResolved } from '../vdisk/version-facts.ts'
+import { activeStates } from '../store/public.ts'
+import { readResolved } from '../vdisk/public.ts'
 import type { DeviceLayer } from './schema.ts'
 
 export const deviceLayerSelect = {

@@ -1,10 +1,10 @@
-import { chooseMenuOfDevice } from '../boot-menu/choose-menu.ts'
+import { chooseMenuOfDevice } from '../boot-menu/public.ts'
 import { chosenMenu, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { chosenSetResult, setOfDeviceInput } from '../rules/boot-programs.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { chooseForDevice } from '../site/choose-boot-programs.ts'
-import { restoreObject } from '../trash/restore-object.ts'
+import { chooseForDevice } from '../site/public.ts'
+import { restoreObject } from '../trash/public.ts'
 import { bootAgain } from './boot-again.ts'
 import {
   changeManyInput,

@@ -1,12 +1,19 @@
 import { Prisma } from '@bootfarm/db'
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
-import { reportedWaitOf, type WaitEdgeJson, type WaitJson, waitEdgeJson, waitEdgeOf, waitsJson } from '../boot/waits.ts'
+import {
+  reportedWaitOf,
+  type WaitEdgeJson,
+  type WaitJson,
+  waitEdgeJson,
+  waitEdgeOf,
+  waitsJson,
+} from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { type DeviceState, deviceStateOf } from '../rules/device-state.ts'
 import { type DeviceWait, deviceWaitOf } from '../rules/device-wait.ts'
 import { versionFor } from '../rules/version-access.ts'
 import { type WriteCacheView, writeCacheOf } from '../rules/write-cache.ts'
-import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/version-facts.ts'
+import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/public.ts'
 import type { DeviceSummary, PowerOrderView } from './schema.ts'
 
 /** An order that is over is shown for this long. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Prisma } from '@bootfarm/db'
 import { notify } from '../context/notifications.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { forgetDiscovered } from '../discovery/rows.ts'
+import { forgetDiscovered } from '../discovery/public.ts'
 import { recordChanges, recordNothing } from '../events/record-change.ts'
 import type { DeviceFields, PlannedDevice } from './plan-devices.ts'
 

@@ -1,6 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { ignoredMacsMax } from '@bootfarm/proto/uplink'
-import { roomFor } from '../organization/room-for.ts'
+import { roomFor } from '../organization/public.ts'
 import {
   type AdoptionPlan,
   type AdoptionRule,

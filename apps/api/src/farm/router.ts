@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/restore-object.ts'
+import { restoreObject } from '../trash/public.ts'
 import { createFarm, removeFarm, updateFarm } from './change-farm.ts'
 import { getFarmOverview } from './get-farm-overview.ts'
 import { listFarms } from './list-farms.ts'

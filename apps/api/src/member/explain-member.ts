@@ -7,7 +7,7 @@ import { AppError } from '../errors/app-error.ts'
 import { type Grant, may, newMemberActor } from '../rules/actor.ts'
 import { type Permission, permissionNames, permissions, roleHas } from '../rules/permissions.ts'
 import { organizationPlace, type Place } from '../rules/place.ts'
-import { readGrants } from '../session/find-actor.ts'
+import { readGrants } from '../session/public.ts'
 import { findMember, memberViewOf } from './rows.ts'
 import {
   type ExplainableKind,

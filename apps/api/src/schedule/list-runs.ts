@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { readPlainBoots } from '../boot/read-boots.ts'
+import { readPlainBoots } from '../boot/public.ts'
 import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'

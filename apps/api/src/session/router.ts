@@ -1,6 +1,6 @@
 import { verifyPassword } from 'better-auth/crypto'
 import { openProcedure, personProcedure, procedure, router } from '../http/trpc/trpc.ts'
-import { isPlatformOperator } from '../platform/is-platform-operator.ts'
+import { isPlatformOperator } from '../platform/public.ts'
 import { doneView } from '../rules/done.ts'
 import { passwordRule } from '../rules/person.ts'
 import { chooseOrganization, listOwnOrganizations } from './choose-organization.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { OutsideContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { requireSelfService } from '../organization/require-self-service.ts'
+import { requireSelfService } from '../organization/public.ts'
 import { done, type doneView } from '../rules/done.ts'
 import { alreadyKnownMail, type Mail, type SendMail, signUpMail } from '../rules/mail.ts'
 import { hashToken, makeToken } from '../rules/one-time-token.ts'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
-import type { SitePlace } from '../discovery/rows.ts'
-import { heartbeatOf } from '../edge/rows.ts'
+import type { SitePlace } from '../discovery/public.ts'
+import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { bootProgramSetsOf, type bootProgramSetsView } from '../rules/boot-programs.ts'
 

@@ -6,7 +6,7 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/personality.ts'
-import { deleteObject } from '../trash/delete-object.ts'
+import { deleteObject } from '../trash/public.ts'
 import type { createSiteInput, removeSiteInput, updateSiteInput } from './schema.ts'
 
 const select = { id: true, name: true, revision: true } as const

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import { visibleSites } from '../access/visible.ts'
 import { afterName, cutPage, nameContains } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { onlineEdgeFilter } from '../edge/rows.ts'
+import { onlineEdgeFilter } from '../edge/public.ts'
 import type { SiteSummary, siteListInput, sitePage } from './schema.ts'
 
 export const siteSummarySelect = {

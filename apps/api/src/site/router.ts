@@ -1,7 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { bootProgramSetsInput, bootProgramSetsView, chosenSetResult, setOfSiteInput } from '../rules/boot-programs.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/restore-object.ts'
+import { restoreObject } from '../trash/public.ts'
 import { getBootProgramSets } from './boot-program-sets.ts'
 import { createSite, removeSite, updateSite } from './change-site.ts'
 import { chooseForSite } from './choose-boot-programs.ts'

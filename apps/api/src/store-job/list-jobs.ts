@@ -4,7 +4,7 @@ import { visibleDevices, visibleStoreJobs } from '../access/visible.ts'
 import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { activeStates } from '../store/ask-store.ts'
+import { activeStates } from '../store/public.ts'
 import type { StoreJobView, storeJobListInput, storeJobPage } from './schema.ts'
 
 const jobSelect = {

@@ -1,6 +1,6 @@
 import type { storeJobKinds } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../context/service-context.ts'
-import { activeStates } from '../store/ask-store.ts'
+import { activeStates } from '../store/public.ts'
 
 export interface JobRow {
   id: string

@@ -1,7 +1,7 @@
 import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
 import { findPlaces } from '../access/find-place.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
-import { heartbeatOf } from '../edge/rows.ts'
+import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 

@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/restore-object.ts'
+import { restoreObject } from '../trash/public.ts'
 import { createStore, removeStore, updateStore } from './change-store.ts'
 import { getStore, listStores } from './list-stores.ts'
 import {

@@ -8,7 +8,7 @@ import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
-import { deleteObject } from '../trash/delete-object.ts'
+import { deleteObject } from '../trash/public.ts'
 import { hasLeft } from './left-device.ts'
 import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
 

@@ -1,7 +1,7 @@
 import { Prisma } from '@bootfarm/db'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
-import { activeStates, askStore } from '../store/ask-store.ts'
+import { activeStates, askStore } from '../store/public.ts'
 import { changedVersionNow, changeVersion, conflict } from './open-version.ts'
 import type { VersionWithJobs } from './version-schema.ts'
 

@@ -3,8 +3,7 @@ import type { z } from 'zod'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { askStore, edgesHolding, type StoreOrder } from '../store/ask-store.ts'
-import { readImagesEdge } from '../store/edge-images.ts'
+import { askStore, edgesHolding, readImagesEdge, type StoreOrder } from '../store/public.ts'
 import { nextVersionNumber } from './next-number.ts'
 import {
   changedVersionNow,

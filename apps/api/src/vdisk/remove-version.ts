@@ -5,7 +5,7 @@ import type { DbOrTransaction, ServiceContext } from '../context/service-context
 import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import { accessOf } from '../rules/version-access.ts'
-import { deleteObject } from '../trash/delete-object.ts'
+import { deleteObject } from '../trash/public.ts'
 import { runningDevices } from './change-vdisk.ts'
 import { changedVersionOf, changedVersionSelect } from './change-version.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'

@@ -1,5 +1,5 @@
 import type { ServiceContext } from '../context/service-context.ts'
-import { requireDeletion, restoreObject } from '../trash/restore-object.ts'
+import { requireDeletion, restoreObject } from '../trash/public.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 
 /** As `restoreObject`, with the vDisk held: its newest version may be another one than before. */

@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
-import { restoreObject } from '../trash/restore-object.ts'
+import { restoreObject } from '../trash/public.ts'
 import { createVdisk, removeVdisk, updateVdisk } from './change-vdisk.ts'
 import { registerVersion, updateVersion } from './change-version.ts'
 import { getVdisk } from './get-vdisk.ts'

@@ -1,0 +1,3 @@
+/** What other nouns may import, apart from the schemas. */
+export { chooseMenuOfCollection, chooseMenuOfDevice } from './choose-menu.ts'
+export { deviceMenuOf, deviceMenuSelect } from './rows.ts'

@@ -1,0 +1,3 @@
+/** What other nouns may import, apart from the schemas. */
+export { createAccount } from './create-account.ts'
+export { readGrants } from './find-actor.ts'

@@ -1,0 +1,3 @@
+/** What other nouns may import, apart from the schemas. */
+export { requireReportedSet } from './boot-program-sets.ts'
+export { chooseForCollection, chooseForDevice } from './choose-boot-programs.ts'

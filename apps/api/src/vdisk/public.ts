@@ -1,0 +1,10 @@
+/** What other nouns may import, apart from the schemas. */
+export { changeVdiskVersions } from './open-version.ts'
+export {
+  type ChoicesJson,
+  choicesJson,
+  readResolved,
+  resolvedOf,
+  versionChoicesSelect,
+  versionFactsSelect,
+} from './version-facts.ts'
