@@ -2,7 +2,7 @@ import { createDb, requireApiRole } from '@bootfarm/db'
 import { readEnvironment } from './env.ts'
 import { setListeners } from './events/event-bus.ts'
 import { listeners } from './listeners.ts'
-import { setPlatformOperator } from './platform/set-platform-operator.ts'
+import { setPlatformOperator } from './platform/platform-operator.ts'
 import { systemClock } from './rules/clock.ts'
 import { createSetupLink } from './session/setup-link.ts'
 

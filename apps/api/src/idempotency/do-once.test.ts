@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { callRest } from '../../test/rest-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { createTenant, signInAs, type TestTenant } from '../../test/test-tenant.ts'
-import { dropOldAnswers } from './drop-old-answers.ts'
+import { dropOldAnswers } from './do-once.ts'
 
 const dayMs = 86_400_000
 

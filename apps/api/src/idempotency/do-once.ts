@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { ServiceContext } from '../context/service-context.ts'
+import { inEachOrganization } from '../context/for-each-organization.ts'
+import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { canonicalJson, type Json } from '../rules/canonical-json.ts'
 import { openAnswer, type SealingKey, sealAnswer } from './seal-answer.ts'
@@ -58,4 +59,12 @@ function idOf({ organizationId, apiKeyId, userId }: ServiceContext['actor'], { k
 
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
+}
+
+/** Forgets the answers that are no longer given again. */
+export async function dropOldAnswers({ db, clock }: PlatformContext): Promise<void> {
+  const before = new Date(clock().getTime() - answersKeptMs)
+  await inEachOrganization({ db }, (transaction, organizationId) =>
+    transaction.idempotentRequest.deleteMany({ where: { organizationId, createdAt: { lte: before } } }),
+  )
 }

@@ -1,10 +1,10 @@
 import type { z } from 'zod'
+import type { DbOrTransaction } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'
 import { deletionAskedMail, deletionCancelledMail, type Mail } from '../rules/mail.ts'
 import { dayMs } from '../rules/utc-day.ts'
-import { ownersOf } from './owners-of.ts'
 import { getOrganization, type SettingsContext } from './rows.ts'
 import type { askDeletionInput, organizationView } from './schema.ts'
 
@@ -106,4 +106,16 @@ async function record(context: DeletionContext, { action, name, before, after }:
   const { organizationId, userId: actorUserId } = actor
   await recordChange(context, { kind: 'organization', id: organizationId, name, ...change })
   await recordPlatformEvent(context, { action, actorUserId, organizationId, ...change })
+}
+
+/** Who owns the organization, for mails to them. */
+export async function ownersOf(
+  db: DbOrTransaction,
+  organizationId: string,
+): Promise<{ name: string; email: string }[]> {
+  const rows = await db.membership.findMany({
+    where: { organizationId, grants: { some: { role: 'owner' } } },
+    select: { user: { select: { name: true, email: true } } },
+  })
+  return rows.map(({ user }) => user)
 }

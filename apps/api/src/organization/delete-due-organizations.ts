@@ -2,7 +2,7 @@ import { inOrganization } from '@bootfarm/db'
 import { forEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { deletionBegunMail, type SendMail } from '../rules/mail.ts'
-import { ownersOf } from './owners-of.ts'
+import { ownersOf } from './ask-deletion.ts'
 
 /** Edges that reach the control plane in this time hear that they are revoked; later ones that nobody knows them. */
 export const edgesToldMs = 3_600_000

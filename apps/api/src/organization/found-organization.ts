@@ -9,7 +9,6 @@ import { newMemberActor } from '../rules/actor.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
 import { insertOrganization } from './create-organization.ts'
 import { freeSlug } from './free-slug.ts'
-import { requireSelfService } from './require-self-service.ts'
 import type { acceptedView, foundInput } from './schema.ts'
 
 /**
@@ -69,4 +68,9 @@ export async function foundOrganization(
     )
   })
   return { organizationId, organizationName: name }
+}
+
+/** Throws `sign_up_closed`. */
+export function requireSelfService({ tenancy }: { tenancy: TenancySettings }): void {
+  if (!tenancy.isSelfService) throw new AppError('sign_up_closed')
 }

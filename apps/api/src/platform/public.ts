@@ -1,2 +1,2 @@
 /** What other nouns may import, apart from the schemas. */
-export { isPlatformOperator } from './is-platform-operator.ts'
+export { isPlatformOperator } from './platform-operator.ts'

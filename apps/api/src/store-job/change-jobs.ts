@@ -1,11 +1,13 @@
 import type { z } from 'zod'
-import type { ServiceContext } from '../context/service-context.ts'
+import { inEachOrganization } from '../context/for-each-organization.ts'
+import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import { dayMs } from '../rules/utc-day.ts'
 import { askStore } from '../store/public.ts'
 import { changeVdiskVersions } from '../vdisk/public.ts'
 import { getStoreJob } from './list-jobs.ts'
-import type { StoreJobView, startStoreJobInput } from './schema.ts'
+import { type StoreJobView, type startStoreJobInput, storeJobsKeptDays } from './schema.ts'
 import { madeVersionId, undoJob } from './undo-job.ts'
 
 /** Throws `not_found` for the edge, and for a version that its store has not named. */
@@ -90,4 +92,12 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
     before: { state },
     after: { state: 'cancelled' },
   })
+}
+
+/** What edges' stores were asked for, and has ended long ago. */
+export async function dropOldStoreJobs({ db, clock }: PlatformContext): Promise<void> {
+  const before = new Date(clock().getTime() - storeJobsKeptDays * dayMs)
+  await inEachOrganization({ db }, (transaction, organizationId) =>
+    transaction.storeJob.deleteMany({ where: { organizationId, endedAt: { lt: before } } }),
+  )
 }

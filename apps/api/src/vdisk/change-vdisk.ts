@@ -9,8 +9,8 @@ import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
 import { deleteObject } from '../trash/public.ts'
-import { hasLeft } from './left-device.ts'
 import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
+import { hasLeft } from './tally-devices.ts'
 
 const select = { id: true, name: true, revision: true } as const
 const fieldsSelect = { name: true, note: true, storeId: true } as const

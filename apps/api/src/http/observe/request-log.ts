@@ -4,8 +4,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AnsweredRequest } from '../../rules/telemetry.ts'
 import { parseTraceparent } from '../../rules/trace-context.ts'
 import { type EndedSpan, type OpenSpan, type Tracer, within } from '../../rules/tracer.ts'
-import type { Caller } from './caller.ts'
-import { trustedRequestId } from './request-id.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -78,4 +76,20 @@ function answeredRequest(request: FastifyRequest, reply: FastifyReply, durationM
     status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
     durationMs: Math.round(durationMs * 100) / 100,
   }
+}
+
+/** Who made a request, as logs and traces know them: by id, never by name or e-mail address. */
+interface Caller {
+  kind: 'person' | 'api_key' | 'edge'
+  id: string | null
+  /** Null for a person outside of any organization. */
+  organizationId: string | null
+}
+
+/** UUIDs, ULIDs, hexadecimal trace ids: what balancers make. Nothing that could end a line or begin a tag. */
+const trustedFormat = /^[A-Za-z0-9][A-Za-z0-9._-]{7,63}$/
+
+/** The request id that a balancer in front gave, where it looks like one; else null. */
+function trustedRequestId(header: string | string[] | undefined): string | null {
+  return typeof header === 'string' && trustedFormat.test(header) ? header : null
 }

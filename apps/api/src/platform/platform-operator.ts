@@ -17,3 +17,8 @@ export async function setPlatformOperator(
     })
   return isOperator ? `${email} runs this installation: /platform` : `${email} does not run this installation any more.`
 }
+
+export async function isPlatformOperator({ db }: Pick<PlatformContext, 'db'>, userId: string): Promise<boolean> {
+  const user = await db.user.findUnique({ where: { id: userId }, select: { isPlatformOperator: true } })
+  return user?.isPlatformOperator ?? false
+}
