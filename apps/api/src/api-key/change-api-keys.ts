@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -66,7 +67,7 @@ export async function revokeApiKey(
     data: { revokedAt: now },
   })
   const row = await db.apiKey.findUnique({
-    where: { organizationId_id: { organizationId, id: apiKeyId } },
+    where: ownRow({ organizationId }, apiKeyId),
     select: apiKeySelect,
   })
   if (!row) throw new AppError('not_found')

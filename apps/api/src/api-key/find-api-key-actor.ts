@@ -1,4 +1,5 @@
 import { inOrganization } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, PlatformContext } from '../context/service-context.ts'
 import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
@@ -77,7 +78,7 @@ async function readRights(
   { organizationId, apiKeyId, userId }: { organizationId: string; apiKeyId: string; userId: string },
 ): Promise<Rights | null> {
   const key = await db.apiKey.findUnique({
-    where: { organizationId_id: { organizationId, id: apiKeyId } },
+    where: ownRow({ organizationId }, apiKeyId),
     select: { name: true, role: true, permissions: true, ...placeSelect },
   })
   if (!key) return null

@@ -1,5 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -20,7 +21,7 @@ export async function chooseMenuOfCollection(
     db,
     actor: { organizationId },
   } = context
-  const key = { organizationId_id: { organizationId, id: collectionId } }
+  const key = ownRow({ organizationId }, collectionId)
   return db.$transaction(async (transaction) => {
     const collection = await transaction.collection.findUnique({
       where: key,
@@ -53,7 +54,7 @@ export async function chooseMenuOfDevice(
     db,
     actor: { organizationId },
   } = context
-  const key = { organizationId_id: { organizationId, id: deviceId } }
+  const key = ownRow({ organizationId }, deviceId)
   return db.$transaction(async (transaction) => {
     const device = await transaction.device.findUnique({
       where: key,

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { menuDetailOf, menuDetailSelect } from './rows.ts'
@@ -10,7 +11,7 @@ const versionsMax = 50
 /** Throws `not_found`. */
 export async function getMenu({ db, clock, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
   const row = await db.bootMenu.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: menuId } },
+    where: ownRow(actor, menuId),
     select: menuDetailSelect,
   })
   if (!row) throw new AppError('not_found')
@@ -23,7 +24,7 @@ export async function getMenuChoices(
   farmId: string,
 ): Promise<z.infer<typeof menuChoices>> {
   const farm = await db.farm.findUnique({
-    where: { organizationId_id: { organizationId, id: farmId } },
+    where: ownRow({ organizationId }, farmId),
     select: {
       vdisks: {
         orderBy: [{ name: 'asc' }, { id: 'asc' }],

@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -12,7 +13,7 @@ export async function removeMenu(context: ServiceContext, menuId: string): Promi
   } = context
   return db.$transaction(async (transaction) => {
     const menu = await transaction.bootMenu.findUnique({
-      where: { organizationId_id: { organizationId, id: menuId } },
+      where: ownRow({ organizationId }, menuId),
       select: {
         name: true,
         collections: { take: 1, orderBy: { name: 'asc' }, select: { name: true } },
@@ -30,7 +31,7 @@ export async function removeMenu(context: ServiceContext, menuId: string): Promi
         public: `It is shown by ${users.join(' and ')}: choose another menu or none there first.`,
       })
     const before = auditOfMenu(await getMenu(context, menuId))
-    await transaction.bootMenu.delete({ where: { organizationId_id: { organizationId, id: menuId } } })
+    await transaction.bootMenu.delete({ where: ownRow({ organizationId }, menuId) })
     await recordChange(context, {
       kind: 'boot_menu',
       id: menuId,

@@ -1,6 +1,8 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -27,9 +29,8 @@ export async function createMenu(
   const now = clock()
   return db.$transaction(async (transaction) => {
     // Locked, so that two at once neither take one name nor pass the limit.
-    const farms = await transaction.$queryRaw<unknown[]>`
-      select id from farm where organization_id = ${organizationId}::uuid and id = ${farmId}::uuid for update`
-    if (farms.length === 0) throw new AppError('not_found')
+    const farm = await lockRow(transaction, 'farm', { organizationId, id: farmId, strength: 'update' })
+    if (!farm) throw new AppError('not_found')
     const place = { organizationId, farmId }
     await requireFreeName(transaction, place, { name: menu.name })
     if ((await transaction.bootMenu.count({ where: place })) >= menusPerFarmMax)
@@ -62,7 +63,7 @@ export async function updateMenu(
     clock,
     actor: { organizationId },
   } = context
-  const key = { organizationId_id: { organizationId, id: menuId } }
+  const key = ownRow({ organizationId }, menuId)
   return db.$transaction(async (transaction) => {
     const { farmId } = await requireCurrent(context, { kind: 'boot_menu', id: menuId, revision })
     const before = await getMenu(context, menuId)

@@ -1,4 +1,5 @@
 import type { GuestReport } from '@bootfarm/proto/uplink'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type BootRow, findBoot } from './read-boots.ts'
@@ -69,7 +70,7 @@ async function vdiskOf({ db, actor }: ReadContext, row: BootRow): Promise<BootDe
   const { organizationId } = actor
   const [vdisk, version] = await Promise.all([
     db.vdisk.findUnique({
-      where: { organizationId_id: { organizationId, id: row.vdiskId } },
+      where: ownRow({ organizationId }, row.vdiskId),
       select: { id: true, name: true },
     }),
     row.versionId &&

@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleBoots } from '../access/visible.ts'
 import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { readBootDays, readNewestBoots } from './newest-boots.ts'
 import { bootSummaryOf } from './rows.ts'
@@ -42,7 +43,7 @@ export async function listBoots(context: ServiceContext, input: Input): Promise<
 async function afterLastBoot({ db, actor }: ServiceContext, deviceId: string | undefined): Promise<Date | null> {
   if (!deviceId) return null
   const device = await db.device.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    where: ownRow(actor, deviceId),
     select: { lastBootStartedAt: true },
   })
   return device?.lastBootStartedAt ? new Date(device.lastBootStartedAt.getTime() + 1) : null

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -46,7 +47,7 @@ export async function updateCollection(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
   const siteId = place.siteId ?? ''
-  const where = { organizationId_id: { organizationId, id: collectionId } }
+  const where = ownRow({ organizationId }, collectionId)
   const before = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, siteId, fields.name)
   await requireVdiskOfFarm(context, place, fields.vdiskId ?? null)
@@ -73,7 +74,7 @@ export async function removeCollection(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
   const { name } = await db.collection.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: collectionId } },
+    where: ownRow({ organizationId }, collectionId),
     select,
   })
   const rules = await db.adoptionRule.findMany({

@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
@@ -7,7 +8,7 @@ import type { CollectionDetail } from './schema.ts'
 /** Throws `not_found`. */
 export async function getCollection({ db, actor }: ServiceContext, collectionId: string): Promise<CollectionDetail> {
   const row = await db.collection.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: collectionId } },
+    where: ownRow(actor, collectionId),
     select: {
       ...collectionSummarySelect,
       createdAt: true,

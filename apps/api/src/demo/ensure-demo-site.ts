@@ -1,6 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { macAddress } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { SystemContext } from '../context/service-context.ts'
 
 /** One more site of the demo, whose edge serves real machines: what they boot, and which of them are known by name. */
@@ -45,7 +46,7 @@ export async function ensureDemoSite(
         select: { id: true },
       }))
     await transaction.site.update({
-      where: { organizationId_id: { organizationId, id: siteId } },
+      where: ownRow({ organizationId }, siteId),
       data: { unknownDevices: wanted.unknownDevices },
     })
     const vdiskId = await ensureVdisk(transaction, { organizationId, farmId }, wanted.vdisk)
@@ -70,7 +71,7 @@ async function ensureCollection(
   const known = await transaction.collection.findFirst({ where: named, select: { id: true } })
   if (!known) return (await transaction.collection.create({ data: { ...named, vdiskId }, select: { id: true } })).id
   await transaction.collection.update({
-    where: { organizationId_id: { organizationId: named.organizationId, id: known.id } },
+    where: ownRow(named, known.id),
     data: { vdiskId },
   })
   return known.id

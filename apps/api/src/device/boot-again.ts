@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -19,7 +20,7 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
   const expiresAt = new Date(requestedAt.getTime() + powerOnValidMs)
   return db.$transaction(async (transaction) => {
     const device = await transaction.device.findUnique({
-      where: { organizationId_id: { organizationId, id: deviceId } },
+      where: ownRow({ organizationId }, deviceId),
       select: {
         name: true,
         enabled: true,

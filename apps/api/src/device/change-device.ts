@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -55,7 +56,7 @@ function refuseProblems(planned: PlannedDevice[]): void {
 
 function readChanged({ db, actor }: ServiceContext, id: string): Promise<ChangedObject> {
   return db.device.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId: actor.organizationId, id } },
+    where: ownRow(actor, id),
     select,
   })
 }

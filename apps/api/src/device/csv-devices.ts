@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
@@ -60,7 +61,7 @@ type Known = Awaited<ReturnType<typeof readSite>>
 async function readSite({ db, actor }: ServiceContext, siteId: string) {
   const { organizationId } = actor
   const site = await db.site.findUnique({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select: { farmId: true },
   })
   if (!site) throw new AppError('not_found')

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -18,7 +19,7 @@ export async function dropWrites(
 ): Promise<z.infer<typeof dropWritesResult>> {
   const { db, clock, actor } = context
   const device = await db.device.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    where: ownRow(actor, deviceId),
     select: { ...deviceLayerSelect, name: true, lastBootId: true },
   })
   if (!device) throw new AppError('not_found')

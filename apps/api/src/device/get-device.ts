@@ -1,4 +1,5 @@
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/public.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { inheritPersonality, personalityOf } from '../rules/personality.ts'
@@ -11,7 +12,7 @@ import type { DeviceDetail } from './schema.ts'
 export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
   const { db, clock, actor } = context
   const row = await db.device.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    where: ownRow(actor, deviceId),
     select: {
       ...deviceSummarySelect,
       ...deviceLayerSelect,

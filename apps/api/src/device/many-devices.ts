@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -186,7 +187,7 @@ export async function powerManyDevices(
       else await orderPower(context, { deviceId, order })
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'conflict') throw error
-      const where = { organizationId_id: { organizationId: actor.organizationId, id: deviceId } }
+      const where = ownRow(actor, deviceId)
       const { name } = await db.device.findUniqueOrThrow({ where, select: { name: true } })
       reasons.push(`${name}: ${error.publicText}`)
     }

@@ -1,5 +1,7 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -36,7 +38,7 @@ export async function moveHome(
     )
   const { db, clock, actor } = context
   await db.device.update({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    where: ownRow(actor, deviceId),
     data: {
       homeEdgeId: edgeId,
       nextHomeEdgeId: null,
@@ -55,9 +57,9 @@ async function openMove(
 ): Promise<Move> {
   const { db, clock, actor } = context
   const { organizationId } = actor
-  await db.$queryRaw`select id from device where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid for no key update`
+  await lockRow(db, 'device', { organizationId, id: deviceId, strength: 'no key update' })
   const device = await db.device.findUnique({
-    where: { organizationId_id: { organizationId, id: deviceId } },
+    where: ownRow({ organizationId }, deviceId),
     select: { ...deviceHomeSelect, name: true, lastBootId: true },
   })
   if (!device) throw new AppError('not_found')
@@ -85,7 +87,7 @@ async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<
     )
   const { db, actor } = context
   await db.device.update({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: device.id } },
+    where: ownRow(actor, device.id),
     data: { nextHomeEdgeId: target.id },
     select: { id: true },
   })

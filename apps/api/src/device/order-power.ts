@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -25,7 +26,7 @@ export async function orderPower(
   const expiresAt = new Date(requestedAt.getTime() + powerOrderValidMs)
   return db.$transaction(async (transaction) => {
     const device = await transaction.device.findUnique({
-      where: { organizationId_id: { organizationId, id: deviceId } },
+      where: ownRow({ organizationId }, deviceId),
       select: {
         name: true,
         lastBootId: true,

@@ -1,4 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { activeStates } from '../store/public.ts'
 import { readResolved } from '../vdisk/public.ts'
@@ -21,13 +22,13 @@ export async function readDeviceLayer(
   const { layerClass, layerEdgeId, layerVersionId } = row
   if ((layerClass !== 'edge_persistent' && layerClass !== 'private') || layerEdgeId === null) return null
   const edge = await db.edge.findUnique({
-    where: { organizationId_id: { organizationId, id: layerEdgeId } },
+    where: ownRow({ organizationId }, layerEdgeId),
     select: { id: true, name: true },
   })
   if (!edge) return null
   const version = layerVersionId
     ? await db.vdiskVersion.findUnique({
-        where: { organizationId_id: { organizationId, id: layerVersionId } },
+        where: ownRow({ organizationId }, layerVersionId),
         select: { id: true, number: true, vdiskId: true, vdisk: { select: { name: true } } },
       })
     : null

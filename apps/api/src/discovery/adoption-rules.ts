@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -26,7 +27,7 @@ type RuleRow = Prisma.AdoptionRuleGetPayload<{ select: typeof ruleSelect }>
 export async function getRules({ db, actor }: ServiceContext, siteId: string): Promise<RulesView> {
   const place = { organizationId: actor.organizationId, siteId }
   const site = await db.site.findUnique({
-    where: { organizationId_id: { organizationId: place.organizationId, id: siteId } },
+    where: ownRow(place, siteId),
     select: { id: true },
   })
   if (!site) throw new AppError('not_found')
@@ -56,7 +57,7 @@ export async function setRules(
       data: rules.map((rule, position) => ({ ...place, position, ...rowOf(rule) })),
     })
     const { name } = await transaction.site.findUniqueOrThrow({
-      where: { organizationId_id: { organizationId: place.organizationId, id: siteId } },
+      where: ownRow(place, siteId),
       select: { name: true },
     })
     await recordChange(context, {

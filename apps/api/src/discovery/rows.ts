@@ -1,4 +1,5 @@
 import type { DbTransaction, Prisma } from '@bootfarm/db'
+import { lockRow } from '../context/lock-row.ts'
 import { AppError } from '../errors/app-error.ts'
 import { suggestedName } from '../rules/name-pattern.ts'
 import type { DiscoveredDeviceView } from './schema.ts'
@@ -53,9 +54,8 @@ export function discoveredViewOf(
  * Throws `not_found`.
  */
 export async function lockSite(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {
-  const rows = await transaction.$queryRaw<unknown[]>`select 1 from site
-    where organization_id = ${organizationId}::uuid and id = ${siteId}::uuid for no key update`
-  if (rows.length === 0) throw new AppError('not_found')
+  if (!(await lockRow(transaction, 'site', { organizationId, id: siteId, strength: 'no key update' })))
+    throw new AppError('not_found')
 }
 
 /** Registered devices are discovered no more. */

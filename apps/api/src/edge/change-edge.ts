@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange, recordNothing } from '../events/record-change.ts'
@@ -94,7 +95,7 @@ async function change(
 ): Promise<Share> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: edgeId } }
+  const where = ownRow(actor, edgeId)
   const { name, ...before } = await db.edge.findUniqueOrThrow({
     where,
     select: { ...shareSelect, name: true },

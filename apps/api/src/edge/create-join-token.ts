@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext, SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -27,7 +28,7 @@ export async function offerJoinToken(
   const { organizationId, userId: createdByUserId } = context.actor
   const created = await createJoinToken(context, { organizationId, siteId, createdByUserId })
   const site = await context.db.site.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select: { name: true },
   })
   await recordChange(context, {
@@ -46,7 +47,7 @@ export async function createJoinToken(
   { organizationId, siteId, createdByUserId }: JoinTokenSite,
 ): Promise<z.infer<typeof createdJoinToken>> {
   const site = await db.site.findUnique({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select: { id: true },
   })
   if (!site) throw new AppError('not_found')

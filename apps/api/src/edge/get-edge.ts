@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { withOtherMtus } from './edge-interfaces.ts'
@@ -10,7 +11,7 @@ const gapsShown = 20
 export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
   const { organizationId } = actor
   const row = await db.edge.findUnique({
-    where: { organizationId_id: { organizationId, id: edgeId } },
+    where: ownRow({ organizationId }, edgeId),
     select: {
       ...edgeSummarySelect,
       bootEpoch: true,

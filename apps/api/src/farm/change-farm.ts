@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange, recordNothing } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -33,7 +34,7 @@ export async function updateFarm(
 ): Promise<ChangedObject> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: farmId } }
+  const where = ownRow(actor, farmId)
   const before = await db.farm.findUniqueOrThrow({ where, select })
   if (name === undefined || name === before.name) {
     recordNothing(context)
@@ -61,7 +62,7 @@ export async function removeFarm(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
   const { name } = await db.farm.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: farmId } },
+    where: ownRow({ organizationId }, farmId),
     select,
   })
   const where = { organizationId, site: { farmId }, revokedAt: null }

@@ -1,5 +1,6 @@
 import { visibleBoots, visibleCollections, visibleDevices, visibleEdges, visibleSites } from '../access/visible.ts'
 import { bootSummaryOf, readBootDays, readNewestBoots } from '../boot/public.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -13,7 +14,7 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
   const { db, clock, actor } = context
   const { organizationId } = actor
   const farm = await db.farm.findUnique({
-    where: { organizationId_id: { organizationId, id: farmId } },
+    where: ownRow({ organizationId }, farmId),
     select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')

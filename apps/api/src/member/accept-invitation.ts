@@ -1,5 +1,6 @@
 import { inOrganization, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { OutsideContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -139,7 +140,7 @@ async function becomeMember(
   { organizationId, userId, now }: { organizationId: string; userId: string; now: Date },
 ): Promise<void> {
   await db.invitation.update({
-    where: { organizationId_id: { organizationId, id: row.id } },
+    where: ownRow({ organizationId }, row.id),
     data: { acceptedAt: now, acceptedByUserId: userId },
     select: { id: true },
   })

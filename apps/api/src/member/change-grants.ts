@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -67,7 +68,7 @@ export async function takeRole(
   if (!grant) throw new AppError('not_found')
   const place = scopePlaceOf(grant)
   requireMayGrant(context, grant.role, place)
-  await db.roleGrant.delete({ where: { organizationId_id: { organizationId, id: grantId } } })
+  await db.roleGrant.delete({ where: ownRow({ organizationId }, grantId) })
   if (grant.role === 'owner') await requireOwner(db, organizationId)
   if (member.grants.length === 1)
     throw new AppError('conflict', {

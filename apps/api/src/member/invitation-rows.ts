@@ -1,5 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, mayGrant, scopesOf } from '../rules/actor.ts'
@@ -50,10 +52,9 @@ export function invitationViewOf(actor: Actor, row: InvitationRow, now: Date): z
 /** Locks it. Throws `not_found` for one that the actor may not see, or that is over. */
 export async function findOpenInvitation({ db, actor }: ServiceContext, invitationId: string): Promise<InvitationRow> {
   const { organizationId } = actor
-  await db.$queryRaw`select id from invitation
-    where organization_id = ${organizationId}::uuid and id = ${invitationId}::uuid for update`
+  await lockRow(db, 'invitation', { organizationId, id: invitationId, strength: 'update' })
   const row = await db.invitation.findUnique({
-    where: { organizationId_id: { organizationId, id: invitationId } },
+    where: ownRow({ organizationId }, invitationId),
     select: invitationSelect,
   })
   const isSeen = row && scopesOf(actor, 'member.read').some((scope) => covers(scope, scopePlaceOf(row)))

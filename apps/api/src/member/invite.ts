@@ -1,5 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -75,7 +76,7 @@ export async function resendInvitation(
   const { token, tokenHash } = makeToken('invitation')
   const now = clock()
   const row = await db.invitation.update({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: invitationId } },
+    where: ownRow(actor, invitationId),
     data: { tokenHash, expiresAt: new Date(now.getTime() + validMs), sentAt: null },
     select: invitationSelect,
   })
@@ -100,7 +101,7 @@ export async function revokeInvitation(
   const place = scopePlaceOf(known)
   requireMayGrant(context, known.role, place)
   const row = await db.invitation.update({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: invitationId } },
+    where: ownRow(actor, invitationId),
     data: { revokedAt: clock() },
     select: invitationSelect,
   })
@@ -122,7 +123,7 @@ export function markSent(
 ): Promise<unknown> {
   return inOrganization(db, organizationId, (transaction) =>
     transaction.invitation.update({
-      where: { organizationId_id: { organizationId, id: invitationId } },
+      where: ownRow({ organizationId }, invitationId),
       data: { sentAt: clock() },
       select: { id: true },
     }),

@@ -1,9 +1,10 @@
+import { lockOrganization } from '../context/lock-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 
 /** Whoever changes who owns the organization waits here for others that do, so that two cannot each leave the other as the last. */
 export async function lockOwners(db: DbOrTransaction, organizationId: string): Promise<void> {
-  await db.$queryRaw`select id from organization where id = ${organizationId}::uuid for update`
+  await lockOrganization(db, organizationId, 'update')
 }
 
 /** After `lockOwners` and the change. Throws `conflict` where no owner is left, which takes the change back. */

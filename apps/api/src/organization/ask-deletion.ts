@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { lockOrganization } from '../context/lock-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -89,7 +90,7 @@ function pageOf({ webUrl }: DeletionContext): string {
 }
 
 async function lock({ db, actor }: DeletionContext): Promise<void> {
-  await db.$queryRaw`select id from organization where id = ${actor.organizationId}::uuid for update`
+  await lockOrganization(db, actor.organizationId, 'update')
 }
 
 interface Recorded {

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { signingKeyStatementsMax, signingKeyText } from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
+import { lockOrganization } from '../context/lock-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -18,7 +19,7 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
     clock,
     actor: { organizationId },
   } = context
-  await db.$executeRaw`select id from organization where id = ${organizationId}::uuid for no key update`
+  await lockOrganization(db, organizationId, 'no key update')
   const { keys, newest } = await readSigningKeys(db, { organizationId })
   if (keys.length >= signingKeyStatementsMax)
     throw new AppError('conflict', {

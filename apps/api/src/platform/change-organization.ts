@@ -1,5 +1,6 @@
 import { inOrganization, type Prisma, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
+import { lockOrganization } from '../context/lock-row.ts'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'
@@ -64,7 +65,7 @@ async function inLockedOrganization(
   work: (db: TenantDb, row: { suspendedAt: Date | null }) => Promise<void>,
 ): Promise<void> {
   await inOrganization(db, organizationId, async (transaction) => {
-    await transaction.$queryRaw`select id from organization where id = ${organizationId}::uuid for update`
+    await lockOrganization(transaction, organizationId, 'update')
     const row = await transaction.organization.findUnique({
       where: { id: organizationId },
       select: { suspendedAt: true },

@@ -1,5 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -31,10 +33,9 @@ export async function lockSchedule(
   { organizationId, scheduleId }: ScheduleKey,
   revision: number | null,
 ): Promise<LockedSchedule> {
-  await transaction.$queryRaw`select 1 from schedule where organization_id = ${organizationId}::uuid
-    and id = ${scheduleId}::uuid for update`
+  await lockRow(transaction, 'schedule', { organizationId, id: scheduleId, strength: 'update' })
   const row = await transaction.schedule.findUnique({
-    where: { organizationId_id: { organizationId, id: scheduleId } },
+    where: ownRow({ organizationId }, scheduleId),
     select: {
       farmId: true,
       siteId: true,
@@ -72,7 +73,7 @@ export async function setScheduleEnabled(
     const scope = { organizationId, ...before }
     const overfull = await readOverfullSites(transaction, scope)
     await transaction.schedule.update({
-      where: { organizationId_id: { organizationId, id: scheduleId } },
+      where: ownRow({ organizationId }, scheduleId),
       data: {
         enabled,
         ...horizonOf({ ...before, enabled, known }, now),
@@ -100,7 +101,7 @@ export async function removeSchedule(
   return db.$transaction(async (transaction) => {
     await lockSchedule(transaction, { organizationId, scheduleId }, revision)
     const was = await readSchedule(transaction, { organizationId, scheduleId }, clock())
-    await transaction.schedule.delete({ where: { organizationId_id: { organizationId, id: scheduleId } } })
+    await transaction.schedule.delete({ where: ownRow({ organizationId }, scheduleId) })
     await recordScheduleChange({ ...context, db: transaction }, was, null)
     return { removed: true }
   })

@@ -1,4 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { scheduleDetailSelect, scheduleSummaryOf } from './rows.ts'
@@ -22,7 +23,7 @@ export async function readSchedule(
   now: Date,
 ): Promise<ScheduleDetail> {
   const row = await db.schedule.findUnique({
-    where: { organizationId_id: { organizationId, id: scheduleId } },
+    where: ownRow({ organizationId }, scheduleId),
     select: scheduleDetailSelect,
   })
   if (!row) throw new AppError('not_found')

@@ -1,5 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { inEachOrganization } from '../context/for-each-organization.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { PlatformContext, SystemContext } from '../context/service-context.ts'
 import { endRuns } from './end-runs.ts'
 import { giveUp } from './move-run-devices.ts'
@@ -53,7 +54,7 @@ async function renew(transaction: DbTransaction, organizationId: string, now: Da
     const open = runs.map(({ instant }) => instant)
     const horizon = horizonOf({ ...row, when: whenOf(row), known: instants, open }, now)
     await transaction.schedule.update({
-      where: { organizationId_id: { organizationId, id } },
+      where: ownRow({ organizationId }, id),
       data: horizon,
       select: { id: true },
     })

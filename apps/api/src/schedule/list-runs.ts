@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { readPlainBoots } from '../boot/public.ts'
 import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { runSummaryOf, runSummarySelect } from './rows.ts'
@@ -13,7 +14,7 @@ export async function listRuns(
 ): Promise<z.infer<typeof runPage>> {
   const after = decodeInstantCursor(cursor)
   const schedule = await db.schedule.findUnique({
-    where: { organizationId_id: { organizationId, id: scheduleId } },
+    where: ownRow({ organizationId }, scheduleId),
     select: { id: true },
   })
   if (!schedule) throw new AppError('not_found')
@@ -33,7 +34,7 @@ export async function listRuns(
 /** Throws `not_found`. */
 export async function getRun({ db, actor: { organizationId } }: ServiceContext, runId: string): Promise<RunDetail> {
   const row = await db.scheduleRun.findUnique({
-    where: { organizationId_id: { organizationId, id: runId } },
+    where: ownRow({ organizationId }, runId),
     select: {
       ...runSummarySelect,
       power: true,
@@ -53,7 +54,7 @@ export async function listRunDevices(
 ): Promise<z.infer<typeof runDevicePage>> {
   const after = decodeCursor(cursor)
   const run = await db.scheduleRun.findUnique({
-    where: { organizationId_id: { organizationId, id: runId } },
+    where: ownRow({ organizationId }, runId),
     select: { id: true },
   })
   if (!run) throw new AppError('not_found')

@@ -1,4 +1,5 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { bootWindowMs, latenessMs } from './schedule-horizon.ts'
 import { storedTargetSql } from './schedule-targets.ts'
@@ -29,7 +30,7 @@ export async function prepareRun(
   const known = await transaction.scheduleRun.findUnique({ where: key, select: { id: true } })
   if (known) return known.id
   const schedule = await transaction.schedule.findUnique({
-    where: { organizationId_id: { organizationId, id: scheduleId } },
+    where: ownRow({ organizationId }, scheduleId),
     select: { name: true, farmId: true, siteId: true, action: true, power: true, ratePerMinute: true },
   })
   if (!schedule) return null

@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -54,7 +55,7 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
     const scope = { organizationId, ...schedule }
     const overfull = await readOverfullSites(transaction, scope)
     await transaction.schedule.update({
-      where: { organizationId_id: { organizationId, id: scheduleId } },
+      where: ownRow({ organizationId }, scheduleId),
       data: horizonOf({ ...schedule, known: [...schedule.instants, instant] }, instant),
       select: { id: true },
     })

@@ -1,5 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { lockSchedule, recordScheduleChange } from './change-schedule.ts'
@@ -29,8 +31,7 @@ export async function createSchedule(
   const now = clock()
   return db.$transaction(async (transaction) => {
     // Locked, so that two at once neither take one name nor pass the limit.
-    await transaction.$queryRaw`
-      select id from farm where organization_id = ${organizationId}::uuid and id = ${farmId}::uuid for update`
+    await lockRow(transaction, 'farm', { organizationId, id: farmId, strength: 'update' })
     const place = { farmId, siteId: fields.siteId, permission: 'schedule.change' as const }
     const scope = await requireScope(transaction, actor, place)
     await requireFields(transaction, scope, { fields, now })
@@ -77,7 +78,7 @@ export async function updateSchedule(
     const overfull = await readOverfullSites(transaction, scope)
     await transaction.scheduleTarget.deleteMany({ where: { organizationId, scheduleId } })
     await transaction.schedule.update({
-      where: { organizationId_id: { organizationId, id: scheduleId } },
+      where: ownRow({ organizationId }, scheduleId),
       data: {
         ...columnsOf(fields),
         ...horizonOf({ enabled: before.enabled, ...fields, known: before.instants }, now),

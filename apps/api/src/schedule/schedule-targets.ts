@@ -1,4 +1,5 @@
 import { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, may } from '../rules/actor.ts'
@@ -23,7 +24,7 @@ export async function requireScope(
 ): Promise<Scope> {
   const { organizationId } = actor
   const farm = await db.farm.findUnique({
-    where: { organizationId_id: { organizationId, id: farmId } },
+    where: ownRow({ organizationId }, farmId),
     select: { sites: { where: siteId ? { id: siteId } : {}, take: 1, select: { id: true } } },
   })
   const place = { farmId, siteId, collectionId: null }

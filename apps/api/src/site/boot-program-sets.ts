@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import type { SitePlace } from '../discovery/public.ts'
 import { heartbeatOf } from '../edge/public.ts'
@@ -12,7 +13,7 @@ export async function getBootProgramSets(
 ): Promise<z.infer<typeof bootProgramSetsView>> {
   const place = { organizationId: actor.organizationId, siteId }
   const site = await db.site.findUnique({
-    where: { organizationId_id: { organizationId: place.organizationId, id: siteId } },
+    where: ownRow(place, siteId),
     select: { id: true },
   })
   if (!site) throw new AppError('not_found')

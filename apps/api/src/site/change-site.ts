@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -44,7 +45,7 @@ export async function updateSite(
 ): Promise<ChangedObject> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'site', id: siteId, revision })
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: siteId } }
+  const where = ownRow(actor, siteId)
   const before = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name)
     await requireFreeName(context, place.farmId ?? '', fields.name)
@@ -70,7 +71,7 @@ export async function removeSite(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'site', id: siteId, revision })
   const { name } = await db.site.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select,
   })
   const where = { organizationId, siteId, revokedAt: null }

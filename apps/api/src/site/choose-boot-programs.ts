@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -49,7 +50,7 @@ export async function chooseForDevice(
 const chosenSelect = { name: true, siteId: true, bootProgramSet: true } as const
 
 function keyOf({ actor: { organizationId } }: ServiceContext, id: string) {
-  return { organizationId_id: { organizationId, id } }
+  return ownRow({ organizationId }, id)
 }
 
 interface ChangeOfSet {

@@ -1,5 +1,6 @@
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/public.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -15,7 +16,7 @@ const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
 export async function getSite(context: ServiceContext, siteId: string): Promise<SiteDetail> {
   const { db, clock, actor } = context
   const row = await db.site.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: siteId } },
+    where: ownRow(actor, siteId),
     select: {
       ...siteSummarySelect,
       unknownDevices: true,

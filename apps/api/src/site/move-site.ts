@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { usersText } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -22,7 +23,7 @@ export async function moveSite(
   const { organizationId } = actor
   const from = await requireCurrent(context, { kind: 'site', id: siteId, revision })
   await requireCurrent(context, { kind: 'farm', id: farmId })
-  const where = { organizationId_id: { organizationId, id: siteId } }
+  const where = ownRow({ organizationId }, siteId)
   const select = { id: true, name: true, revision: true } as const
   const before = await db.site.findUniqueOrThrow({ where, select })
   if (from.farmId === farmId) {

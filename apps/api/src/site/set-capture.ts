@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -10,7 +11,7 @@ export async function setCapture(
   { siteId, capture }: z.output<typeof setCaptureInput>,
 ): Promise<z.infer<typeof setCaptureResult>> {
   const { db, actor } = context
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: siteId } }
+  const where = ownRow(actor, siteId)
   return db.$transaction(async (transaction) => {
     const before = await transaction.site.findUnique({ where, select: { name: true, capture: true } })
     if (!before) throw new AppError('not_found')

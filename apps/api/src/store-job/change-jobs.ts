@@ -1,5 +1,7 @@
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -35,7 +37,7 @@ export async function startStoreJob(
 /** Throws `not_found`; `conflict` for one that is over, and for a seal under way, which copies nothing and is done at once. */
 export async function cancelStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
   const { db, actor } = context
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: jobId } }
+  const where = ownRow(actor, jobId)
   const job = await db.storeJob.findUnique({ where, select: { vdiskId: true, edgeId: true } })
   if (!job) throw new AppError('not_found')
   const vdisk = await db.vdisk.findFirst({
@@ -52,11 +54,9 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
   const { db, clock, actor } = context
   const { organizationId } = actor
   // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be half gone by then.
-  await db.$queryRaw`select id from edge
-    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
-  await db.$queryRaw`select id from store_job
-    where organization_id = ${organizationId}::uuid and id = ${jobId}::uuid for no key update`
-  const where = { organizationId_id: { organizationId, id: jobId } }
+  await lockRow(db, 'edge', { organizationId, id: edgeId, strength: 'no key update' })
+  await lockRow(db, 'store_job', { organizationId, id: jobId, strength: 'no key update' })
+  const where = ownRow({ organizationId }, jobId)
   const job = await db.storeJob.findUniqueOrThrow({
     where,
     select: {

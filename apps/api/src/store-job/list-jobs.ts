@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleDevices, visibleStoreJobs } from '../access/visible.ts'
 import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { activeStates } from '../store/public.ts'
@@ -60,7 +61,7 @@ export async function listStoreJobs(
 export async function getStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
   const { db, actor } = context
   const row = await db.storeJob.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: jobId } },
+    where: ownRow(actor, jobId),
     select: jobSelect,
   })
   if (!row) throw new AppError('not_found')

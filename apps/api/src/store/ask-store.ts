@@ -1,5 +1,7 @@
+import { Prisma } from '@bootfarm/db'
 import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
 import { findPlaces } from '../access/find-place.ts'
+import { lockRow } from '../context/lock-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -35,9 +37,12 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
   const { db, clock, actor } = context
   const { organizationId } = actor
   // Locked, so that two at once do not pass the limit.
-  const [edge] = await db.$queryRaw<OrderedEdge[]>`
-    select name, revoked_at, heartbeat, agent_version from edge
-    where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
+  const edge = await lockRow<OrderedEdge>(db, 'edge', {
+    organizationId,
+    id: order.edgeId,
+    strength: 'no key update',
+    columns: Prisma.sql`name, revoked_at, heartbeat, agent_version`,
+  })
   const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
   if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
   const problem = whyNoWork(

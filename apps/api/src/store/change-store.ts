@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -38,7 +39,7 @@ export async function updateStore(
 ): Promise<ChangedObject> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'store', id: storeId, revision })
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: storeId } }
+  const where = ownRow(actor, storeId)
   const before = await db.store.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name)
     await requireFreeName(context, place.farmId ?? '', fields.name)
@@ -57,7 +58,7 @@ export async function removeStore(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'store', id: storeId, revision })
   const { name } = await db.store.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: storeId } },
+    where: ownRow({ organizationId }, storeId),
     select,
   })
   const where = { organizationId, storeId }

@@ -1,6 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { cutPage, decodeCursor } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -36,7 +37,7 @@ export interface ImagesEdge {
 /** Throws `not_found`. */
 export async function readImagesEdge({ db, actor }: ServiceContext, edgeId: string): Promise<ImagesEdge> {
   const edge = await db.edge.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: edgeId } },
+    where: ownRow(actor, edgeId),
     select: {
       id: true,
       name: true,

@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { visibleStores } from '../access/visible.ts'
 import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { storeDetail, storeListInput, storePage, storeSummary } from './schema.ts'
@@ -41,7 +42,7 @@ export async function listStores(
 /** Throws `not_found`. */
 export async function getStore({ db, actor }: ServiceContext, storeId: string): Promise<z.infer<typeof storeDetail>> {
   const row = await db.store.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: storeId } },
+    where: ownRow(actor, storeId),
     select: {
       ...storeSelect,
       vdisks: {

@@ -1,4 +1,5 @@
 import { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -52,7 +53,7 @@ export async function deleteObject(
     return found
   })
   await db.deletion.update({
-    where: { organizationId_id: { organizationId, id: deletionId } },
+    where: ownRow({ organizationId }, deletionId),
     data: { counts },
     select: { id: true },
   })

@@ -1,4 +1,5 @@
 import { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -86,7 +87,7 @@ async function restore(
         where organization_id = ${organizationId}::uuid and deletion_id = ${deletionId}::uuid`
   })
   const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
-    where: { organizationId_id: { organizationId, id: deletionId } },
+    where: ownRow({ organizationId }, deletionId),
     select: { farmId: true, siteId: true, collectionId: true, counts: true },
   })
   await requireRoomFor(db, counts as Record<string, number>)

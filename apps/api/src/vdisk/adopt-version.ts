@@ -1,5 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { AppError } from '../errors/app-error.ts'
@@ -42,7 +43,7 @@ async function requireFreeId(context: ServiceContext, edge: ImagesEdge, versionI
   const { organizationId } = actor
   const version = await withTrash(db, () =>
     db.vdiskVersion.findUnique({
-      where: { organizationId_id: { organizationId, id: versionId } },
+      where: ownRow({ organizationId }, versionId),
       select: {
         number: true,
         deletionId: true,

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -44,7 +45,7 @@ export async function updateVdisk(
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
   const farmId = place.farmId ?? ''
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } }
+  const where = ownRow(actor, vdiskId)
   const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, farmId, fields.name)
   await requireStoreOf(context, farmId, fields.storeId ?? null)
@@ -63,7 +64,7 @@ export async function removeVdisk(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
   const { name } = await db.vdisk.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: vdiskId } },
+    where: ownRow({ organizationId }, vdiskId),
     select,
   })
   const ofVdisk = { organizationId, vdiskId }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
@@ -79,7 +80,7 @@ export async function updateVersion(
 ): Promise<ChangedObject> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
-  const where = { organizationId_id: { organizationId: actor.organizationId, id: versionId } }
+  const where = ownRow(actor, versionId)
   const fieldsSelect = { note: true, labels: true } as const
   const before = await db.vdiskVersion.findUniqueOrThrow({ where, select: fieldsSelect })
   const row = await db.vdiskVersion.update({ where, data: definedOf(fields), select: changedVersionSelect })

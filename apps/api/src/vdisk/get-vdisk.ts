@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { resolveVersions } from '../rules/version-access.ts'
@@ -9,7 +10,7 @@ import { versionChoicesSelect } from './version-facts.ts'
 /** Throws `not_found`. */
 export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
   const row = await db.vdisk.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } },
+    where: ownRow(actor, vdiskId),
     select: {
       id: true,
       farmId: true,

@@ -1,3 +1,5 @@
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { emit } from '../events/event-bus.ts'
@@ -30,8 +32,7 @@ export async function withVdiskHeld<T>(
   // What is not there is refused by the change itself.
   if (vdiskId === null) return change({ settled: false })
   const key = { organizationId, vdiskId }
-  await db.$queryRaw`select id from vdisk where organization_id = ${organizationId}::uuid and id = ${vdiskId}::uuid
-    for no key update`
+  await lockRow(db, 'vdisk', { organizationId, id: vdiskId, strength: 'no key update' })
   const settled = await settleRelease(db, key, clock())
   const before = await bootedVersion(db, key, clock())
   const result = await change({ settled })
@@ -42,7 +43,7 @@ export async function withVdiskHeld<T>(
 /** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
 async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
   const { organizationId, vdiskId } = key
-  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const where = ownRow({ organizationId }, vdiskId)
   const vdisk = await db.vdisk.findUnique({ where, select: { pendingVersionId: true } })
   if (!vdisk?.pendingVersionId) return false
   const version = await db.vdiskVersion.findFirst({
@@ -69,7 +70,7 @@ async function tellPromotion(
   if (after?.id === before?.id) return
   if (!after) return
   const vdisk = await db.vdisk.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: vdiskId } },
+    where: ownRow({ organizationId }, vdiskId),
     select: { name: true, farmId: true },
   })
   await emit('versionPromoted', {
@@ -88,7 +89,7 @@ async function tellPromotion(
 async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: string): Promise<string | null> {
   const version = await withTrash(db, () =>
     db.vdiskVersion.findUnique({
-      where: { organizationId_id: { organizationId, id: versionId } },
+      where: ownRow({ organizationId }, versionId),
       select: { vdiskId: true },
     }),
   )

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -57,7 +58,7 @@ export function startMaintenance(
       select: { id: true },
     })
     await db.vdisk.update({
-      where: { organizationId_id: { organizationId, id: vdisk.id } },
+      where: ownRow({ organizationId }, vdisk.id),
       data: { maintenanceDeviceId: device.id },
       select: { id: true },
     })
@@ -79,7 +80,7 @@ async function requireWriter(
   { deviceId, vdiskId }: { deviceId: string; vdiskId: string },
 ): Promise<{ id: string; name: string }> {
   const device = await db.device.findUnique({
-    where: { organizationId_id: { organizationId, id: deviceId } },
+    where: ownRow({ organizationId }, deviceId),
     select: {
       id: true,
       name: true,
@@ -113,7 +114,7 @@ export function sealVersion(
     await requireResting(context, open)
     const edgeId = await edgeOfLayer(context, open)
     await db.vdiskVersion.update({
-      where: { organizationId_id: { organizationId, id: version.id } },
+      where: ownRow({ organizationId }, version.id),
       data: { sealAskedAt: now },
       select: { id: true },
     })
@@ -210,11 +211,11 @@ export function discardMaintenance(
     for (const edgeId of await edgesThatMayHold(context, open))
       await askStore(context, { edgeId, kind: 'delete', vdiskId: vdisk.id, versionId: version.id })
     await db.vdiskVersion.delete({
-      where: { organizationId_id: { organizationId, id: version.id } },
+      where: ownRow({ organizationId }, version.id),
       select: { id: true },
     })
     await db.vdisk.update({
-      where: { organizationId_id: { organizationId, id: vdisk.id } },
+      where: ownRow({ organizationId }, vdisk.id),
       data: { maintenanceDeviceId: null },
       select: { id: true },
     })
@@ -235,6 +236,6 @@ async function deviceName(
   id: string | null,
 ): Promise<string | null> {
   if (id === null) return null
-  const where = { organizationId_id: { organizationId, id } }
+  const where = ownRow({ organizationId }, id)
   return (await db.device.findUnique({ where, select: { name: true } }))?.name ?? null
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -162,7 +163,7 @@ async function baseOf({ db, actor }: ServiceContext, { version }: OpenVersion): 
   let next = version.parentVersionId
   for (let count = 0; next !== null && count < ancestorsMax; count++) {
     const parent: { id: string; parentVersionId: string | null } | null = await db.vdiskVersion.findUnique({
-      where: { organizationId_id: { organizationId, id: next } },
+      where: ownRow({ organizationId }, next),
       select: { id: true, parentVersionId: true },
     })
     if (parent) base = parent.id

@@ -1,3 +1,4 @@
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 
@@ -9,7 +10,7 @@ export async function nextVersionNumber(
   const last = await withTrash(db, () =>
     db.vdiskVersion.aggregate({ where: { organizationId, vdiskId }, _max: { number: true } }),
   )
-  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const where = ownRow({ organizationId }, vdiskId)
   const { lastVersionNumber } = await db.vdisk.findUniqueOrThrow({
     where,
     select: { lastVersionNumber: true },

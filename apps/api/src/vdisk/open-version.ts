@@ -1,5 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import { requireCurrent } from '../access/require-current.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'
@@ -65,7 +66,7 @@ export function changeVersion<T>(
     const { organizationId } = actor
     await requireCurrent(context, { kind: 'version', id: versionId, revision })
     const version = await db.vdiskVersion.findUniqueOrThrow({
-      where: { organizationId_id: { organizationId, id: versionId } },
+      where: ownRow({ organizationId }, versionId),
       select: versionSelect,
     })
     const open = await openVdisk(context, { vdiskId: version.vdiskId, revision: vdiskRevision })
@@ -94,7 +95,7 @@ async function openVdisk(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
   const vdisk = await db.vdisk.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: vdiskId } },
+    where: ownRow({ organizationId }, vdiskId),
     select: vdiskSelect,
   })
   const now = clock()
@@ -109,7 +110,7 @@ export async function changedVersionNow(
   versionId: string,
 ): Promise<ChangedVersion> {
   const { id, number, revision, vdisk } = await db.vdiskVersion.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: versionId } },
+    where: ownRow({ organizationId }, versionId),
     select: { id: true, number: true, revision: true, vdisk: { select: { name: true, revision: true } } },
   })
   return { id, number, revision, name: `${vdisk.name} version ${number}`, vdiskRevision: vdisk.revision }

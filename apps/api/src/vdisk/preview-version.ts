@@ -1,6 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { usersText } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { accessOf, type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
@@ -29,14 +30,14 @@ export async function previewVersion(
   const { db, clock, actor } = context
   const { organizationId } = actor
   const found = await db.vdiskVersion.findUnique({
-    where: { organizationId_id: { organizationId, id: versionId } },
+    where: ownRow({ organizationId }, versionId),
     select: { vdiskId: true, vdisk: { select: { farmId: true } } },
   })
   if (!found) throw new AppError('not_found')
   const { vdiskId } = found
   const { farmId } = found.vdisk
   const seesEdge = seesEdgesOf(actor, farmId)
-  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const where = ownRow({ organizationId }, vdiskId)
   const vdisk = await db.vdisk.findUniqueOrThrow({ where, select })
   const version = vdisk.versions.find(({ id }) => id === versionId)
   if (!version) throw new AppError('not_found')

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChanges } from '../events/record-change.ts'
@@ -189,7 +190,7 @@ async function setVersion(
   fields: { state: 'test' | 'released'; releasedAt: Date | null },
 ): Promise<void> {
   await db.vdiskVersion.update({
-    where: { organizationId_id: { organizationId, id } },
+    where: ownRow({ organizationId }, id),
     data: fields,
     select: { id: true },
   })
@@ -201,7 +202,7 @@ async function setVdisk(
   fields: { defaultVersionId?: string; overrideVersionId?: string | null; pendingVersionId?: string | null },
 ): Promise<void> {
   await db.vdisk.update({
-    where: { organizationId_id: { organizationId, id: vdisk.id } },
+    where: ownRow({ organizationId }, vdisk.id),
     data: fields,
     select: { id: true },
   })

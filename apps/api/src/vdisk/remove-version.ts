@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { requireUnused, type Users } from '../context/in-use.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
@@ -33,7 +34,7 @@ async function remove(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
   const row = await db.vdiskVersion.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: versionId } },
+    where: ownRow({ organizationId }, versionId),
     select: changedVersionSelect,
   })
   requireUnused(await versionHolders(context, versionId), {
@@ -53,7 +54,7 @@ export async function versionHolders(
   const { db, clock, actor } = context
   const { organizationId } = actor
   const row = await db.vdiskVersion.findUnique({
-    where: { organizationId_id: { organizationId, id: versionId } },
+    where: ownRow({ organizationId }, versionId),
     select: { ...versionFactsSelect, vdiskId: true, vdisk: { select: { name: true } } },
   })
   if (!row) throw new AppError('not_found')

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
@@ -15,7 +16,7 @@ export async function updateWriteCache(
   const { db, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
-  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const where = ownRow({ organizationId }, vdiskId)
   const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
   const after = {
     writeCache: settings.class,

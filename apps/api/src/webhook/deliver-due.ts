@@ -1,4 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
+import { lockRow } from '../context/lock-row.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { parseTraceparent, traceparentOf } from '../rules/trace-context.ts'
@@ -97,7 +99,7 @@ async function take(db: Transaction, { organizationId, id }: DeliveryKey, now: D
   })
   if (count === 0) return null
   return db.webhookDelivery.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id } },
+    where: ownRow({ organizationId }, id),
     select: {
       attemptCount: true,
       attempts: true,
@@ -130,8 +132,7 @@ interface Noted extends Taken {
 async function note(db: Transaction, { key, attempt, at, ...taken }: Noted): Promise<void> {
   const { organizationId, id } = key
   // First of all, so that two messages of one endpoint do not wait for each other.
-  await db.$executeRaw`select from webhook_endpoint
-    where organization_id = ${organizationId}::uuid and id = ${taken.endpointId}::uuid for update`
+  await lockRow(db, 'webhook_endpoint', { organizationId, id: taken.endpointId, strength: 'update' })
   const isTaken = attempt.error === null
   // Told to stop by RFC 9110's word for what is gone for good.
   const isGivenUp = taken.attemptCount >= attemptsMax || attempt.status === 410

@@ -3,6 +3,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
@@ -111,7 +112,7 @@ async function requireEnabled(context: ServiceContext, webhookId: string): Promi
 
 async function readDelivery({ db, actor }: ServiceContext, id: string): Promise<DeliveryView> {
   const row = await db.webhookDelivery.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id } },
+    where: ownRow(actor, id),
     select: deliverySelect,
   })
   if (!row) throw new AppError('not_found')

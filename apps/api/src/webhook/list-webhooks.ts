@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
+import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { webhookSelect, webhookViewOf } from './rows.ts'
@@ -29,7 +30,7 @@ export async function getWebhook(
   { webhookId }: z.output<typeof webhookInput>,
 ): Promise<WebhookView> {
   const row = await db.webhookEndpoint.findUnique({
-    where: { organizationId_id: { organizationId, id: webhookId } },
+    where: ownRow({ organizationId }, webhookId),
     select: webhookSelect,
   })
   if (!row) throw new AppError('not_found')

@@ -1,5 +1,6 @@
 import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { ownRow } from '../../context/own-row.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { hashJoinToken } from '../../edge/create-join-token.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -66,7 +67,7 @@ async function useToken(
   }
   const edgeId = knownEdgeId ?? (await createEdge(transaction, token, { request, now }))
   await transaction.joinToken.update({
-    where: { organizationId_id: { organizationId, id: token.id } },
+    where: ownRow({ organizationId }, token.id),
     data: { usedAt: now, edgeId },
   })
   await recordOfEdge({ db: transaction, now }, { organizationId, edgeId, address }, (place) => [
@@ -145,7 +146,7 @@ async function edgeOfKnownKey(
 async function answer(transaction: DbTransaction, token: LockedToken, edgeId: string): Promise<EnrolResponse> {
   const { organization_id: organizationId, site_id: siteId } = token
   const site = await transaction.site.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select: { name: true },
   })
   const { newest } = await readSigningKeys(transaction, { organizationId })

@@ -1,3 +1,4 @@
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import type { Change } from '../../events/event-bus.ts'
 import { recordDoings } from '../../events/record-change.ts'
@@ -12,7 +13,7 @@ export async function recordOfEdge(
   doings: (place: Place) => (Change & { action: string })[],
 ): Promise<void> {
   const edge = await db.edge.findUnique({
-    where: { organizationId_id: { organizationId, id: edgeId } },
+    where: ownRow({ organizationId }, edgeId),
     select: { name: true, siteId: true, site: { select: { farmId: true } } },
   })
   if (!edge) return

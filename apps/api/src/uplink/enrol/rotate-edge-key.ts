@@ -1,6 +1,7 @@
 import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EdgeKeyStatement, edgeKeyText } from '@bootfarm/proto/uplink'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
+import { lockRow } from '../../context/lock-row.ts'
 import type { PlatformContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { SignedRequest } from './authenticate-edge.ts'
@@ -9,6 +10,12 @@ import { recordOfEdge } from './record-of-edge.ts'
 interface IdentityRow {
   organization_id: string
   site_id: string
+  public_key: string
+  revoked_at: Date | null
+}
+
+interface LockedEdge {
+  name: string
   public_key: string
   revoked_at: Date | null
 }
@@ -33,9 +40,12 @@ export async function rotateEdgeKey(
   if (edge.revoked_at) throw new AppError('edge_revoked')
   const { organization_id: organizationId } = edge
   await inOrganization(db, organizationId, async (transaction) => {
-    const [row] = await transaction.$queryRaw<{ name: string; public_key: string; revoked_at: Date | null }[]>`
-      select name, public_key, revoked_at from edge
-      where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for update`
+    const row = await lockRow<LockedEdge>(transaction, 'edge', {
+      organizationId,
+      id: edgeId,
+      strength: 'update',
+      columns: Prisma.sql`name, public_key, revoked_at`,
+    })
     if (!row || row.revoked_at) throw new AppError('edge_revoked')
     if (row.public_key === newest) return
     const first = statements.findIndex(({ oldPublicKey }) => oldPublicKey === row.public_key)

@@ -1,6 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { adoptedChange } from '../../discovery/adopt-discovered.ts'
 import { adoptingDevicesMax } from '../../discovery/adoption-rule.ts'
@@ -19,7 +20,7 @@ export async function adoptDevices(
 ): Promise<void> {
   const { organizationId, siteId } = edge
   const site = await transaction.site.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: siteId } },
+    where: ownRow({ organizationId }, siteId),
     select: { unknownDevices: true },
   })
   if (site.unknownDevices !== 'boot') return

@@ -1,6 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ScheduleRunReport } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { type DeviceResult, giveUp, noteResults } from '../../schedule/move-run-devices.ts'
 import { prepareRun } from '../../schedule/prepare-run.ts'
@@ -18,7 +19,7 @@ export async function applyScheduleRuns(
   const { organizationId, siteId } = edge
   for (const report of reports) {
     const schedule = await transaction.schedule.findUnique({
-      where: { organizationId_id: { organizationId, id: report.scheduleId } },
+      where: ownRow({ organizationId }, report.scheduleId),
       select: { farmId: true, siteId: true, instants: true },
     })
     if (!schedule || (schedule.siteId ?? siteId) !== siteId) continue

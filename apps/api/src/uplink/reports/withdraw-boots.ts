@@ -3,6 +3,7 @@ import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
 import { readBootDays, readNewestBoots } from '../../boot/newest-boots.ts'
 import { daysOf } from '../../boot/read-boots.ts'
 import { writeCacheOfRow } from '../../boot/rows.ts'
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { RollupChanges } from '../../rules/boot-rollup.ts'
 import { untieBoots } from '../../schedule/move-run-devices.ts'
@@ -105,7 +106,7 @@ async function resetLastBoots(transaction: DbTransaction, organizationId: string
     })
     const cache = newest && writeCacheOfRow(newest)
     await transaction.device.update({
-      where: { organizationId_id: { organizationId, id } },
+      where: ownRow({ organizationId }, id),
       data: {
         lastBootId: newest?.id ?? null,
         lastBootStartedAt: newest?.startedAt ?? null,

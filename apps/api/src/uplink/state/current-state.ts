@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { DbTransaction } from '@bootfarm/db'
+import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
 import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
+import { lockRow } from '../../context/lock-row.ts'
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
@@ -56,8 +58,12 @@ export async function currentState(
  */
 async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
   const { organizationId, edgeId } = edge
-  const [row] = await transaction.$queryRaw<{ revoked_at: Date | null }[]>`select revoked_at from edge
-    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
+  const row = await lockRow<{ revoked_at: Date | null }>(transaction, 'edge', {
+    organizationId,
+    id: edgeId,
+    strength: 'no key update',
+    columns: Prisma.sql`revoked_at`,
+  })
   // Revoked while it waited: the site's new key is not for it.
   if (!row || row.revoked_at) throw new AppError('edge_revoked')
   const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
@@ -93,7 +99,7 @@ function hashOf(content: StateContent): string {
 async function requireAccepted(db: DbTransaction, edge: AuthenticatedEdge): Promise<void> {
   const { organizationId, edgeId } = edge
   const row = await db.edge.findUnique({
-    where: { organizationId_id: { organizationId, id: edgeId } },
+    where: ownRow({ organizationId }, edgeId),
     select: { revokedAt: true },
   })
   if (!row || row.revokedAt) throw new AppError('edge_revoked')

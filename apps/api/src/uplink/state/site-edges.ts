@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { ownRow } from '../../context/own-row.ts'
 import type { DbOrTransaction } from '../../context/service-context.ts'
 import type { SitePlace } from '../../discovery/rows.ts'
 import { newEdgeKey } from '../../edge/edge-key.ts'
@@ -44,7 +45,7 @@ export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
 
 /** The site's key; the first one is made when it is first needed. Two programs that need it at once get the same. */
 async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
-  const where = { organizationId_id: { organizationId, id: siteId } }
+  const where = ownRow({ organizationId }, siteId)
   const { edgeKey } = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
   if (edgeKey) return edgeKey
   await db.site.updateMany({

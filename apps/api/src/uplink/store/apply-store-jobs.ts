@@ -1,4 +1,5 @@
 import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
+import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
@@ -165,7 +166,7 @@ async function finish(
   const commandLine = made.commandLine === undefined ? null : commandLineText.safeParse(made.commandLine)
   if (commandLine && !commandLine.success) return 'the command line of the image cannot be used'
   await db.vdiskVersion.update({
-    where: { organizationId_id: { organizationId, id } },
+    where: ownRow({ organizationId }, id),
     data: {
       sealedAt: now,
       sealAskedAt: null,
