@@ -1,6 +1,6 @@
 import { type GuestReport, guestStepGroups } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { instantAt } from '../rules/boot-times.ts'
+import { instantAt } from './boot-times.ts'
 
 const microseconds = z.number().int()
 

@@ -1,6 +1,6 @@
+import { type BootTimes, daysBefore, fillDays } from '../boot/public.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import type { RollupGrain } from '../rules/boot-rollup.ts'
-import { type BootTimes, daysBefore, fillDays } from '../rules/boot-times.ts'
 import { quantileOf, type TimeSketch } from '../rules/time-sketch.ts'
 
 /** From the rollups: how many boots there were does not matter. */

@@ -1,5 +1,5 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { doneView } from '../rules/done.ts'
+import { doneView } from '../rules/changed-object.ts'
 import { grantRole, takeRole } from './change-grants.ts'
 import { explainMember } from './explain-member.ts'
 import { listGrantable } from './list-grantable.ts'

@@ -14,3 +14,7 @@ export const deletedObject = z.object({ deletionId: uuid, name: z.string() })
 export type DeletedObject = z.infer<typeof deletedObject>
 export const restoreInput = z.object({ deletionId: uuid })
 export const restoredObject = z.object({ id: uuid, name: z.string() })
+
+export const doneView = z.object({ ok: z.literal(true) })
+
+export const done = { ok: true } as const

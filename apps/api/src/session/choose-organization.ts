@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Grant } from '../rules/actor.ts'
-import { done, type doneView } from '../rules/done.ts'
+import { done, type doneView } from '../rules/changed-object.ts'
 import type { chooseOrganizationInput, ownOrganizationsView } from './schema.ts'
 
 interface OwnOrganization {

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { PersonContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordAccountEvent } from '../events/record-event.ts'
-import { done, type doneView } from '../rules/done.ts'
+import { done, type doneView } from '../rules/changed-object.ts'
 import type { confirmInput } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
 

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordAccountEvent } from '../events/record-event.ts'
-import { done, type doneView } from '../rules/done.ts'
+import { done, type doneView } from '../rules/changed-object.ts'
 import type { ownSessionsView, sessionInput } from './schema.ts'
 
 /** Where the person is signed in, the newest first; never a session's secret. */

@@ -1,7 +1,7 @@
 import { verifyPassword } from 'better-auth/crypto'
 import { openProcedure, personProcedure, procedure, router } from '../http/trpc/trpc.ts'
 import { isPlatformOperator } from '../platform/public.ts'
-import { doneView } from '../rules/done.ts'
+import { doneView } from '../rules/changed-object.ts'
 import { passwordRule } from '../rules/person.ts'
 import { chooseOrganization, listOwnOrganizations } from './choose-organization.ts'
 import { confirmSession } from './confirm-session.ts'

@@ -1,6 +1,6 @@
 import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, router } from '../http/trpc/trpc.ts'
-import { doneView } from '../rules/done.ts'
+import { doneView } from '../rules/changed-object.ts'
 import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView, tokenInput } from './schema.ts'
 import { askToSignUp, completeSignUp, getSignUp } from './sign-up.ts'
 

@@ -1,5 +1,0 @@
-import { z } from 'zod'
-
-export const doneView = z.object({ ok: z.literal(true) })
-
-export const done = { ok: true } as const
