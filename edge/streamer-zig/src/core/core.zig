@@ -142,6 +142,7 @@ test {
     _ = @import("device/guest_words.zig");
     _ = @import("device/http_exchange.zig");
     _ = @import("device/read_trace.zig");
+    _ = @import("device/read_trace_test.zig");
     _ = @import("device/script.zig");
     _ = @import("dhcp/address_book.zig");
     _ = @import("dhcp/answer.zig");
@@ -168,7 +169,6 @@ test {
     _ = @import("profile/profile_test.zig");
     _ = @import("profile/read_ahead.zig");
     _ = @import("profile/read_ahead_test.zig");
-    _ = @import("profile/replay_test.zig");
     _ = @import("profile/trace.zig");
     _ = @import("site/device_owner.zig");
     _ = @import("site/discovered_devices.zig");
@@ -206,7 +206,6 @@ test {
     _ = @import("stream/packet_sealer.zig");
     _ = @import("stream/seal.zig");
     _ = @import("stream/seal_test.zig");
-    _ = @import("stream/seal_vectors_test.zig");
     _ = @import("stream/secrets.zig");
     _ = @import("stream/server/duplicate_filter.zig");
     _ = @import("stream/server/hello.zig");
@@ -225,7 +224,6 @@ test {
     _ = @import("tftp/busy_poll.zig");
     _ = @import("tftp/client.zig");
     _ = @import("tftp/event.zig");
-    _ = @import("tftp/exchange_test.zig");
     _ = @import("tftp/reply.zig");
     _ = @import("tftp/requests.zig");
     _ = @import("tftp/server.zig");

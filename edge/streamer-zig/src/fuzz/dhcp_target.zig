@@ -166,7 +166,7 @@ const Model = struct {
         const ip = packet.yiaddr;
         const holder = model.holderOf(ip) orelse return fuzz_case.violated("an address is of a pool");
         try expect(!ip.eql(server_ip), "the server's own address is not given away");
-        const is_other = !holder.client.isNobody() and !holder.client.eql(client) and holder.until_us > now_us;
+        const is_other = !holder.client.isUnknown() and !holder.client.eql(client) and holder.until_us > now_us;
         try expect(!is_other, "no address has two clients whose leases run");
         try expect(holder.declined_until_us <= now_us, "an address in use by somebody is left alone");
         const is_reserved = ip.eql(.init(10, 0, 0, 2));
@@ -302,7 +302,7 @@ fn exchange(
     switch (step) {
         .network_boot => unreachable,
         .ignored, .learned => return false,
-        .noted => {
+        .recorded => {
             const packet = dhcp.parse(datagram, &scratch) catch unreachable;
             model.released(now_us, &packet);
             return false;

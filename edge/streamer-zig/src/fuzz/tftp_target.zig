@@ -125,7 +125,7 @@ const Model = struct {
 
     fn openCounted(
         context: *anyopaque,
-        question: *const TftpServer.Question,
+        question: *const TftpServer.FileQuery,
     ) TftpServer.Catalogue.OpenError!TftpServer.File {
         const model: *Model = @ptrCast(@alignCast(context));
         const fixed = files.catalogue();
@@ -275,16 +275,16 @@ fn checkBlocks(model: *Model, blocks: *const TftpServer.Blocks) Violation!void {
 fn countEvents(model: *Model, step: *const TftpServer.Step) Violation!bool {
     var has_finished = false;
     for (step.events.constSlice()) |event| switch (event) {
-        .asked => |transfer| {
+        .requested => |transfer| {
             model.waiting += 1;
             model.of(transfer.peer).* = .{};
         },
-        .began => |transfer| {
+        .started => |transfer| {
             try settle(model);
             model.live += 1;
             model.of(transfer.peer).* = .{ .has_answered = true };
         },
-        .size_asked, .unanswered => try settle(model),
+        .size_queried, .unanswered => try settle(model),
         .finished => {
             has_finished = true;
             try end(model);

@@ -299,10 +299,10 @@ pub const EdgeLoop = struct {
     fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
         if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
         const busy_poll = &loop.tftp.busy_poll;
-        if (!busy_poll.begins(sys.monotonicUs())) return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
+        if (!busy_poll.shouldStart(sys.monotonicUs())) return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
         while (true) {
             const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
-            const goes_on = busy_poll.goesOn(sys.monotonicUs(), tokens.len > 0);
+            const goes_on = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
             if (tokens.len > 0) return tokens;
             if (!goes_on) break;
             std.atomic.spinLoopHint();

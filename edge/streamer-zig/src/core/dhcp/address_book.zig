@@ -1,6 +1,6 @@
-//! Which device has which IPv4 address, as far as DHCP showed it. It ties a download by a bare file
-//! name to a boot (ARCHITECTURE.md, how a boot runs). Bounded: when it is full, the entry heard of
-//! longest ago goes.
+//! Remembers which device has which IPv4 address, as observed by DHCP. It ties a download by a bare
+//! file name to a boot (ARCHITECTURE.md, how a boot runs). Bounded: when it is full, the least
+//! recently seen entry is evicted.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -25,7 +25,8 @@ pub fn deinit(book: *AddressBook, gpa: std.mem.Allocator) void {
     book.* = undefined;
 }
 
-/// A device has one address and an address one device: older entries of either are dropped.
+/// Records an address. A device has one address and an address one device: older entries of either
+/// are dropped.
 pub fn learn(book: *AddressBook, now_us: u64, mac: Mac, ip: Ip4) void {
     assert(mac.isDevice());
     assert(ip.isUnicast());
@@ -80,7 +81,7 @@ test "a device has one address and an address one device" {
     try testing.expectEqual(1, book.count);
 }
 
-test "a full book forgets the device heard of longest ago" {
+test "a full book forgets the least recently seen device" {
     var book: AddressBook = try .init(testing.allocator, 2);
     defer book.deinit(testing.allocator);
     for ([_]u64{ 7, 5, 9 }, 1..) |at_us, number| {

@@ -1,6 +1,6 @@
-//! How an answer to a DHCP packet looks, and where it goes: what real firmware takes (RFC 2131
-//! section 4.1, PXE 2.1, RFC 4578), to the port that the question came from or to its relay agent.
-//! It decides nothing about addresses.
+//! Builds the answer to a DHCP packet and chooses its destination: the form that real firmware
+//! accepts (RFC 2131 section 4.1, PXE 2.1, RFC 4578), sent to the port that the request came from
+//! or to its relay agent. It decides nothing about addresses.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -24,26 +24,26 @@ pub const Reply = struct {
     mac: Mac,
     /// The edge's own address in this answer.
     server_ip: Ip4,
-    /// The device's address: the one given here, or the one it has.
+    /// The device's address: assigned here, or the one it has.
     ip: ?Ip4,
     /// False for plain clients, NAK, and where no program fits the architecture (server mode).
     names_boot_file: bool,
 };
 
-/// A network boot's client and the file it is to load; null where no program fits.
+/// The client of a network boot and the file that it is to load; null where no program fits.
 pub const Boot = struct { client: *const BootClient, file: ?[]const u8 };
 
-/// The boot that an answer belongs to, and what its device may load first.
-pub const Chosen = struct {
+/// The boot that an answer belongs to, and the programs that its device may load first.
+pub const BootChoice = struct {
     handle: boot_handle.BootHandle,
-    /// Of the device's boot program set; none of them where the edge has no such set.
+    /// Programs of the device's boot program set; empty if the edge has no such set.
     programs: Programs,
-    /// iPXE is told to load one of them too, instead of its script.
+    /// iPXE, too, is told to load a program instead of its script.
     ipxe_takes_program: bool = false,
 };
 
-/// An answer without options but the server's identifier. A relay agent's option comes back as it
-/// was (RFC 3046 section 2.2).
+/// Starts an answer with the server identifier only. A relay agent's option is returned unchanged
+/// (RFC 3046 section 2.2).
 pub fn begin(packet: *const dhcp.Packet, server_ip: Ip4) dhcp.Packet {
     return .{
         .op = .reply,
@@ -55,7 +55,7 @@ pub fn begin(packet: *const dhcp.Packet, server_ip: Ip4) dhcp.Packet {
         .options = .{
             .server_identifier = server_ip,
             .relay_agent = packet.options.relay_agent,
-            // RFC 3011 section 2: who honours it says so.
+            // RFC 3011 section 2: a server that honours the option returns it.
             .subnet_selection = packet.options.subnet_selection,
         },
     };
@@ -69,11 +69,11 @@ pub fn typeOf(message_type: dhcp.MessageType) dhcp.MessageType {
     };
 }
 
-/// PXE_DISCOVERY_CONTROL (6), one byte, 8: take the file of this offer and ask no boot server.
-/// Without it OVMF asks again on 4011. 255 ends the list.
+/// PXE_DISCOVERY_CONTROL (6), one byte, 8: use the file of this offer and contact no boot server.
+/// Without it OVMF sends another request to port 4011. 255 ends the list.
 const pxe_discovery_control = [_]u8{ 6, 1, 8, 255 };
 
-/// Firmware ignores offers without option 60, and old iPXE ones whose siaddr is 0.
+/// Firmware ignores offers without option 60, and old iPXE ignores those whose siaddr is 0.
 pub fn addBoot(
     out: *dhcp.Packet,
     packet: *const dhcp.Packet,
@@ -91,7 +91,7 @@ pub fn addBoot(
     out.file = file;
 }
 
-/// Writes the answer. `source` is where the question came from.
+/// Writes the answer. `source` is where the request came from.
 pub fn finish(
     out: *dhcp.Packet,
     packet: *const dhcp.Packet,
@@ -99,9 +99,10 @@ pub fn finish(
     ip: ?Ip4,
     buffer: *Buffer,
 ) Reply {
-    // A relay agent sends what carries no address to nobody in particular only if it may broadcast:
-    // a proxy's offer, and a NAK (RFC 2131 section 4.3.2).
-    if (!packet.giaddr.isZero() and out.yiaddr.isZero() and out.ciaddr.isZero()) out.broadcast = true;
+    // A relay agent can deliver an answer without an address only by broadcast: a proxy's offer,
+    // and a NAK (RFC 2131 section 4.3.2).
+    if (!packet.giaddr.isZero() and out.yiaddr.isZero() and out.ciaddr.isZero())
+        out.broadcast = true;
     const size_max = dhcp.replySizeMax(packet.options.max_message_size);
     const payload = dhcp.emitWithin(out, size_max, buffer) catch unreachable;
     assert(payload.len <= size_max);
@@ -116,31 +117,32 @@ pub fn finish(
     };
 }
 
-/// RFC 2131 section 4.1: to the relay agent, else to the client's own address, else to everybody. A
-/// client that has none yet cannot be sent to by anything else without touching the kernel's table of
-/// neighbours, and the RFC allows it.
+/// RFC 2131 section 4.1: to the relay agent, else to the client's own address, else by broadcast. A
+/// client without an address is reachable only by broadcast unless the kernel's neighbour table is
+/// changed, and the RFC allows it.
 fn destinationOf(packet: *const dhcp.Packet, source: Endpoint) Endpoint {
     if (!packet.giaddr.isZero()) return .{ .ip = packet.giaddr, .port = dhcp.server_port };
     if (!source.ip.isZero()) return source;
     const is_inform = packet.options.message_type == .inform;
-    if (is_inform and packet.ciaddr.isUnicast()) return .{ .ip = packet.ciaddr, .port = source.port };
+    if (is_inform and packet.ciaddr.isUnicast())
+        return .{ .ip = packet.ciaddr, .port = source.port };
     return .{ .ip = .broadcast, .port = source.port };
 }
 
-/// The path or URL for this client; null where no published program fits its architecture.
+/// Returns the path or URL for this client; null where no published program fits its architecture.
 pub fn bootFile(
     server: Endpoint,
     client: *const BootClient,
-    chosen: *const Chosen,
+    choice: *const BootChoice,
     buffer: *[dhcp.file_size_max]u8,
 ) ?[]const u8 {
-    const loader: boot_client.Loader = if (chosen.ipxe_takes_program and client.loader == .ipxe)
+    const loader: boot_client.Loader = if (choice.ipxe_takes_program and client.loader == .ipxe)
         .pxe
     else
         client.loader;
     const name = switch (loader) {
         .ipxe => "boot.ipxe",
-        .pxe, .http => chosen.programs.of(client.arch) orelse return null,
+        .pxe, .http => choice.programs.of(client.arch) orelse return null,
     };
     assert(name.len <= Programs.name_size_max);
     var writer: base.ByteWriter = .init(buffer);
@@ -148,7 +150,7 @@ pub fn bootFile(
         .ipxe, .http => writer.print("http://{f}/", .{server}) catch unreachable,
         .pxe => {},
     }
-    writer.print("b/{f}/{s}", .{ chosen.handle, name }) catch unreachable;
+    writer.print("b/{f}/{s}", .{ choice.handle, name }) catch unreachable;
     return writer.written();
 }
 

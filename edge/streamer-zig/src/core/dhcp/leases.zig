@@ -1,7 +1,8 @@
-//! The addresses of one network: which is whose, until when (RFC 2131 section 4.3.1). An address
-//! stays with its client as long as the pool has others: also after its lease ran out, and, by a
-//! start that is computed from the MAC, mostly even when the table was lost. It must never give one
-//! address to two clients whose leases run, nor a reserved address to another client.
+//! The leases of one network: who has which address, until when (RFC 2131 section 4.3.1). A client
+//! keeps its address while the pool has free ones, even after its lease expired, and usually even
+//! if the table was lost, since the search starts at a slot computed from the MAC address.
+//! Invariant: no address is leased to two clients at a time, nor a reserved address to another
+//! client.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -16,25 +17,25 @@ pub const DhcpLeases = @This();
 /// In the order of their addresses.
 rows: []Row,
 network: *const Network,
-/// Grows by each change that is worth keeping on disk.
+/// Incremented by each change that must be stored on disk.
 change_count: u64 = 0,
-/// How many rows have changed since `takeChange` was asked.
+/// Rows changed since the last `takeChange`.
 changed_count: u32 = 0,
 
 pub const pool_size_max = dhcp_network.pool_size_max;
 /// How long an offered address waits for its REQUEST: OVMF takes 4 s.
 const offer_hold_us = 30 * std.time.us_per_s;
-/// How long an address that a client found in use is left alone.
+/// How long an address that a client found in use is avoided.
 const decline_hold_us = 600 * std.time.us_per_s;
 
-/// Who has an address. The identifier is empty where the client sent none, or only its MAC in another
-/// form (type 1, RFC 2132 section 9.14).
+/// Identifies the owner of an address. The identifier is empty if the client sent none, or only its
+/// MAC address in another form (type 1, RFC 2132 section 9.14).
 pub const Client = struct {
     mac: Mac,
     id: Id = .empty,
     by: dhcp_network.IdentifyBy = .client_id,
 
-    /// Longer ones are known by their digest.
+    /// Longer identifiers are replaced by their digest.
     pub const id_size_max = 64;
     pub const Id = base.BoundedArray(u8, id_size_max);
     pub const nobody: Client = .{ .mac = .zero };
@@ -60,19 +61,20 @@ pub const Client = struct {
         return std.mem.eql(u8, a.id.constSlice(), b.id.constSlice());
     }
 
-    pub fn isNobody(client: *const Client) bool {
+    pub fn isUnknown(client: *const Client) bool {
         return client.mac.eql(.zero);
     }
 
     fn has(client: *const Client, reservation: *const dhcp_network.Reservation) bool {
         if (reservation.mac) |mac| if (mac.eql(client.mac)) return true;
-        const wanted: Client = .of(client.mac, reservation.client_id orelse return false, .client_id);
-        if (wanted.id.count == 0) return client.id.count == 0;
-        return std.mem.eql(u8, wanted.id.constSlice(), client.id.constSlice());
+        const requested: Client =
+            .of(client.mac, reservation.client_id orelse return false, .client_id);
+        if (requested.id.count == 0) return client.id.count == 0;
+        return std.mem.eql(u8, requested.id.constSlice(), client.id.constSlice());
     }
 };
 
-/// `free` with a client is an address that its last owner gets again.
+/// A `free` row with a client is an address that its previous owner gets again.
 const State = enum { free, own, offered, bound, declined };
 const Row = struct {
     ip: Ip4,
@@ -84,21 +86,21 @@ const Row = struct {
     changed: bool = false,
 
     fn isUnused(row: *const Row) bool {
-        return row.state == .free and row.client.isNobody() and row.reservation == null;
+        return row.state == .free and row.client.isUnknown() and row.reservation == null;
     }
 };
 
-/// What is known of an address, as the host keeps it on disk.
+/// The state of an address as the host stores it on disk.
 pub const Record = struct {
     ip: Ip4,
-    /// Nobody's for an address that is declined or no longer remembered.
+    /// Unknown for an address that is declined or no longer remembered.
     client: Client,
     state: enum { remembered, bound, declined },
-    /// 0 for one that is only remembered.
+    /// 0 for an address that is only remembered.
     remaining_us: u64,
 };
 
-/// The network passed `dhcp_network.problemOf`, and stays where it is.
+/// `network` passed `dhcp_network.problemOf`, and must not move.
 pub fn init(
     gpa: std.mem.Allocator,
     network: *const Network,
@@ -135,10 +137,10 @@ pub fn deinit(leases: *DhcpLeases, gpa: std.mem.Allocator) void {
 }
 
 /// Picks and holds an address for a DISCOVER. Null: every address is taken.
-pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, wanted: ?Ip4) ?Ip4 {
+pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested: ?Ip4) ?Ip4 {
     assert(client.mac.isDevice());
     leases.expire(now_us);
-    const row = leases.pick(client, wanted) orelse return null;
+    const row = leases.pick(client, requested) orelse return null;
     assert(row.state != .own);
     assert(row.state != .declined);
     if (row.state != .bound) {
@@ -149,7 +151,7 @@ pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, wanted: ?I
     return row.ip;
 }
 
-pub const Bound = enum {
+pub const BindResult = enum {
     granted,
     /// It is another client's, declined, or reserved: answer NAK.
     taken,
@@ -164,7 +166,7 @@ pub fn bind(
     client: *const Client,
     ip: Ip4,
     lease_time_s: u32,
-) Bound {
+) BindResult {
     assert(client.mac.isDevice());
     leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return .unknown;
@@ -174,7 +176,7 @@ pub fn bind(
         .offered, .bound => if (!row.client.eql(client)) return .taken,
         .free => {},
     }
-    // Who has a reservation comes back to it as soon as it is free.
+    // A client with a reservation returns to it as soon as it is free.
     if (leases.reservedFor(client)) |reserved| if (reserved != row) return .taken;
     for (leases.rows) |*other| {
         if (other == row) continue;
@@ -190,13 +192,13 @@ pub fn bind(
     return .granted;
 }
 
-/// True where this client has or had the address, or was offered it.
+/// Tells whether this client has or had the address, or was offered it.
 pub fn isOf(leases: *DhcpLeases, client: *const Client, ip: Ip4) bool {
     const row = leases.rowOf(ip) orelse return false;
     return row.client.eql(client) or (row.reservation != null and leases.isFor(row, client));
 }
 
-/// RELEASE: the lease ends, the address is remembered. False: it was not this client's.
+/// RELEASE: the lease ends, the address is remembered. Returns false if it was not this client's.
 pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
     leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
@@ -208,7 +210,7 @@ pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     return true;
 }
 
-/// DECLINE: the client found the address in use. False: it was not this client's.
+/// DECLINE: the client found the address in use. Returns false if it was not this client's.
 pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
     leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
@@ -221,7 +223,7 @@ pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     return true;
 }
 
-/// The client took another server's offer: ours need not wait any longer.
+/// The client took another server's offer: ours is released at once.
 pub fn dropOffer(leases: *DhcpLeases, now_us: u64, client: *const Client) void {
     for (leases.rows) |*row| {
         if (row.state != .offered) continue;
@@ -231,21 +233,22 @@ pub fn dropOffer(leases: *DhcpLeases, now_us: u64, client: *const Client) void {
     }
 }
 
-/// Who has this address now, by a lease that runs.
+/// Returns the owner of a running lease of this address.
 pub fn macOf(leases: *const DhcpLeases, now_us: u64, ip: Ip4) ?Mac {
     const row = leases.rows[leases.indexOf(ip) orelse return null];
     if (row.state != .bound) return null;
     return if (row.until_us > now_us) row.client.mac else null;
 }
 
-/// The host name that goes with a client's reservation.
+/// Returns the host name of a client's reservation.
 pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 {
     for (leases.network.reservations) |*reservation|
         if (client.has(reservation)) return reservation.host_name;
     return null;
 }
 
-/// One address whose record on disk is no longer true; null when there is none left.
+/// Returns the new state of an address whose record on disk is outdated; null when there is none
+/// left.
 pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
     if (leases.changed_count == 0) return null;
     const row = for (leases.rows) |*row| {
@@ -256,7 +259,7 @@ pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
     return recordOf(row, now_us);
 }
 
-/// All leases, remembered and declined addresses, for the host to write them anew.
+/// Iterates over all leases, remembered and declined addresses, for the host to rewrite its file.
 pub fn dump(leases: *const DhcpLeases, now_us: u64) Iterator {
     return .{ .leases = leases, .now_us = now_us };
 }
@@ -271,19 +274,19 @@ pub const Iterator = struct {
             defer iterator.index += 1;
             const row = &iterator.leases.rows[iterator.index];
             if (row.state == .own or row.state == .offered) continue;
-            if (row.state != .declined and row.client.isNobody()) continue;
+            if (row.state != .declined and row.client.isUnknown()) continue;
             return recordOf(row, iterator.now_us);
         }
         return null;
     }
 };
 
-/// Takes back a record of `dump` or `takeChange`. False: it does not fit this network (another pool
-/// was configured) and is left out.
+/// Restores a record of `dump` or `takeChange`. Returns false if it does not fit this network
+/// (another pool was configured) and is left out.
 pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
     const row = leases.rowOf(record.ip) orelse return false;
     if (row.state != .free) return false;
-    if (!row.client.isNobody()) return false;
+    if (!row.client.isUnknown()) return false;
     if (record.state == .declined) {
         row.state = .declined;
         row.until_us = now_us + @min(record.remaining_us, decline_hold_us);
@@ -291,7 +294,7 @@ pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
     }
     if (!record.client.mac.isDevice()) return false;
     for (leases.rows) |*other|
-        if (!other.client.isNobody() and other.client.eql(&record.client)) return false;
+        if (!other.client.isUnknown() and other.client.eql(&record.client)) return false;
     const longest_s = @max(leases.network.lease_time_max_s, leases.network.lease_time_s);
     const remaining_us = @min(record.remaining_us, @as(u64, longest_s) * std.time.us_per_s);
     row.client = record.client;
@@ -315,7 +318,7 @@ fn recordOf(row: *const Row, now_us: u64) Record {
             .state = .declined,
             .remaining_us = row.until_us -| now_us,
         },
-        // An offer is forgotten with the process: its client asks again.
+        // An offer does not survive the process: its client retransmits.
         .free, .offered, .own => .{
             .ip = row.ip,
             .client = row.client,
@@ -338,8 +341,8 @@ fn isBefore(_: void, a: Row, b: Row) bool {
 
 fn indexOf(leases: *const DhcpLeases, ip: Ip4) ?usize {
     return std.sort.binarySearch(Row, leases.rows, ip, struct {
-        fn order(wanted: Ip4, row: Row) std.math.Order {
-            return std.math.order(wanted.toInt(), row.ip.toInt());
+        fn order(requested: Ip4, row: Row) std.math.Order {
+            return std.math.order(requested.toInt(), row.ip.toInt());
         }
     }.order);
 }
@@ -354,7 +357,8 @@ fn isFor(leases: *const DhcpLeases, row: *const Row, client: *const Client) bool
     return client.has(&leases.network.reservations[index]);
 }
 
-/// The address reserved for this client, unless somebody still has it or found it in use.
+/// Returns the address reserved for this client, unless another client still has it or it was found
+/// in use.
 fn reservedFor(leases: *DhcpLeases, client: *const Client) ?*Row {
     for (leases.rows) |*row| {
         if (row.reservation == null) continue;
@@ -377,15 +381,15 @@ fn expire(leases: *DhcpLeases, now_us: u64) void {
     };
 }
 
-/// The client's reserved address, the one that it has or had, the one that it wants, the next one
-/// that nobody had, the one that ran out longest ago.
-fn pick(leases: *DhcpLeases, client: *const Client, wanted: ?Ip4) ?*Row {
+/// In order of preference: the client's reserved address, the one that it has or had, the one that
+/// it requests, the next one never used, the one that expired first.
+fn pick(leases: *DhcpLeases, client: *const Client, requested: ?Ip4) ?*Row {
     if (leases.reservedFor(client)) |row| return row;
     for (leases.rows) |*row| {
         if (row.state == .own or row.state == .declined) continue;
         if (row.client.eql(client) and leases.isFor(row, client)) return row;
     }
-    if (wanted) |ip| if (leases.rowOf(ip)) |row| if (row.isUnused()) return row;
+    if (requested) |ip| if (leases.rowOf(ip)) |row| if (row.isUnused()) return row;
     const size: u64 = leases.rows.len;
     const start = if (size > 0) client.mac.toInt() % size else 0;
     for (0..size) |step| {

@@ -1,4 +1,4 @@
-//! The guarantees of `leases.zig`.
+//! Tests of leases.zig.
 
 const std = @import("std");
 const testing = std.testing;
@@ -44,7 +44,7 @@ fn offer(leases: *DhcpLeases, now_us: u64, client: Client, wanted: ?Ip4) ?Ip4 {
     return leases.offer(now_us, &client, wanted);
 }
 
-test "a device gets the same address again, also after its lease ran out" {
+test "a device gets the same address again, even after its lease expired" {
     const network = poolOf(8);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -54,7 +54,7 @@ test "a device gets the same address again, also after its lease ran out" {
     try testing.expectEqual(ip, offer(&leases, 1000 * second, device(1), .init(10, 0, 0, 17)).?);
 }
 
-test "a running lease is given to nobody else, an expired one is when the pool is used up" {
+test "a running lease goes to nobody else, an expired one does when the pool is used up" {
     const network = poolOf(2);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -80,7 +80,7 @@ test "an offer is held for its device and then free" {
     try testing.expectEqual(ip, offer(&leases, 60 * second, device(3), null).?);
 }
 
-test "a declined address rests and a released one is free for its owner and others" {
+test "a declined address is avoided, and a released one is free for its owner and others" {
     const network = poolOf(1);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -96,7 +96,7 @@ test "a declined address rests and a released one is free for its owner and othe
     try testing.expectEqual(ip, offer(&leases, 600 * second, device(3), null).?);
 }
 
-test "the server's own address is never given away" {
+test "the server's own address is never assigned" {
     var network = poolOf(1);
     network.pools = &.{.{ .first = server_ip, .last = server_ip }};
     var leases = try leasesOf(&network);
@@ -105,7 +105,7 @@ test "the server's own address is never given away" {
     try testing.expectEqual(.taken, leases.bind(0, &device(1), server_ip, lease_s));
 }
 
-test "several pools are one, and nothing between them is given" {
+test "several pools are one, and no address between them is assigned" {
     var network = poolOf(1);
     network.pools = &.{
         .{ .first = .init(10, 0, 0, 30), .last = .init(10, 0, 0, 31) },
@@ -121,7 +121,7 @@ test "several pools are one, and nothing between them is given" {
     try testing.expectEqual(null, offer(&leases, 0, device(9), null));
 }
 
-test "who sends a client identifier is known by it, and by its MAC where the identifier is only that" {
+test "a client is known by its identifier, and by its MAC if the identifier is only that" {
     const network = poolOf(8);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -156,7 +156,7 @@ test "by MAC alone a machine keeps its address from its firmware to its system" 
     try testing.expectEqual(ip, offer(&leases, 0, system, null).?);
 }
 
-test "a reserved address is its client's alone, by MAC or identifier, inside and outside of the pool" {
+test "a reserved address is its client's alone, by MAC or identifier, inside and outside the pool" {
     var network = poolOf(3);
     const inside: Ip4 = .init(10, 0, 0, 11);
     const outside: Ip4 = .init(10, 0, 0, 200);
@@ -172,12 +172,15 @@ test "a reserved address is its client's alone, by MAC or identifier, inside and
     try testing.expectEqual(.taken, leases.bind(0, &device(3), inside, lease_s));
     try testing.expectEqual(.taken, leases.bind(0, &device(3), outside, lease_s));
     try testing.expectEqualStrings("till", leases.hostNameOf(&device(1)).?);
-    // Two addresses are left for everybody else.
+    // Two addresses are left for other clients.
     try testing.expect(offer(&leases, 0, device(3), inside) != null);
     try testing.expect(offer(&leases, 0, device(4), null) != null);
     try testing.expectEqual(null, offer(&leases, 0, device(5), null));
-    // Who has a reservation gets nothing else, until somebody found it in use.
-    try testing.expectEqual(.taken, leases.bind(31 * second, &device(1), .init(10, 0, 0, 12), lease_s));
+    // A client with a reservation gets no other address, until its own is found in use.
+    try testing.expectEqual(
+        .taken,
+        leases.bind(31 * second, &device(1), .init(10, 0, 0, 12), lease_s),
+    );
     try grant(&leases, 31 * second, device(1), inside);
     try testing.expect(leases.decline(31 * second, &device(1), inside));
     const other = offer(&leases, 31 * second, device(1), null).?;
@@ -186,7 +189,7 @@ test "a reserved address is its client's alone, by MAC or identifier, inside and
     try testing.expectEqual(inside, offer(&leases, 700 * second, device(1), null).?);
 }
 
-test "dumped leases come back, and ones of another pool are left out" {
+test "dumped leases are restored, and those of another pool are left out" {
     const network = poolOf(8);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -217,7 +220,7 @@ test "dumped leases come back, and ones of another pool are left out" {
     try testing.expect(!restored.restore(0, &foreign));
 }
 
-test "each change is told once, with what is true when it is asked for" {
+test "each change is returned once, with the state at the time of the call" {
     const network = poolOf(4);
     var leases = try leasesOf(&network);
     defer leases.deinit(testing.allocator);
@@ -228,7 +231,7 @@ test "each change is told once, with what is true when it is asked for" {
     var seen: u32 = 0;
     while (leases.takeChange(0)) |record| : (seen += 1) {
         const is_first = record.ip.eql(first);
-        try testing.expectEqual(is_first, record.client.isNobody());
+        try testing.expectEqual(is_first, record.client.isUnknown());
         try testing.expectEqual(is_first, record.state == .remembered);
     }
     try testing.expectEqual(2, seen);

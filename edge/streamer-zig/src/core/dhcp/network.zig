@@ -1,7 +1,7 @@
-//! The networks that an edge answers DHCP in, and which of them a packet belongs to: the one behind
-//! the interface that it came in at, or a configured one that a relay agent, the client or its
-//! address names (RFC 2131 section 4.3.1, RFC 3011, RFC 3527). It must never choose a network that
-//! nobody configured.
+//! The networks in which an edge answers DHCP, and the choice of a packet's network: the one of the
+//! interface that it arrived at, or a configured one that a relay agent, the client or its address
+//! names (RFC 2131 section 4.3.1, RFC 3011, RFC 3527). It must never choose a network that is not
+//! configured.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -15,16 +15,16 @@ const Mac = base.Mac;
 pub const Mode = enum { proxy, server, off };
 
 pub const networks_max = 64;
-/// Addresses that an edge listens at.
+/// Addresses at which an edge listens.
 pub const links_max = 16;
 pub const reservations_max = 4096;
-/// Of routers, DNS or NTP servers, pools and relay agents of one network.
+/// Routers, DNS or NTP servers, pools and relay agents of one network.
 pub const addresses_max = 8;
 pub const domain_name_size_max = 128;
 pub const host_name_size_max = 63;
-/// Addresses of one network's pools and reservations; each packet may look at all of them.
+/// Addresses of one network's pools and reservations; each packet may scan all of them.
 pub const pool_size_max = 4096;
-/// RFC 1542 section 4.1.1: relay agents drop what crossed more of them.
+/// RFC 1542 section 4.1.1: relay agents drop packets that crossed more of them.
 const hops_max = 16;
 
 /// An address of this edge, as devices behind one interface reach it.
@@ -32,10 +32,10 @@ pub const Link = struct { ip: Ip4 };
 
 pub const Pool = struct { first: Ip4, last: Ip4 };
 
-/// An address that is one client's alone, inside or outside of the pools.
+/// An address reserved for one client, inside or outside the pools.
 pub const Reservation = struct {
     ip: Ip4,
-    /// At least one of the two is given; either one will do.
+    /// At least one of the two is set; either one matches.
     mac: ?Mac = null,
     /// Option 61 as sent.
     client_id: ?[]const u8 = null,
@@ -46,14 +46,15 @@ pub const Reservation = struct {
 pub const Network = struct {
     subnet: Ip4Prefix,
     mode: Mode,
-    /// The link whose network this is; null for one that only relay agents reach.
+    /// The link in this network; null for a network that only relay agents reach.
     link: ?u8 = null,
-    /// Behind relay agents: the link whose address its devices use; null for the one that the relay
-    /// agent came in at.
+    /// Behind relay agents: the link whose address its devices use; null for the one at which the
+    /// relay agent's packet arrived.
     via: ?u8 = null,
     pools: []const Pool = &.{},
     reservations: []const Reservation = &.{},
-    /// Relay agents that may ask for this network; empty: those with an address in a configured one.
+    /// Relay agents that may send requests for this network; empty: those with an address in a
+    /// configured one.
     relays: []const Ip4 = &.{},
     routers: []const Ip4 = &.{},
     dns_servers: []const Ip4 = &.{},
@@ -62,32 +63,32 @@ pub const Network = struct {
     /// Bytes.
     mtu: ?u16 = null,
     lease_time_s: u32 = lease_time_s_default,
-    /// What a client may wish for (option 51).
+    /// Limits of the lease time that a client requests (option 51).
     lease_time_min_s: u32 = 120,
     lease_time_max_s: u32 = 86400,
-    /// Half and seven eighths of the lease where they are not given (RFC 2131 section 4.4.5).
+    /// Half and seven eighths of the lease where they are not set (RFC 2131 section 4.4.5).
     renewal_time_s: ?u32 = null,
     rebinding_time_s: ?u32 = null,
-    /// No other server gives addresses here: a client that brings a wrong one is told at once.
+    /// No other server assigns addresses here: a client with a wrong one gets NAK at once.
     authoritative: bool = true,
     identify_by: IdentifyBy = .client_id,
 
     pub const lease_time_s_default = 3600;
 };
 
-/// What makes two packets the same client's. RFC 2131 section 4.2 says the client identifier, where
-/// there is one; by MAC alone a machine keeps its address from its firmware to its system.
+/// What identifies a client. RFC 2131 section 4.2 says the client identifier, where there is one;
+/// by MAC alone a machine keeps its address from its firmware to its system.
 pub const IdentifyBy = enum { client_id, mac };
 
-pub const Chosen = union(enum) { network: u8, ignored: base.IgnoreReason };
+pub const NetworkChoice = union(enum) { network: u8, ignored: base.IgnoreReason };
 
-/// Which network a client's packet is about.
+/// Chooses the network of a client's packet.
 pub fn choose(
     networks: []const Network,
     link: u8,
     source: Endpoint,
     packet: *const dhcp.Packet,
-) Chosen {
+) NetworkChoice {
     if (packet.hops > hops_max) return .{ .ignored = .dhcp_too_many_hops };
     const options = &packet.options;
     if (!packet.giaddr.isZero()) {
@@ -97,14 +98,16 @@ pub fn choose(
         return .{ .network = index };
     }
     if (options.subnet_selection) |wanted|
-        return if (find(networks, wanted)) |index| .{ .network = index } else .{ .ignored = .dhcp_relayed };
-    // A client that renews sends from its own address, over routers, to this edge alone.
+        return if (find(networks, wanted)) |index| .{ .network = index } else .{
+            .ignored = .dhcp_relayed,
+        };
+    // A renewing client sends from its own address, across routers, to this edge alone.
     if (!source.ip.isZero() and packet.ciaddr.isUnicast())
         if (find(networks, packet.ciaddr)) |index| return .{ .network = index };
     return .{ .network = ofLink(networks, link) };
 }
 
-/// The network that has this address: the smallest one, where they lie in each other.
+/// Returns the network that contains this address: the smallest one where they are nested.
 pub fn find(networks: []const Network, ip: Ip4) ?u8 {
     var found: ?u8 = null;
     for (networks, 0..) |*network, index| {
@@ -115,39 +118,39 @@ pub fn find(networks: []const Network, ip: Ip4) ?u8 {
     return found;
 }
 
-/// The network of a link.
+/// Returns the network of a link.
 pub fn ofLink(networks: []const Network, link: u8) u8 {
     for (networks, 0..) |*network, index| {
         const own = network.link orelse continue;
         if (own == link) return @intCast(index);
     }
-    unreachable; // `problemOf` made sure.
+    unreachable; // `problemOf` has verified this.
 }
 
-/// This edge's addresses, and which of them a device uses.
+/// This edge's addresses, and the choice of the one that a device uses.
 pub const Addresses = struct {
     links: []const Link,
     networks: []const Network,
     http_port: u16,
     stream_port: u16,
 
-    /// Where a device reads files and says how it goes.
+    /// The endpoint at which a device reads files and reports its progress.
     pub fn http(addresses: *const Addresses, device: ?Ip4) Endpoint {
         return .{ .ip = addresses.facing(device orelse .zero), .port = addresses.http_port };
     }
 
-    /// Where a device reads its disk.
+    /// The endpoint at which a device reads its disk.
     pub fn stream(addresses: *const Addresses, device: ?Ip4) Endpoint {
         return .{ .ip = addresses.facing(device orelse .zero), .port = addresses.stream_port };
     }
 
-    /// True for one of this edge's own.
+    /// Tells whether this is one of the edge's own addresses.
     pub fn has(addresses: *const Addresses, ip: Ip4) bool {
         for (addresses.links) |link| if (link.ip.eql(ip)) return true;
         return false;
     }
 
-    /// The address in the device's own network; the first one for a device that is in none of them.
+    /// Returns the address in the device's own network; the first one for a device in none of them.
     pub fn facing(addresses: *const Addresses, device: Ip4) Ip4 {
         assert(addresses.links.len > 0);
         const links = addresses.links;
@@ -166,14 +169,14 @@ fn isRelay(networks: []const Network, index: u8, giaddr: Ip4) bool {
     return false;
 }
 
-/// What is wrong with a configuration, and with which network.
+/// What is wrong with a configuration, and in which network.
 pub const Problem = struct {
     network: u8,
-    what: What,
-    /// The pool or reservation that is meant, where one is.
+    what: Kind,
+    /// The pool or reservation at fault, if there is one.
     index: u32 = 0,
 
-    pub const What = enum {
+    pub const Kind = enum {
         subnet_twice,
         link_without_network,
         no_addresses,
@@ -187,12 +190,12 @@ pub const Problem = struct {
         lease_times,
     };
 
-    fn at(network: usize, what: What, index: usize) Problem {
+    fn at(network: usize, what: Kind, index: usize) Problem {
         return .{ .network = @intCast(network), .what = what, .index = @intCast(index) };
     }
 };
 
-/// Null where the service can work with these.
+/// Returns null if the service can work with these.
 pub fn problemOf(networks: []const Network, link_count: usize) ?Problem {
     assert(networks.len <= networks_max);
     assert(link_count <= links_max);
@@ -242,7 +245,8 @@ fn problemOfReservations(network: *const Network, index: usize) ?Problem {
         if (reservation.mac == null and reservation.client_id == null)
             return .at(index, .reservation_of_nobody, number);
         for (network.reservations[0..number]) |*other|
-            if (isSameReservation(other, reservation)) return .at(index, .reservation_twice, number);
+            if (isSameReservation(other, reservation))
+                return .at(index, .reservation_twice, number);
     }
     return null;
 }
@@ -285,16 +289,26 @@ test "a packet belongs to its interface's network, or to the one that a relay ag
     };
     const nowhere: Endpoint = .{ .ip = .zero, .port = 68 };
     const relay: Endpoint = .{ .ip = .init(10, 3, 0, 1), .port = 67 };
-    const Case = struct { link: u8 = 0, source: Endpoint, packet: dhcp.Packet, want: Chosen };
+    const Case =
+        struct { link: u8 = 0, source: Endpoint, packet: dhcp.Packet, want: NetworkChoice };
     const link_selection = [_]u8{ 1, 2, 0, 7, 5, 4, 10, 3, 7, 0 };
     const link_selection_4 = [_]u8{ 5, 4, 10, 4, 0, 0 };
     var many_hops = packetOf(relay.ip, .zero, .{});
     many_hops.hops = 17;
     const cases = [_]Case{
         .{ .source = nowhere, .packet = packetOf(.zero, .zero, .{}), .want = .{ .network = 0 } },
-        .{ .link = 1, .source = nowhere, .packet = packetOf(.zero, .zero, .{}), .want = .{ .network = 1 } },
+        .{
+            .link = 1,
+            .source = nowhere,
+            .packet = packetOf(.zero, .zero, .{}),
+            .want = .{ .network = 1 },
+        },
         .{ .source = relay, .packet = packetOf(relay.ip, .zero, .{}), .want = .{ .network = 2 } },
-        .{ .source = relay, .packet = packetOf(.init(10, 3, 7, 1), .zero, .{}), .want = .{ .network = 3 } },
+        .{
+            .source = relay,
+            .packet = packetOf(.init(10, 3, 7, 1), .zero, .{}),
+            .want = .{ .network = 3 },
+        },
         .{
             .source = relay,
             .packet = packetOf(relay.ip, .zero, .{ .relay_agent = &link_selection }),
@@ -315,7 +329,7 @@ test "a packet belongs to its interface's network, or to the one that a relay ag
             .packet = packetOf(.zero, .init(10, 3, 0, 50), .{}),
             .want = .{ .network = 2 },
         },
-        // A broadcast tells where the client is; the address that it brings may be a wrong one.
+        // A broadcast reveals where the client is; the address in it may be wrong.
         .{
             .source = nowhere,
             .packet = packetOf(.zero, .init(10, 3, 0, 50), .{}),
@@ -326,7 +340,7 @@ test "a packet belongs to its interface's network, or to the one that a relay ag
             .packet = packetOf(.init(192, 0, 2, 1), .zero, .{}),
             .want = .{ .ignored = .dhcp_relayed },
         },
-        // Only its own relay agent asks for the last network.
+        // Only its own relay agent sends requests for the last network.
         .{
             .source = relay,
             .packet = packetOf(.init(10, 4, 0, 1), .zero, .{}),
@@ -366,28 +380,52 @@ test "a device uses the edge's address in its own network" {
         try testing.expectEqual(case[1], addresses.facing(.init(10, case[0], 7, 7)));
 }
 
-test "a configuration that makes no sense is refused with what is wrong" {
+test "an invalid configuration is refused with what is wrong" {
     const subnet: Ip4Prefix = try .parse("10.0.0.0/24");
     const mac: Mac = .fromInt(0x02bf00000001);
     const good: Network = .{
         .subnet = subnet,
         .mode = .server,
         .link = 0,
-        .pools = &.{ .{ .first = .init(10, 0, 0, 10), .last = .init(10, 0, 0, 20) }, .{ .first = .init(10, 0, 0, 30), .last = .init(10, 0, 0, 30) } },
+        .pools = &.{
+            .{ .first = .init(10, 0, 0, 10), .last = .init(10, 0, 0, 20) },
+            .{ .first = .init(10, 0, 0, 30), .last = .init(10, 0, 0, 30) },
+        },
         .reservations = &.{.{ .ip = .init(10, 0, 0, 5), .mac = mac }},
     };
     try testing.expectEqual(null, problemOf(&.{good}, 1));
-    const Case = struct { what: Problem.What, pools: []const Pool = &.{}, reservations: []const Reservation = &.{}, lease_time_s: u32 = 60 };
+    const Case = struct {
+        what: Problem.Kind,
+        pools: []const Pool = &.{},
+        reservations: []const Reservation = &.{},
+        lease_time_s: u32 = 60,
+    };
     const cases = [_]Case{
         .{ .what = .no_addresses },
-        .{ .what = .pool_backwards, .pools = &.{.{ .first = .init(10, 0, 0, 9), .last = .init(10, 0, 0, 8) }} },
-        .{ .what = .pool_outside, .pools = &.{.{ .first = .init(10, 0, 0, 9), .last = .init(10, 0, 1, 8) }} },
-        .{ .what = .pool_outside, .pools = &.{.{ .first = .init(10, 0, 0, 0), .last = .init(10, 0, 0, 8) }} },
-        .{ .what = .pool_outside, .pools = &.{.{ .first = .init(10, 0, 0, 1), .last = .init(10, 0, 0, 255) }} },
-        .{ .what = .pools_overlap, .pools = &.{ good.pools[0], .{ .first = .init(10, 0, 0, 20), .last = .init(10, 0, 0, 21) } } },
-        .{ .what = .reservation_outside, .reservations = &.{.{ .ip = .init(10, 0, 1, 1), .mac = mac }} },
+        .{ .what = .pool_backwards, .pools = &.{
+            .{ .first = .init(10, 0, 0, 9), .last = .init(10, 0, 0, 8) },
+        } },
+        .{ .what = .pool_outside, .pools = &.{
+            .{ .first = .init(10, 0, 0, 9), .last = .init(10, 0, 1, 8) },
+        } },
+        .{ .what = .pool_outside, .pools = &.{
+            .{ .first = .init(10, 0, 0, 0), .last = .init(10, 0, 0, 8) },
+        } },
+        .{ .what = .pool_outside, .pools = &.{
+            .{ .first = .init(10, 0, 0, 1), .last = .init(10, 0, 0, 255) },
+        } },
+        .{ .what = .pools_overlap, .pools = &.{
+            good.pools[0],
+            .{ .first = .init(10, 0, 0, 20), .last = .init(10, 0, 0, 21) },
+        } },
+        .{ .what = .reservation_outside, .reservations = &.{
+            .{ .ip = .init(10, 0, 1, 1), .mac = mac },
+        } },
         .{ .what = .reservation_of_nobody, .reservations = &.{.{ .ip = .init(10, 0, 0, 1) }} },
-        .{ .what = .reservation_twice, .reservations = &.{ good.reservations[0], .{ .ip = .init(10, 0, 0, 6), .mac = mac } } },
+        .{
+            .what = .reservation_twice,
+            .reservations = &.{ good.reservations[0], .{ .ip = .init(10, 0, 0, 6), .mac = mac } },
+        },
         .{ .what = .lease_times, .pools = good.pools, .lease_time_s = 0 },
     };
     for (cases) |case| {

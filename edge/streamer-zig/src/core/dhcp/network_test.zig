@@ -1,5 +1,5 @@
-//! What relay agents, several networks, options and sizes mean for the answers of
-//! `service.zig`.
+//! Tests of network.zig in the answers of `service.zig`: relay agents, several networks, options
+//! and sizes.
 
 const std = @import("std");
 const testing = std.testing;
@@ -7,7 +7,7 @@ const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const DhcpService = @import("service.zig");
 const service_test = @import("service_test.zig");
-const Bench = service_test.Bench;
+const ServiceFixture = service_test.ServiceFixture;
 const Endpoint = base.Endpoint;
 const Ip4 = base.Ip4;
 const Network = DhcpService.Network;
@@ -29,16 +29,19 @@ fn networkOf(comptime text: []const u8, mode: DhcpService.Mode, link: ?u8) Netwo
     return .{ .subnet = base.Ip4Prefix.parse(text) catch unreachable, .mode = mode, .link = link };
 }
 
-/// Two networks of this edge's own, and one behind relay agents.
+/// Two networks of this edge, and one behind relay agents.
 fn three(mode: DhcpService.Mode) [3]Network {
     var networks = [_]Network{
         networkOf("10.77.0.0/24", mode, 0),
         networkOf("10.78.0.0/24", mode, 1),
         networkOf("10.79.0.0/24", mode, null),
     };
-    networks[0].pools = comptime &.{.{ .first = .init(10, 77, 0, 10), .last = .init(10, 77, 0, 19) }};
-    networks[1].pools = comptime &.{.{ .first = .init(10, 78, 0, 10), .last = .init(10, 78, 0, 19) }};
-    networks[2].pools = comptime &.{.{ .first = .init(10, 79, 0, 10), .last = .init(10, 79, 0, 19) }};
+    networks[0].pools =
+        comptime &.{.{ .first = .init(10, 77, 0, 10), .last = .init(10, 77, 0, 19) }};
+    networks[1].pools =
+        comptime &.{.{ .first = .init(10, 78, 0, 10), .last = .init(10, 78, 0, 19) }};
+    networks[2].pools =
+        comptime &.{.{ .first = .init(10, 79, 0, 10), .last = .init(10, 79, 0, 19) }};
     networks[2].routers = comptime &.{relay_ip};
     return networks;
 }
@@ -51,7 +54,7 @@ fn relayed(packet: dhcp.Packet) dhcp.Packet {
     return through;
 }
 
-/// The options of a packet as they stand, without its padding.
+/// The options of a packet as sent, without its padding.
 fn lastOption(payload: []const u8) []const u8 {
     var at: usize = dhcp.header_size;
     var last: []const u8 = &.{};
@@ -65,26 +68,30 @@ fn lastOption(payload: []const u8) []const u8 {
 
 test "a relay agent gets the answer at its port 67, with its own option last and unaltered" {
     const networks = three(.server);
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
-    const offer = try bench.reply(from_relay, relayed(plain(.discover)));
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
+    const offer = try fixture.reply(from_relay, relayed(plain(.discover)));
     try testing.expectEqual(Endpoint{ .ip = relay_ip, .port = 67 }, offer.reply.destination);
     try testing.expectEqual(relay_ip, offer.packet.giaddr);
     try testing.expectEqual(0, offer.packet.hops);
     try testing.expect(networks[2].subnet.contains(offer.packet.yiaddr));
     try testing.expectEqual(relay_ip, offer.packet.options.routers[0]);
     try testing.expectEqual(other_server_ip, offer.packet.options.server_identifier.?);
-    try testing.expectEqualSlices(u8, &.{ 82, relay_options.len }, lastOption(offer.reply.payload)[0..2]);
+    try testing.expectEqualSlices(
+        u8,
+        &.{ 82, relay_options.len },
+        lastOption(offer.reply.payload)[0..2],
+    );
     try testing.expectEqualSlices(u8, &relay_options, lastOption(offer.reply.payload)[2..]);
-    // The client's word for another link's address still means this server.
+    // A client that names another link's address still means this server.
     var request = relayed(plain(.request));
     request.options.requested_ip = offer.packet.yiaddr;
     request.options.server_identifier = server_ip;
-    try testing.expectEqual(.ack, (try bench.reply(from_relay, request)).reply.message_type);
-    // A NAK is for everybody behind the relay agent: the client has no right to its address.
+    try testing.expectEqual(.ack, (try fixture.reply(from_relay, request)).reply.message_type);
+    // A NAK goes to all clients behind the relay agent: the client has no right to its address.
     request.options.server_identifier = null;
     request.options.requested_ip = .init(10, 99, 0, 1);
-    const nak = try bench.reply(from_relay, request);
+    const nak = try fixture.reply(from_relay, request);
     try testing.expectEqual(.nak, nak.reply.message_type);
     try testing.expect(nak.packet.broadcast);
     try testing.expectEqual(relay_ip, nak.reply.destination.ip);
@@ -92,42 +99,45 @@ test "a relay agent gets the answer at its port 67, with its own option last and
 
 test "beside the network's server a relayed network boot gets its program, by broadcast" {
     const networks = three(.proxy);
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
-    const offer = try bench.reply(from_relay, relayed(discover()));
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
+    const offer = try fixture.reply(from_relay, relayed(discover()));
     try testing.expectEqual(Endpoint{ .ip = relay_ip, .port = 67 }, offer.reply.destination);
     try testing.expect(offer.packet.yiaddr.isZero());
     try testing.expect(offer.packet.broadcast);
     try testing.expectEqual(other_server_ip, offer.packet.siaddr);
-    try testing.expectEqualStrings("b/" ++ service_test.handle_text ++ "/undionly.kpxe", offer.packet.file);
+    try testing.expectEqualStrings(
+        "b/" ++ service_test.handle_text ++ "/undionly.kpxe",
+        offer.packet.file,
+    );
     try testing.expectEqualSlices(u8, &relay_options, offer.packet.options.relay_agent.?);
-    // A device that only ever said so by unicast on 4011 is not relayed.
+    // A unicast request to port 4011 is not relayed.
     try testing.expectEqual(
         DhcpService.Step{ .ignored = .dhcp_relayed },
-        try bench.ask(.{ .source = from_relay.source, .port = .pxe }, relayed(discover())),
+        try fixture.ask(.{ .source = from_relay.source, .port = .pxe }, relayed(discover())),
     );
 }
 
-test "a relay agent that nobody configured gets no answer" {
+test "a relay agent that is not configured gets no answer" {
     const networks = three(.server);
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     var packet = relayed(plain(.discover));
     packet.giaddr = .init(192, 0, 2, 1);
-    try bench.expectIgnored(.dhcp_relayed, packet);
+    try fixture.expectIgnored(.dhcp_relayed, packet);
     packet.giaddr = relay_ip;
     packet.hops = 17;
-    try bench.expectIgnored(.dhcp_too_many_hops, packet);
+    try fixture.expectIgnored(.dhcp_too_many_hops, packet);
     const long: [256]u8 = @splat(0);
     packet.hops = 16;
     packet.options.relay_agent = &long;
-    try bench.expectIgnored(.dhcp_bad_option, packet);
+    try fixture.expectIgnored(.dhcp_bad_option, packet);
 }
 
 test "on each interface the answer carries the edge's address there" {
     const networks = three(.proxy);
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     var by_http = discover();
     by_http.options.user_class = "iPXE";
     for ([_]Ip4{ server_ip, other_server_ip }, 0..) |own, link| {
@@ -136,7 +146,7 @@ test "on each interface the answer carries the edge's address there" {
             .port = .dhcp,
             .link = @intCast(link),
         };
-        const offer = try bench.reply(arrival, by_http);
+        const offer = try fixture.reply(arrival, by_http);
         try testing.expectEqual(own, offer.packet.siaddr);
         try testing.expectEqual(own, offer.packet.options.server_identifier.?);
         try testing.expectEqual(own, offer.reply.server_ip);
@@ -150,22 +160,23 @@ test "one network may have a server's mode, another a proxy's, and a third none"
     var networks = three(.server);
     networks[1].mode = .proxy;
     networks[2].mode = .off;
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
-    try testing.expect(!(try bench.reply(from_nowhere, discover())).packet.yiaddr.isZero());
-    const second: DhcpService.Arrival = .{ .source = from_nowhere.source, .port = .dhcp, .link = 1 };
-    try testing.expect((try bench.reply(second, discover())).packet.yiaddr.isZero());
-    try bench.expectIgnored(.dhcp_off, relayed(discover()));
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
+    try testing.expect(!(try fixture.reply(from_nowhere, discover())).packet.yiaddr.isZero());
+    const second: DhcpService.Arrival =
+        .{ .source = from_nowhere.source, .port = .dhcp, .link = 1 };
+    try testing.expect((try fixture.reply(second, discover())).packet.yiaddr.isZero());
+    try fixture.expectIgnored(.dhcp_off, relayed(discover()));
 }
 
-test "the client's wish for a lease is granted within limits, with times to renew and rebind" {
+test "a requested lease time is granted within limits, with times to renew and rebind" {
     var networks = three(.server);
     networks[0].lease_time_s = 3600;
     networks[0].lease_time_min_s = 600;
     networks[0].lease_time_max_s = 7200;
     networks[0].renewal_time_s = 100;
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     const cases = [_][4]?u32{
         .{ null, 3600, 100, 3150 },  .{ 1, 600, 300, 525 },
         .{ 4000, 4000, 2000, 3500 }, .{ std.math.maxInt(u32), 7200, 3600, 6300 },
@@ -173,35 +184,35 @@ test "the client's wish for a lease is granted within limits, with times to rene
     for (cases) |case| {
         var packet = plain(.discover);
         packet.options.lease_time_s = case[0];
-        const options = (try bench.reply(from_nowhere, packet)).packet.options;
+        const options = (try fixture.reply(from_nowhere, packet)).packet.options;
         try testing.expectEqual(case[1], options.lease_time_s);
         try testing.expectEqual(case[2], options.renewal_time_s);
         try testing.expectEqual(case[3], options.rebinding_time_s);
     }
 }
 
-test "a client gets the parameters that it asks for, and is called as it called itself" {
+test "a client gets the parameters that it requests, and the identifier that it sent" {
     var networks = three(.server);
     networks[0].domain_name = "example.org";
     networks[0].dns_servers = comptime &.{.init(10, 77, 0, 3)};
     networks[0].mtu = 9000;
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     var packet = plain(.discover);
     packet.options.client_identifier = "\x00name";
-    const all = (try bench.reply(from_nowhere, packet)).packet.options;
+    const all = (try fixture.reply(from_nowhere, packet)).packet.options;
     try testing.expectEqualStrings("example.org", all.domain_name.?);
     try testing.expectEqual(9000, all.interface_mtu.?);
     try testing.expectEqualStrings("\x00name", all.client_identifier.?);
     packet.options.parameter_request_list = &.{ 1, 6 };
-    const some = (try bench.reply(from_nowhere, packet)).packet.options;
+    const some = (try fixture.reply(from_nowhere, packet)).packet.options;
     try testing.expectEqual(1, some.dns_servers.len);
     try testing.expectEqual(null, some.domain_name);
     try testing.expectEqual(null, some.interface_mtu);
     try testing.expect(some.lease_time_s != null);
 }
 
-test "an answer keeps to the size that its client takes, and what counts is in it" {
+test "an answer fits the size that its client accepts, and keeps the options that matter" {
     const domain: [128]u8 = @splat('d');
     const many: [8]Ip4 = @splat(.init(10, 77, 0, 3));
     const long_id: [255]u8 = @splat(7);
@@ -213,14 +224,14 @@ test "an answer keeps to the size that its client takes, and what counts is in i
         network.ntp_servers = &many;
         network.routers = &many;
     }
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     for ([_]?u16{ null, 0, 576, 1472, 65280 }) |size| {
         var packet = relayed(discover());
         packet.options.max_message_size = size;
         packet.options.client_identifier = &long_id;
         packet.options.relay_agent = &long_relay;
-        const offer = try bench.reply(from_relay, packet);
+        const offer = try fixture.reply(from_relay, packet);
         const options = &offer.packet.options;
         const limit: usize = if (size) |bytes| std.math.clamp(bytes, 576, 1500) - 28 else 548;
         try testing.expect(offer.reply.payload.len <= limit);
@@ -236,40 +247,41 @@ test "an answer keeps to the size that its client takes, and what counts is in i
     }
 }
 
-test "a server beside another one says nothing about addresses that it does not know" {
+test "a server beside another one does not answer for addresses that it does not know" {
     var networks = three(.server);
     networks[0].authoritative = false;
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     var request = plain(.request);
-    // INIT-REBOOT with an address of its own pool, of which it knows nothing, and of another network.
+    // INIT-REBOOT with an unknown address of its own pool, and with one of another network.
     for ([_]Ip4{ .init(10, 77, 0, 12), .init(10, 99, 0, 1) }) |ip| {
         request.options.requested_ip = ip;
-        try bench.expectIgnored(.dhcp_bad_address, request);
+        try fixture.expectIgnored(.dhcp_bad_address, request);
     }
-    // What it gave itself it confirms: rebinding.
-    const ip = (try bench.reply(from_nowhere, plain(.discover))).packet.yiaddr;
+    // It confirms an address that it assigned: rebinding.
+    const ip = (try fixture.reply(from_nowhere, plain(.discover))).packet.yiaddr;
     request.options.requested_ip = ip;
-    try testing.expectEqual(.ack, (try bench.reply(from_nowhere, request)).reply.message_type);
+    try testing.expectEqual(.ack, (try fixture.reply(from_nowhere, request)).reply.message_type);
     request.options.requested_ip = null;
     request.ciaddr = ip;
-    try testing.expectEqual(.ack, (try bench.reply(from_nowhere, request)).reply.message_type);
+    try testing.expectEqual(.ack, (try fixture.reply(from_nowhere, request)).reply.message_type);
 }
 
-test "a client whose address is of another network is told so, and one of a lost lease keeps its own" {
+test "a client with another network's address gets NAK, one with a lost lease keeps its own" {
     const networks = three(.server);
-    var bench: Bench = try .of(&networks);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .of(&networks);
+    defer fixture.deinit();
     var request = plain(.request);
     // It was moved here and rebinds.
     request.ciaddr = .init(10, 78, 0, 12);
-    const nak = try bench.reply(from_nowhere, request);
+    const nak = try fixture.reply(from_nowhere, request);
     try testing.expectEqual(.nak, nak.reply.message_type);
     try testing.expect(nak.packet.ciaddr.isZero());
-    // It renews over a router, in its own network.
-    const far: DhcpService.Arrival = .{ .source = .{ .ip = .init(10, 79, 0, 15), .port = 68 }, .port = .dhcp };
+    // It renews across a router, in its own network.
+    const far: DhcpService.Arrival =
+        .{ .source = .{ .ip = .init(10, 79, 0, 15), .port = 68 }, .port = .dhcp };
     request.ciaddr = far.source.ip;
-    const ack = try bench.reply(far, request);
+    const ack = try fixture.reply(far, request);
     try testing.expectEqual(.ack, ack.reply.message_type);
     try testing.expectEqual(far.source, ack.reply.destination);
     try testing.expectEqual(far.source.ip, ack.packet.yiaddr);

@@ -1,6 +1,6 @@
-//! The DHCP server's side of one network: which address a client gets, and whether it is told no
-//! (RFC 2131 section 4.3). It must never grant what `DhcpLeases` refuses, and never answer for
-//! another server.
+//! The DHCP server of one network: which address a client gets, and whether it gets NAK (RFC 2131
+//! section 4.3). It must never grant what `DhcpLeases` refuses, and never answer for another
+//! server.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +18,7 @@ pub fn clientOf(network: *const Network, packet: *const dhcp.Packet) Client {
     return .of(packet.chaddr, packet.options.client_identifier, network.identify_by);
 }
 
-/// What becomes of a packet that is for this server.
+/// The decision on a packet for this server.
 pub const Verdict = union(enum) {
     /// OFFER or ACK with this address.
     give: struct { ip: Ip4, lease_time_s: u32 },
@@ -28,7 +28,7 @@ pub const Verdict = union(enum) {
     ignored: base.IgnoreReason,
 };
 
-/// DISCOVER, REQUEST or INFORM.
+/// Decides a DISCOVER, REQUEST or INFORM.
 pub fn decide(leases: *DhcpLeases, now_us: u64, packet: *const dhcp.Packet) Verdict {
     const options = &packet.options;
     const client = clientOf(leases.network, packet);
@@ -45,8 +45,8 @@ pub fn decide(leases: *DhcpLeases, now_us: u64, packet: *const dhcp.Packet) Verd
     }
 }
 
-/// RFC 2131 section 4.3.2. SELECTING names this server; INIT-REBOOT asks for the address that the
-/// client had (option 50), RENEWING and REBINDING for the one that it has (ciaddr).
+/// RFC 2131 section 4.3.2. SELECTING names this server; INIT-REBOOT requests the address that the
+/// client had (option 50), RENEWING and REBINDING the one that it has (ciaddr).
 fn request(
     leases: *DhcpLeases,
     now_us: u64,
@@ -62,19 +62,19 @@ fn request(
     else
         .{ .ignored = .dhcp_bad_address };
     if (!network.subnet.contains(ip)) return refusal;
-    // The client of a server that lost its leases: only who alone gives addresses here may know
-    // that this address is free.
+    // A client whose lease this server has lost: only the sole server of a network may assume that
+    // this address is free.
     if (!is_selecting and !network.authoritative and !leases.isOf(client, ip))
         return .{ .ignored = .dhcp_bad_address };
     return switch (leases.bind(now_us, client, ip, lease_time_s)) {
         .granted => .{ .give = .{ .ip = ip, .lease_time_s = lease_time_s } },
         .taken => refusal,
-        // Perhaps another server's: it knows, and answers.
+        // The address may belong to another server, which will answer.
         .unknown => if (is_selecting) .nak else .{ .ignored = .dhcp_bad_address },
     };
 }
 
-/// The client's wish within the network's limits.
+/// Returns the requested lease time within the network's limits.
 fn leaseTime(network: *const Network, wish_s: ?u32) u32 {
     const wished = wish_s orelse return network.lease_time_s;
     const shortest_s = @min(network.lease_time_min_s, network.lease_time_s);
@@ -82,8 +82,8 @@ fn leaseTime(network: *const Network, wish_s: ?u32) u32 {
     return std.math.clamp(wished, shortest_s, longest_s);
 }
 
-/// The network's parameters. With a list of what it wants (option 55), a client gets nothing that it
-/// has no use for; mask and times it always gets.
+/// Adds the network's parameters. A client with a parameter request list (option 55) gets only what
+/// it lists; mask and times are always sent.
 pub fn addParameters(
     out: *dhcp.Packet,
     leases: *const DhcpLeases,
@@ -91,23 +91,25 @@ pub fn addParameters(
     lease_time_s: ?u32,
 ) void {
     const network = leases.network;
-    const asked = &packet.options;
+    const query = &packet.options;
     const options = &out.options;
     if (lease_time_s) |lease_s| {
         const is_default = lease_s == network.lease_time_s;
         options.lease_time_s = lease_s;
-        // Set times are those of a lease of the set length.
-        options.renewal_time_s = (if (is_default) network.renewal_time_s else null) orelse lease_s / 2;
-        options.rebinding_time_s = (if (is_default) network.rebinding_time_s else null) orelse lease_s / 8 * 7;
+        // Configured times apply to a lease of the configured length.
+        options.renewal_time_s = (if (is_default) network.renewal_time_s else null) orelse
+            lease_s / 2;
+        options.rebinding_time_s = (if (is_default) network.rebinding_time_s else null) orelse
+            lease_s / 8 * 7;
     }
     options.subnet_mask = network.subnet.mask();
-    if (asked.wants(.routers)) options.routers = network.routers;
-    if (asked.wants(.dns_servers)) options.dns_servers = network.dns_servers;
-    if (asked.wants(.ntp_servers)) options.ntp_servers = network.ntp_servers;
-    if (asked.wants(.domain_name)) options.domain_name = network.domain_name;
-    if (asked.wants(.interface_mtu)) options.interface_mtu = network.mtu;
+    if (query.wants(.routers)) options.routers = network.routers;
+    if (query.wants(.dns_servers)) options.dns_servers = network.dns_servers;
+    if (query.wants(.ntp_servers)) options.ntp_servers = network.ntp_servers;
+    if (query.wants(.domain_name)) options.domain_name = network.domain_name;
+    if (query.wants(.interface_mtu)) options.interface_mtu = network.mtu;
     const client = clientOf(network, packet);
-    if (asked.wants(.host_name)) options.host_name = leases.hostNameOf(&client);
-    // RFC 6842: an answer names the client as the client named itself.
-    options.client_identifier = asked.client_identifier;
+    if (query.wants(.host_name)) options.host_name = leases.hostNameOf(&client);
+    // RFC 6842: an answer returns the client's identifier.
+    options.client_identifier = query.client_identifier;
 }

@@ -1,8 +1,8 @@
 //! Decides the answer to one DHCP packet: proxyDHCP beside another server (ports 67 and 4011), DHCP
-//! server, or off, each network as it is configured. RFC 2131, RFC 3046, RFC 4578, PXE 2.1. It must
-//! never answer a device that the boot policy ignores, and in proxy mode never give an address.
-//! `network.zig` says which network a packet is about, `server.zig` who gets which address,
-//! `answer.zig` how an answer looks.
+//! server, or off, as configured per network (RFC 2131, RFC 3046, RFC 4578, PXE 2.1). It must never
+//! answer a device that the boot policy ignores, and in proxy mode never assign an address.
+//! `network.zig` chooses the network of a packet, `server.zig` the address of a client, and
+//! `answer.zig` builds the answer.
 //!
 //! How the host uses it, for each datagram of either port:
 //!
@@ -17,7 +17,7 @@
 //!     switch (step) {
 //!         .ignored => |reason| {},          // counted in service.ignored already
 //!         .reply => |reply| send(reply.destination, reply.payload),  // from the same port
-//!         .learned, .noted => {},           // nothing to send
+//!         .learned, .recorded => {},        // nothing to send
 //!         .network_boot => unreachable,     // `answer` never returns it
 //!     }
 
@@ -38,7 +38,7 @@ const Mac = base.Mac;
 pub const DhcpService = @This();
 
 options: Options,
-/// One for each network, in server mode.
+/// One per network, in server mode.
 leases: []?DhcpLeases,
 book: AddressBook,
 ignored: base.IgnoredCounters = .{},
@@ -49,7 +49,7 @@ pub const Programs = boot_client.Programs;
 pub const Mode = dhcp_network.Mode;
 pub const Network = dhcp_network.Network;
 pub const Link = dhcp_network.Link;
-pub const Chosen = dhcp_answer.Chosen;
+pub const BootChoice = dhcp_answer.BootChoice;
 pub const Reply = dhcp_answer.Reply;
 pub const ReplyBuffer = dhcp_answer.Buffer;
 
@@ -63,7 +63,7 @@ pub const Options = struct {
     addresses_max: u32 = 4096,
 };
 
-/// Where a datagram came in.
+/// Where a datagram arrived.
 pub const Arrival = struct {
     source: Endpoint,
     port: enum { dhcp, pxe },
@@ -76,28 +76,28 @@ pub const Arrival = struct {
 pub const BootRequest = struct {
     client: BootClient,
     arrival: Arrival,
-    /// Index of the network that the device is in.
+    /// Index of the device's network.
     network: u8,
     packet: dhcp.Packet,
 };
 
-/// What the boot policy says to a network boot.
+/// The boot policy's decision on a network boot.
 pub const BootTarget = union(enum) {
     /// Unknown or disabled device: it gets no answer.
     ignore,
-    boot: Chosen,
+    boot: BootChoice,
 };
 
-/// In proxy mode a device took an address from the network's own server.
-pub const Learned = struct { mac: Mac, ip: Ip4, is_network_boot: bool };
+/// In proxy mode: a device took an address from the network's own server.
+pub const AddressObservation = struct { mac: Mac, ip: Ip4, is_network_boot: bool };
 
 pub const Step = union(enum) {
     ignored: base.IgnoreReason,
     reply: Reply,
     network_boot: BootRequest,
-    learned: Learned,
-    /// DECLINE or RELEASE was taken; nothing to send.
-    noted,
+    learned: AddressObservation,
+    /// DECLINE or RELEASE was accepted; nothing to send.
+    recorded,
 };
 
 /// Allocates its tables, and nothing later. The networks passed `dhcp_network.problemOf`.
@@ -126,19 +126,19 @@ fn freeLeases(service: *DhcpService, gpa: std.mem.Allocator) void {
     gpa.free(service.leases);
 }
 
-/// The addresses of a network; null where none are given there.
+/// Returns the leases of a network; null where no addresses are assigned.
 pub fn leasesOf(service: *DhcpService, network: u8) ?*DhcpLeases {
     return if (service.leases[network]) |*leases| leases else null;
 }
 
-/// Whose address this is, as far as DHCP showed it.
+/// Returns the owner of this address, as observed by DHCP.
 pub fn macOf(service: *const DhcpService, now_us: u64, ip: Ip4) ?Mac {
     for (service.leases) |*table| if (table.*) |*leases|
         if (leases.macOf(now_us, ip)) |mac| return mac;
     return service.book.macOf(ip);
 }
 
-/// One address whose record on disk is no longer true, to be written before the answer goes out;
+/// Returns an address whose record on disk is outdated, to be written before the answer is sent;
 /// null when there is none left.
 pub fn takeChange(service: *DhcpService, now_us: u64) ?DhcpLeases.Record {
     for (service.leases) |*table| if (table.*) |*leases|
@@ -146,7 +146,7 @@ pub fn takeChange(service: *DhcpService, now_us: u64) ?DhcpLeases.Record {
     return null;
 }
 
-/// One datagram. `now_us` is of the host's monotonic clock.
+/// Takes one datagram. `now_us` is of the host's monotonic clock.
 pub fn receive(
     service: *DhcpService,
     now_us: u64,
@@ -161,11 +161,12 @@ pub fn receive(
     if (!packet.chaddr.isDevice()) return service.ignore(.dhcp_bad_client_address);
     const message_type = packet.options.message_type orelse
         return service.ignore(.dhcp_message_type);
-    // What is echoed has to fit the answer.
-    if (packet.options.relay_agent) |value| if (value.len > 255) return service.ignore(.dhcp_bad_option);
+    // An echoed option has to fit the answer.
+    if (packet.options.relay_agent) |value|
+        if (value.len > 255) return service.ignore(.dhcp_bad_option);
     const networks = service.options.networks;
     const chosen = dhcp_network.choose(networks, arrival.link, arrival.source, &packet);
-    const asked: Asked = .{
+    const query: Query = .{
         .now_us = now_us,
         .network = switch (chosen) {
             .network => |index| index,
@@ -175,58 +176,58 @@ pub fn receive(
         .arrival = arrival,
         .packet = &packet,
     };
-    const mode = networks[asked.network].mode;
+    const mode = networks[query.network].mode;
     if (mode == .off) return service.ignore(.dhcp_off);
-    if (arrival.port == .pxe) return service.receivePxe(&asked);
+    if (arrival.port == .pxe) return service.receivePxe(&query);
     return switch (mode) {
-        .proxy => service.receiveBesideServer(&asked),
-        .server => service.receiveAsServer(&asked, reply),
+        .proxy => service.receiveBesideServer(&query),
+        .server => service.receiveAsServer(&query, reply),
         .off => unreachable,
     };
 }
 
-/// One packet, and what is known of it so far.
-const Asked = struct {
+/// One packet and what is known about it.
+const Query = struct {
     now_us: u64,
     network: u8,
     message_type: dhcp.MessageType,
     arrival: Arrival,
     packet: *const dhcp.Packet,
 
-    fn networkBoot(asked: *const Asked, client: BootClient) Step {
+    fn networkBoot(query: *const Query, client: BootClient) Step {
         return .{ .network_boot = .{
             .client = client,
-            .arrival = asked.arrival,
-            .network = asked.network,
-            .packet = asked.packet.*,
+            .arrival = query.arrival,
+            .network = query.network,
+            .packet = query.packet.*,
         } };
     }
 };
 
-/// Port 4011, both modes: the device has its address and asks only for the boot file.
-fn receivePxe(service: *DhcpService, asked: *const Asked) Step {
-    const packet = asked.packet;
+/// Port 4011, both modes: the device has its address and requests only the boot file.
+fn receivePxe(service: *DhcpService, query: *const Query) Step {
+    const packet = query.packet;
     if (!packet.giaddr.isZero()) return service.ignore(.dhcp_relayed);
-    switch (asked.message_type) {
+    switch (query.message_type) {
         .discover, .request, .inform => {},
         else => return service.ignore(.dhcp_message_type),
     }
-    const client = BootClient.of(packet, asked.message_type) orelse
+    const client = BootClient.of(packet, query.message_type) orelse
         return service.ignore(.dhcp_not_a_network_boot);
-    if (service.leasesOf(asked.network) == null and packet.ciaddr.isUnicast())
-        service.book.learn(asked.now_us, packet.chaddr, packet.ciaddr);
-    return asked.networkBoot(client);
+    if (service.leasesOf(query.network) == null and packet.ciaddr.isUnicast())
+        service.book.learn(query.now_us, packet.chaddr, packet.ciaddr);
+    return query.networkBoot(client);
 }
 
-fn receiveBesideServer(service: *DhcpService, asked: *const Asked) Step {
-    const packet = asked.packet;
-    const client = BootClient.of(packet, asked.message_type);
-    switch (asked.message_type) {
+fn receiveBesideServer(service: *DhcpService, query: *const Query) Step {
+    const packet = query.packet;
+    const client = BootClient.of(packet, query.message_type);
+    switch (query.message_type) {
         .discover => {},
         .request => {
             const server = packet.options.server_identifier orelse Ip4.zero;
             const taken = boot_client.addressOf(packet);
-            if (taken) |ip| service.book.learn(asked.now_us, packet.chaddr, ip);
+            if (taken) |ip| service.book.learn(query.now_us, packet.chaddr, ip);
             if (!service.isOwn(server)) return .{ .learned = .{
                 .mac = packet.chaddr,
                 .ip = taken orelse return service.ignore(.dhcp_other_server),
@@ -235,33 +236,33 @@ fn receiveBesideServer(service: *DhcpService, asked: *const Asked) Step {
         },
         else => return service.ignore(.dhcp_message_type),
     }
-    return asked.networkBoot(client orelse return service.ignore(.dhcp_not_a_network_boot));
+    return query.networkBoot(client orelse return service.ignore(.dhcp_not_a_network_boot));
 }
 
-fn receiveAsServer(service: *DhcpService, asked: *const Asked, reply: *ReplyBuffer) Step {
-    const leases = service.leasesOf(asked.network).?;
-    const packet = asked.packet;
+fn receiveAsServer(service: *DhcpService, query: *const Query, reply: *ReplyBuffer) Step {
+    const leases = service.leasesOf(query.network).?;
+    const packet = query.packet;
     const client = dhcp_server.clientOf(leases.network, packet);
     if (packet.options.server_identifier) |id| if (!service.isOwn(id)) {
-        if (asked.message_type == .request) leases.dropOffer(asked.now_us, &client);
+        if (query.message_type == .request) leases.dropOffer(query.now_us, &client);
         return service.ignore(.dhcp_other_server);
     };
-    switch (asked.message_type) {
+    switch (query.message_type) {
         .discover, .request, .inform => {},
         .decline => {
             const ip = packet.options.requested_ip orelse return service.ignore(.dhcp_bad_option);
-            const noted = leases.decline(asked.now_us, &client, ip);
-            return if (noted) .noted else service.ignore(.dhcp_bad_address);
+            const recorded = leases.decline(query.now_us, &client, ip);
+            return if (recorded) .recorded else service.ignore(.dhcp_bad_address);
         },
         .release => {
-            const noted = leases.release(asked.now_us, &client, packet.ciaddr);
-            return if (noted) .noted else service.ignore(.dhcp_bad_address);
+            const recorded = leases.release(query.now_us, &client, packet.ciaddr);
+            return if (recorded) .recorded else service.ignore(.dhcp_bad_address);
         },
         else => return service.ignore(.dhcp_message_type),
     }
-    const boot = BootClient.of(packet, asked.message_type) orelse
-        return service.serve(asked, null, reply);
-    return asked.networkBoot(boot);
+    const boot = BootClient.of(packet, query.message_type) orelse
+        return service.serve(query, null, reply);
+    return query.networkBoot(boot);
 }
 
 /// Answers the request of a `network_boot` step. Never returns another one.
@@ -276,47 +277,47 @@ pub fn answer(
         .ignore => return service.ignore(.dhcp_unknown_device),
         .boot => |chosen| chosen,
     };
-    const asked: Asked = .{
+    const query: Query = .{
         .now_us = now_us,
         .network = request.network,
         .message_type = request.client.message_type,
         .arrival = request.arrival,
         .packet = &request.packet,
     };
-    const server: Endpoint = .{ .ip = service.serverIp(&asked), .port = service.options.http_port };
+    const server: Endpoint = .{ .ip = service.serverIp(&query), .port = service.options.http_port };
     var file_buffer: [dhcp.file_size_max]u8 = undefined;
     const boot: dhcp_answer.Boot = .{
         .client = &request.client,
         .file = dhcp_answer.bootFile(server, &request.client, &chosen, &file_buffer),
     };
-    const gives_address = service.leases[asked.network] != null and asked.arrival.port == .dhcp;
-    if (gives_address) return service.serve(&asked, boot, reply);
+    const gives_address = service.leases[query.network] != null and query.arrival.port == .dhcp;
+    if (gives_address) return service.serve(&query, boot, reply);
     if (boot.file == null) return service.ignore(.dhcp_no_boot_program);
-    var out = dhcp_answer.begin(asked.packet, server.ip);
-    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
-    dhcp_answer.addBoot(&out, asked.packet, server.ip, boot);
-    return send(&asked, &out, request.client.ip, reply);
+    var out = dhcp_answer.begin(query.packet, server.ip);
+    out.options.message_type = dhcp_answer.typeOf(query.message_type);
+    dhcp_answer.addBoot(&out, query.packet, server.ip, boot);
+    return send(&query, &out, request.client.ip, reply);
 }
 
-/// Server mode: gives, confirms or refuses an address; a network boot gets its file with it.
+/// Server mode: assigns, confirms or refuses an address; a network boot gets its file with it.
 fn serve(
     service: *DhcpService,
-    asked: *const Asked,
+    query: *const Query,
     boot: ?dhcp_answer.Boot,
     reply: *ReplyBuffer,
 ) Step {
-    const leases = service.leasesOf(asked.network).?;
-    const packet = asked.packet;
-    const server_ip = service.serverIp(asked);
+    const leases = service.leasesOf(query.network).?;
+    const packet = query.packet;
+    const server_ip = service.serverIp(query);
     var out = dhcp_answer.begin(packet, server_ip);
-    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
-    const verdict = dhcp_server.decide(leases, asked.now_us, packet);
+    out.options.message_type = dhcp_answer.typeOf(query.message_type);
+    const verdict = dhcp_server.decide(leases, query.now_us, packet);
     switch (verdict) {
         .ignored => |reason| return service.ignore(reason),
         .nak => {
             out.options.message_type = .nak;
             out.ciaddr = .zero;
-            return send(asked, &out, null, reply);
+            return send(query, &out, null, reply);
         },
         .give => |given| {
             out.yiaddr = given.ip;
@@ -326,18 +327,18 @@ fn serve(
     }
     if (boot) |known| dhcp_answer.addBoot(&out, packet, server_ip, known);
     const ip = if (verdict == .inform) boot_client.addressOf(packet) else out.yiaddr;
-    return send(asked, &out, ip, reply);
+    return send(query, &out, ip, reply);
 }
 
-fn send(asked: *const Asked, out: *dhcp.Packet, ip: ?Ip4, reply: *ReplyBuffer) Step {
-    return .{ .reply = dhcp_answer.finish(out, asked.packet, asked.arrival.source, ip, reply) };
+fn send(query: *const Query, out: *dhcp.Packet, ip: ?Ip4, reply: *ReplyBuffer) Step {
+    return .{ .reply = dhcp_answer.finish(out, query.packet, query.arrival.source, ip, reply) };
 }
 
-/// The edge's address in the device's network; to a network behind relay agents, the one that they
+/// The edge's address in the device's network; for a network behind relay agents, the one that they
 /// reach.
-fn serverIp(service: *const DhcpService, asked: *const Asked) Ip4 {
-    const network = &service.options.networks[asked.network];
-    const link = network.link orelse network.via orelse asked.arrival.link;
+fn serverIp(service: *const DhcpService, query: *const Query) Ip4 {
+    const network = &service.options.networks[query.network];
+    const link = network.link orelse network.via orelse query.arrival.link;
     return service.options.links[link].ip;
 }
 

@@ -1,4 +1,4 @@
-//! The guarantees of `service.zig`, driven by packets as real clients send them.
+//! Tests of service.zig with packets as real clients send them.
 
 const std = @import("std");
 const testing = std.testing;
@@ -22,7 +22,7 @@ const second = std.time.us_per_s;
 
 const bios_class = "PXEClient:Arch:00000:UNDI:002001";
 
-pub const Bench = struct {
+pub const ServiceFixture = struct {
     service: DhcpService,
     target: DhcpService.BootTarget = target,
     now_us: u64 = 1,
@@ -30,14 +30,15 @@ pub const Bench = struct {
     reply_buffer: DhcpService.ReplyBuffer = undefined,
     scratch: dhcp.Scratch = undefined,
 
-    pub fn init(mode: DhcpService.Mode) !Bench {
+    pub fn init(mode: DhcpService.Mode) !ServiceFixture {
         return .of(switch (mode) {
             inline else => |known| &.{comptime officeIn(known)},
         });
     }
 
-    pub fn of(networks: []const DhcpService.Network) !Bench {
-        const links: []const DhcpService.Link = &.{ .{ .ip = server_ip }, .{ .ip = other_server_ip } };
+    pub fn of(networks: []const DhcpService.Network) !ServiceFixture {
+        const links: []const DhcpService.Link =
+            &.{ .{ .ip = server_ip }, .{ .ip = other_server_ip } };
         var link_count: usize = 0;
         for (networks) |network| link_count += @intFromBool(network.link != null);
         return .{ .service = try .init(testing.allocator, .{
@@ -47,40 +48,52 @@ pub const Bench = struct {
         }) };
     }
 
-    pub fn deinit(bench: *Bench) void {
-        bench.service.deinit(testing.allocator);
+    pub fn deinit(fixture: *ServiceFixture) void {
+        fixture.service.deinit(testing.allocator);
     }
 
-    pub fn ask(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !DhcpService.Step {
-        const bytes = try dhcp.emit(&packet, &bench.packet_buffer);
-        const service = &bench.service;
-        return switch (service.receive(bench.now_us, arrival, bytes, &bench.reply_buffer)) {
+    pub fn ask(
+        fixture: *ServiceFixture,
+        arrival: DhcpService.Arrival,
+        packet: dhcp.Packet,
+    ) !DhcpService.Step {
+        const bytes = try dhcp.emit(&packet, &fixture.packet_buffer);
+        const service = &fixture.service;
+        return switch (service.receive(fixture.now_us, arrival, bytes, &fixture.reply_buffer)) {
             .network_boot => |request| service.answer(
-                bench.now_us,
+                fixture.now_us,
                 &request,
-                bench.target,
-                &bench.reply_buffer,
+                fixture.target,
+                &fixture.reply_buffer,
             ),
             else => |step| step,
         };
     }
 
-    /// A step that must be a reply, with its packet.
-    pub fn reply(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !Answer {
-        const step = try bench.ask(arrival, packet);
+    /// Returns the reply of a step that must be one, with its packet.
+    pub fn reply(
+        fixture: *ServiceFixture,
+        arrival: DhcpService.Arrival,
+        packet: dhcp.Packet,
+    ) !Answer {
+        const step = try fixture.ask(arrival, packet);
         errdefer std.debug.print("step: {t}\n", .{step});
         if (step != .reply) return error.TestUnexpectedResult;
         return .{
             .reply = step.reply,
-            .packet = try dhcp.parse(step.reply.payload, &bench.scratch),
+            .packet = try dhcp.parse(step.reply.payload, &fixture.scratch),
         };
     }
 
-    pub fn expectIgnored(bench: *Bench, reason: base.IgnoreReason, packet: dhcp.Packet) !void {
-        const before = bench.service.ignored.get(reason);
-        const step = try bench.ask(.{ .source = nowhere, .port = .dhcp }, packet);
+    pub fn expectIgnored(
+        fixture: *ServiceFixture,
+        reason: base.IgnoreReason,
+        packet: dhcp.Packet,
+    ) !void {
+        const before = fixture.service.ignored.get(reason);
+        const step = try fixture.ask(.{ .source = nowhere, .port = .dhcp }, packet);
         try testing.expectEqual(DhcpService.Step{ .ignored = reason }, step);
-        try testing.expectEqual(before + 1, bench.service.ignored.get(reason));
+        try testing.expectEqual(before + 1, fixture.service.ignored.get(reason));
     }
 };
 
@@ -122,9 +135,9 @@ pub fn plain(message_type: dhcp.MessageType) dhcp.Packet {
 }
 
 test "the proxy offer has exactly what real firmware needs" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
-    const offer = try bench.reply(from_nowhere, discover());
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
+    const offer = try fixture.reply(from_nowhere, discover());
     const want: dhcp.Packet = .{
         .op = .reply,
         .xid = 0x123456ab,
@@ -146,26 +159,26 @@ test "the proxy offer has exactly what real firmware needs" {
 }
 
 test "an answer goes to the address and port that the request came from" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
     const source: Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 40123 };
-    const offer = try bench.reply(.{ .source = source, .port = .dhcp }, discover());
+    const offer = try fixture.reply(.{ .source = source, .port = .dhcp }, discover());
     try testing.expectEqual(source, offer.reply.destination);
     var request = discover();
     request.options.message_type = .request;
     request.ciaddr = .init(10, 77, 0, 50);
     const pxe_source: Endpoint = .{ .ip = .init(10, 77, 0, 50), .port = 4011 };
-    const ack = try bench.reply(.{ .source = pxe_source, .port = .pxe }, request);
+    const ack = try fixture.reply(.{ .source = pxe_source, .port = .pxe }, request);
     try testing.expectEqual(pxe_source, ack.reply.destination);
     try testing.expectEqual(.ack, ack.reply.message_type);
     try testing.expectEqualStrings("b/" ++ handle_text ++ "/undionly.kpxe", ack.packet.file);
     try testing.expect(ack.packet.yiaddr.isZero());
-    try testing.expectEqual(device, bench.service.macOf(1, .init(10, 77, 0, 50)).?);
+    try testing.expectEqual(device, fixture.service.macOf(1, .init(10, 77, 0, 50)).?);
 }
 
 test "each architecture gets its boot program, iPXE the script and HTTP clients a URL" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
     const url = "http://10.77.0.2:6980/b/" ++ handle_text ++ "/";
     const path = "b/" ++ handle_text ++ "/";
     const Case = struct {
@@ -211,196 +224,199 @@ test "each architecture gets its boot program, iPXE the script and HTTP clients 
         packet.options.client_arch = if (case.arch) |number| @fromBackingInt(number) else null;
         packet.options.user_class = case.user_class;
         packet.options.ipxe = case.ipxe;
-        const offer = try bench.reply(from_nowhere, packet);
+        const offer = try fixture.reply(from_nowhere, packet);
         try testing.expectEqualStrings(case.file, offer.packet.file);
         try testing.expectEqualStrings(case.class, offer.packet.options.vendor_class.?);
     }
 }
 
 test "iPXE is told to load a program where its device was given others, by TFTP" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
     var packet = discover();
     packet.options.user_class = "iPXE";
-    const script = try bench.reply(from_nowhere, packet);
-    try testing.expectEqualStrings("http://10.77.0.2:6980/b/" ++ handle_text ++ "/boot.ipxe", script.packet.file);
-    bench.target.boot.ipxe_takes_program = true;
-    const program = try bench.reply(from_nowhere, packet);
+    const script = try fixture.reply(from_nowhere, packet);
+    try testing.expectEqualStrings(
+        "http://10.77.0.2:6980/b/" ++ handle_text ++ "/boot.ipxe",
+        script.packet.file,
+    );
+    fixture.target.boot.ipxe_takes_program = true;
+    const program = try fixture.reply(from_nowhere, packet);
     try testing.expectEqualStrings("b/" ++ handle_text ++ "/undionly.kpxe", program.packet.file);
 }
 
 test "an architecture without a program gets no proxy offer" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
     var packet = discover();
     packet.options.client_arch = .uefi_x86;
-    try bench.expectIgnored(.dhcp_no_boot_program, packet);
+    try fixture.expectIgnored(.dhcp_no_boot_program, packet);
     packet.options.client_arch = @fromBackingInt(0xffff);
-    try bench.expectIgnored(.dhcp_no_boot_program, packet);
+    try fixture.expectIgnored(.dhcp_no_boot_program, packet);
 }
 
-test "what is no request of a network boot is ignored and counted" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
-    try bench.expectIgnored(.dhcp_not_a_network_boot, plain(.discover));
-    try bench.expectIgnored(.dhcp_message_type, plain(.release));
+test "a packet that is no network boot's request is ignored and counted" {
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
+    try fixture.expectIgnored(.dhcp_not_a_network_boot, plain(.discover));
+    try fixture.expectIgnored(.dhcp_message_type, plain(.release));
     var packet = discover();
     packet.options.message_type = null;
-    try bench.expectIgnored(.dhcp_message_type, packet);
+    try fixture.expectIgnored(.dhcp_message_type, packet);
     packet = discover();
     packet.op = .reply;
-    try bench.expectIgnored(.dhcp_not_a_request, packet);
+    try fixture.expectIgnored(.dhcp_not_a_request, packet);
     packet = discover();
     packet.chaddr = .broadcast;
-    try bench.expectIgnored(.dhcp_bad_client_address, packet);
+    try fixture.expectIgnored(.dhcp_bad_client_address, packet);
     packet = discover();
     packet.giaddr = .init(10, 0, 0, 1);
-    try bench.expectIgnored(.dhcp_relayed, packet);
-    const step = bench.service.receive(1, from_nowhere, "garbage", &bench.reply_buffer);
+    try fixture.expectIgnored(.dhcp_relayed, packet);
+    const step = fixture.service.receive(1, from_nowhere, "garbage", &fixture.reply_buffer);
     try testing.expectEqual(DhcpService.Step{ .ignored = .dhcp_not_dhcp }, step);
 }
 
 test "a device that the boot policy ignores gets no answer in either mode" {
     for ([_]DhcpService.Mode{ .proxy, .server }) |mode| {
-        var bench: Bench = try .init(mode);
-        defer bench.deinit();
-        const service = &bench.service;
-        const bytes = try dhcp.emit(&discover(), &bench.packet_buffer);
-        const asked = service.receive(1, from_nowhere, bytes, &bench.reply_buffer);
+        var fixture: ServiceFixture = try .init(mode);
+        defer fixture.deinit();
+        const service = &fixture.service;
+        const bytes = try dhcp.emit(&discover(), &fixture.packet_buffer);
+        const asked = service.receive(1, from_nowhere, bytes, &fixture.reply_buffer);
         try testing.expectEqual(device, asked.network_boot.client.mac);
-        const step = service.answer(1, &asked.network_boot, .ignore, &bench.reply_buffer);
+        const step = service.answer(1, &asked.network_boot, .ignore, &fixture.reply_buffer);
         try testing.expectEqual(DhcpService.Step{ .ignored = .dhcp_unknown_device }, step);
     }
 }
 
-test "switched off nothing is answered" {
-    var bench: Bench = try .init(.off);
-    defer bench.deinit();
-    try bench.expectIgnored(.dhcp_off, discover());
+test "a disabled service answers nothing" {
+    var fixture: ServiceFixture = try .init(.off);
+    defer fixture.deinit();
+    try fixture.expectIgnored(.dhcp_off, discover());
 }
 
 test "in proxy mode the address is learned from the request to the other server" {
-    var bench: Bench = try .init(.proxy);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.proxy);
+    defer fixture.deinit();
     var request = discover();
     request.options.message_type = .request;
     request.options.server_identifier = .init(10, 77, 0, 1);
     request.options.requested_ip = .init(10, 77, 0, 23);
-    const step = try bench.ask(from_nowhere, request);
+    const step = try fixture.ask(from_nowhere, request);
     try testing.expectEqual(Ip4.init(10, 77, 0, 23), step.learned.ip);
     try testing.expect(step.learned.is_network_boot);
-    try testing.expectEqual(device, bench.service.macOf(1, .init(10, 77, 0, 23)).?);
+    try testing.expectEqual(device, fixture.service.macOf(1, .init(10, 77, 0, 23)).?);
     request.options.requested_ip = null;
-    try bench.expectIgnored(.dhcp_other_server, request);
+    try fixture.expectIgnored(.dhcp_other_server, request);
     request.options.server_identifier = server_ip;
-    try testing.expectEqual(.ack, (try bench.reply(from_nowhere, request)).reply.message_type);
+    try testing.expectEqual(.ack, (try fixture.reply(from_nowhere, request)).reply.message_type);
 }
 
 test "the server gives a network boot an address and its program in one exchange" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
-    const offer = try bench.reply(from_nowhere, discover());
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
+    const offer = try fixture.reply(from_nowhere, discover());
     const ip = offer.packet.yiaddr;
     try testing.expect(ip.isUnicast());
     try testing.expectEqualStrings("b/" ++ handle_text ++ "/undionly.kpxe", offer.packet.file);
     try testing.expectEqual(Ip4.init(255, 255, 255, 0), offer.packet.options.subnet_mask.?);
     try testing.expectEqual(3600, offer.packet.options.lease_time_s.?);
     try testing.expectEqual(server_ip, offer.packet.options.routers[0]);
-    try testing.expectEqual(null, bench.service.macOf(1, ip));
+    try testing.expectEqual(null, fixture.service.macOf(1, ip));
     var request = discover();
     request.options.message_type = .request;
     request.options.server_identifier = server_ip;
     request.options.requested_ip = ip;
-    const ack = try bench.reply(from_nowhere, request);
+    const ack = try fixture.reply(from_nowhere, request);
     try testing.expectEqual(.ack, ack.reply.message_type);
     try testing.expectEqual(ip, ack.packet.yiaddr);
     try testing.expectEqual(ip, ack.reply.ip.?);
-    try testing.expectEqual(device, bench.service.macOf(1, ip).?);
-    try testing.expectEqual(1, bench.service.leasesOf(0).?.change_count);
+    try testing.expectEqual(device, fixture.service.macOf(1, ip).?);
+    try testing.expectEqual(1, fixture.service.leasesOf(0).?.change_count);
 }
 
 test "the server gives plain clients an address and no boot file" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
-    const offer = try bench.reply(from_nowhere, plain(.discover));
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
+    const offer = try fixture.reply(from_nowhere, plain(.discover));
     try testing.expect(offer.packet.yiaddr.isUnicast());
     try testing.expectEqualStrings("", offer.packet.file);
     try testing.expectEqual(null, offer.packet.options.vendor_class);
     try testing.expect(!offer.reply.names_boot_file);
 }
 
-test "the server refuses an address that is not to be had, and is silent about others' addresses" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
-    const taken = (try bench.reply(from_nowhere, plain(.discover))).packet.yiaddr;
-    // After a move: it brings the address of another network.
+test "the server refuses unavailable addresses, and is silent about others' addresses" {
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
+    const taken = (try fixture.reply(from_nowhere, plain(.discover))).packet.yiaddr;
+    // After a move: it requests an address of another network.
     var request = plain(.request);
     request.chaddr = .fromInt(0x02bf00000001);
     request.options.requested_ip = .init(10, 99, 0, 99);
-    const nak = try bench.reply(from_nowhere, request);
+    const nak = try fixture.reply(from_nowhere, request);
     try testing.expectEqual(.nak, nak.reply.message_type);
     try testing.expect(nak.packet.yiaddr.isZero());
     try testing.expectEqual(null, nak.packet.options.lease_time_s);
     request.options.requested_ip = taken;
-    try testing.expectEqual(.nak, (try bench.reply(from_nowhere, request)).reply.message_type);
-    // Perhaps another server gave it.
+    try testing.expectEqual(.nak, (try fixture.reply(from_nowhere, request)).reply.message_type);
+    // Another server may have assigned it.
     request.options.requested_ip = .init(10, 77, 0, 99);
-    try bench.expectIgnored(.dhcp_bad_address, request);
+    try fixture.expectIgnored(.dhcp_bad_address, request);
     request.options.server_identifier = server_ip;
-    try testing.expectEqual(.nak, (try bench.reply(from_nowhere, request)).reply.message_type);
+    try testing.expectEqual(.nak, (try fixture.reply(from_nowhere, request)).reply.message_type);
     request.options.requested_ip = null;
-    try bench.expectIgnored(.dhcp_bad_option, request);
+    try fixture.expectIgnored(.dhcp_bad_option, request);
 }
 
 test "an offer that lost against another server's is free again" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
     var others: [2]Mac = undefined;
     for (&others, 1..) |*mac, number| mac.* = .fromInt(0x02bf00000000 + @as(u48, @intCast(number)));
     for (others) |mac| {
         var packet = plain(.discover);
         packet.chaddr = mac;
-        _ = try bench.reply(from_nowhere, packet);
+        _ = try fixture.reply(from_nowhere, packet);
     }
-    try bench.expectIgnored(.dhcp_no_free_address, plain(.discover));
+    try fixture.expectIgnored(.dhcp_no_free_address, plain(.discover));
     var request = plain(.request);
     request.chaddr = others[0];
     request.options.server_identifier = .init(10, 77, 0, 1);
-    try bench.expectIgnored(.dhcp_other_server, request);
-    _ = try bench.reply(from_nowhere, plain(.discover));
+    try fixture.expectIgnored(.dhcp_other_server, request);
+    _ = try fixture.reply(from_nowhere, plain(.discover));
 }
 
 test "a lease is renewed, released and declined" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
-    const ip = (try bench.reply(from_nowhere, plain(.discover))).packet.yiaddr;
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
+    const ip = (try fixture.reply(from_nowhere, plain(.discover))).packet.yiaddr;
     var renewal = plain(.request);
     renewal.ciaddr = ip;
     const source: Endpoint = .{ .ip = ip, .port = 68 };
-    const ack = try bench.reply(.{ .source = source, .port = .dhcp }, renewal);
+    const ack = try fixture.reply(.{ .source = source, .port = .dhcp }, renewal);
     try testing.expectEqual(.ack, ack.reply.message_type);
     try testing.expectEqual(source, ack.reply.destination);
-    bench.now_us += 3599 * second;
-    try testing.expectEqual(device, bench.service.macOf(bench.now_us, ip).?);
+    fixture.now_us += 3599 * second;
+    try testing.expectEqual(device, fixture.service.macOf(fixture.now_us, ip).?);
     var release = plain(.release);
     release.ciaddr = ip;
-    try testing.expectEqual(DhcpService.Step.noted, try bench.ask(from_nowhere, release));
-    try testing.expectEqual(null, bench.service.macOf(bench.now_us, ip));
-    try bench.expectIgnored(.dhcp_bad_address, release);
-    _ = try bench.reply(from_nowhere, plain(.discover));
+    try testing.expectEqual(DhcpService.Step.recorded, try fixture.ask(from_nowhere, release));
+    try testing.expectEqual(null, fixture.service.macOf(fixture.now_us, ip));
+    try fixture.expectIgnored(.dhcp_bad_address, release);
+    _ = try fixture.reply(from_nowhere, plain(.discover));
     var decline = plain(.decline);
     decline.options.requested_ip = ip;
-    try testing.expectEqual(DhcpService.Step.noted, try bench.ask(from_nowhere, decline));
-    const other = (try bench.reply(from_nowhere, plain(.discover))).packet.yiaddr;
+    try testing.expectEqual(DhcpService.Step.recorded, try fixture.ask(from_nowhere, decline));
+    const other = (try fixture.reply(from_nowhere, plain(.discover))).packet.yiaddr;
     try testing.expect(!other.eql(ip));
 }
 
 test "INFORM is answered without an address" {
-    var bench: Bench = try .init(.server);
-    defer bench.deinit();
+    var fixture: ServiceFixture = try .init(.server);
+    defer fixture.deinit();
     var inform = plain(.inform);
     inform.ciaddr = .init(10, 77, 0, 200);
-    const ack = try bench.reply(from_nowhere, inform);
+    const ack = try fixture.reply(from_nowhere, inform);
     try testing.expectEqual(.ack, ack.reply.message_type);
     try testing.expect(ack.packet.yiaddr.isZero());
     try testing.expectEqual(null, ack.packet.options.lease_time_s);

@@ -1,11 +1,11 @@
-//! The client's side of one TFTP download (RFC 1350, 2347, 2348, 2349, 7440), as firmware does it;
-//! simulated devices use it. No clock and no socket: the caller sends what a step says and keeps
-//! the bytes it brings.
+//! The client of one TFTP download (RFC 1350, 2347, 2348, 2349, 7440), behaving like firmware; simulated
+//! devices use it. It has no clock and no socket: the caller sends what a step contains and keeps the
+//! bytes that it delivers.
 //!
 //!     var step = client.start(now_us, &buffer);
 //!     // then client.receive(...) for each datagram, and client.tick(...) when client.deadline_us
 //!     // has passed, until a step has an outcome; receive stays in use for a while then, since the
-//!     // server may not have heard the last ACK.
+//!     // server may not have received the last ACK.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -17,29 +17,29 @@ pub const TftpClient = @This();
 
 options: Options,
 state: State = .idle,
-/// The server's own port for this transfer, known with its first packet (RFC 1350 section 4).
+/// The server's own port for this transfer, known from its first packet (RFC 1350 section 4).
 peer: ?Endpoint = null,
 blksize: u16 = tftp.blksize_default,
 windowsize: u16 = 1,
-/// From the OACK, when `tsize` was asked for.
+/// From the OACK, if `tsize` was requested.
 file_size: ?u64 = null,
-/// The next block in order, 1-based, not cut to 16 bits.
+/// The next block in order, 1-based, not truncated to 16 bits.
 expected: u64 = 1,
 bytes_received: u64 = 0,
 /// Blocks in order since the last ACK.
 window_count: u16 = 0,
-/// The present hole was reported; one ACK for each.
+/// The current hole was reported; one ACK for each.
 is_hole_reported: bool = false,
 retry_count: u32 = 0,
-/// Packets sent again, in the whole transfer.
+/// Packets retransmitted in the whole transfer.
 retries: u64 = 0,
 /// When `tick` is due.
 deadline_us: u64 = std.math.maxInt(u64),
 
 pub const Buffer = [tftp.request_size_max]u8;
 
-/// A doubled time-out grows no further: a server that was started again knows nothing of the transfer and stays silent, so
-/// that only giving up and asking anew helps.
+/// Upper bound of the doubled timeout: a restarted server knows nothing of the transfer and stays
+/// silent, so only giving up and starting over helps.
 pub const retry_timeout_max_us = 4 * std.time.us_per_s;
 
 pub const Options = struct {
@@ -57,7 +57,7 @@ const State = enum { idle, requested, receiving, done, failed };
 
 pub const Failure = union(enum) {
     timeout,
-    /// An OACK that does not fit what was asked for.
+    /// An OACK that does not fit the requested options.
     bad_options,
     server_error: struct { code: tftp.ErrorCode, text: base.UntrustedText },
 };
@@ -73,7 +73,7 @@ pub const Step = struct {
     ignored: bool = false,
     send: ?Packet = null,
     content: ?Content = null,
-    /// Comes once.
+    /// Set once.
     outcome: ?Outcome = null,
 };
 
@@ -83,7 +83,7 @@ pub fn init(options: Options) TftpClient {
     return .{ .options = options };
 }
 
-/// The read request.
+/// Returns the read request.
 pub fn start(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
     assert(client.state == .idle);
     client.state = .requested;
@@ -114,7 +114,7 @@ pub fn receive(
     }
 }
 
-/// Call it when `deadline_us` has passed: what was lost is asked for again.
+/// Must be called when `deadline_us` has passed: retransmits.
 pub fn tick(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
     if (now_us < client.deadline_us) return .{};
     switch (client.state) {
@@ -137,17 +137,17 @@ fn receiveOack(
 ) Step {
     switch (client.state) {
         .requested => {},
-        // The server did not hear ACK 0.
+        // The server did not receive ACK 0.
         .receiving => if (client.expected == 1)
             return .{ .send = client.acknowledge(now_us, buffer) }
         else
             return .{ .ignored = true },
         .idle, .done, .failed => return .{ .ignored = true },
     }
-    const asked = &client.options;
-    client.blksize = agreed(options.blksize, asked.blksize, tftp.blksize_default) catch
+    const requested = &client.options;
+    client.blksize = agreed(options.blksize, requested.blksize, tftp.blksize_default) catch
         return client.refuse(from, buffer);
-    client.windowsize = agreed(options.windowsize, asked.windowsize, 1) catch
+    client.windowsize = agreed(options.windowsize, requested.windowsize, 1) catch
         return client.refuse(from, buffer);
     client.file_size = options.tsize;
     client.peer = from;
@@ -156,10 +156,10 @@ fn receiveOack(
     return .{ .send = client.acknowledge(now_us, buffer) };
 }
 
-/// A server may lower a value, but neither raise one nor bring up its own (RFC 2347).
-fn agreed(offered: ?u16, asked: ?u16, default: u16) error{BadOptions}!u16 {
+/// A server may lower a value, but neither raise one nor add its own (RFC 2347).
+fn agreed(offered: ?u16, requested: ?u16, default: u16) error{BadOptions}!u16 {
     const value = offered orelse return default;
-    if (value > asked orelse return error.BadOptions) return error.BadOptions;
+    if (value > requested orelse return error.BadOptions) return error.BadOptions;
     return value;
 }
 
@@ -172,16 +172,17 @@ fn receiveData(
 ) Step {
     switch (client.state) {
         .idle, .failed => unreachable,
-        // The server did not hear the last ACK.
+        // The server did not receive the last ACK.
         .done => return .{ .send = client.acknowledge(now_us, buffer) },
-        // A server without options (RFC 2347) sends block 1 at once, by the defaults.
+        // A server without options (RFC 2347) sends block 1 at once, with the defaults.
         .requested => {
             client.peer = from;
             client.state = .receiving;
         },
         .receiving => {},
     }
-    if (data.block != @as(u16, @truncate(client.expected))) return client.missed(now_us, buffer);
+    if (data.block != @as(u16, @truncate(client.expected)))
+        return client.onOutOfOrder(now_us, buffer);
     if (data.bytes.len > client.blksize) return .{ .ignored = true };
     const is_last = data.bytes.len < client.blksize;
     var step: Step = .{ .content = .{ .offset = client.bytes_received, .bytes = data.bytes } };
@@ -201,9 +202,9 @@ fn receiveData(
     return step;
 }
 
-/// A block out of order: the last one in order is acknowledged once, so that the server goes on
-/// behind it (RFC 7440 section 4); in lock-step it is a repeated block whose ACK was lost.
-fn missed(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
+/// A block out of order: the last one in order is acknowledged once, so that the server continues
+/// behind it (RFC 7440 section 4); in lock-step it is a retransmitted block whose ACK was lost.
+fn onOutOfOrder(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
     if (client.windowsize > 1 and client.is_hole_reported) return .{ .ignored = true };
     client.is_hole_reported = true;
     client.retries += 1;
@@ -223,7 +224,7 @@ fn request(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
     client.setDeadline(now_us);
     return .{
         .to = options.server,
-        // The caller's own file name: longer than a request is a mistake of ours.
+        // The file name is the caller's own: one longer than a request is our mistake.
         .bytes = tftp.emit(&packet, buffer) catch unreachable,
     };
 }
@@ -235,17 +236,18 @@ fn acknowledge(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
     return .{ .to = client.peer.?, .bytes = tftp.emit(&packet, buffer) catch unreachable };
 }
 
-/// Doubles with each repetition in a row, up to `retry_timeout_max_us`.
+/// Doubles with each consecutive retransmission, up to `retry_timeout_max_us`.
 fn setDeadline(client: *TftpClient, now_us: u64) void {
     const doublings: u6 = @intCast(@min(client.retry_count, 6));
     const doubled_us = client.options.retry_timeout_us << doublings;
-    client.deadline_us = now_us + @max(client.options.retry_timeout_us, @min(doubled_us, retry_timeout_max_us));
+    client.deadline_us =
+        now_us + @max(client.options.retry_timeout_us, @min(doubled_us, retry_timeout_max_us));
 }
 
 fn refuse(client: *TftpClient, to: Endpoint, buffer: *Buffer) Step {
     const packet: tftp.Packet = .{ .err = .{
         .code = .option_refused,
-        .text = "options not as asked",
+        .text = "options not as requested",
     } };
     var step = client.fail(.bad_options);
     step.send = .{ .to = to, .bytes = tftp.emit(&packet, buffer) catch unreachable };
@@ -258,12 +260,14 @@ fn fail(client: *TftpClient, why: Failure) Step {
     return .{ .outcome = .{ .failed = why } };
 }
 
-test "a server that has forgotten the transfer is given up within half a minute" {
-    var client: TftpClient = .init(.{ .server = .{ .ip = .init(10, 0, 0, 1), .port = 69 }, .file_name = "nbp" });
+test "a transfer that the server has forgotten is given up within half a minute" {
+    var client: TftpClient =
+        .init(.{ .server = .{ .ip = .init(10, 0, 0, 1), .port = 69 }, .file_name = "nbp" });
     var buffer: Buffer = undefined;
     _ = client.start(0, &buffer);
     var packet: [tftp.request_size_max]u8 = undefined;
-    const oack = tftp.emit(&.{ .oack = .{ .blksize = 1432, .tsize = 5000 } }, &packet) catch unreachable;
+    const oack = tftp.emit(&.{ .oack = .{ .blksize = 1432, .tsize = 5000 } }, &packet) catch
+        unreachable;
     _ = client.receive(1000, client.options.server, oack, &buffer);
     var now_us: u64 = 1000;
     const outcome = while (now_us < 30 * std.time.us_per_s) {

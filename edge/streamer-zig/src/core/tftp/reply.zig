@@ -1,5 +1,5 @@
-//! The packets by which the TFTP server answers a request: OACK and ERROR, and what they cost a peer
-//! that may not have asked.
+//! The packets with which the TFTP server answers a request, OACK and ERROR, and their size towards
+//! a peer whose address is unproven.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -11,26 +11,26 @@ const Endpoint = base.Endpoint;
 const Send = tftp_step.Send;
 const Transfer = tftp_step.Transfer;
 
-/// Room for every packet but DATA: an OACK of all options, or an ERROR.
+/// Holds every packet but DATA: an OACK of all options, or an ERROR.
 pub const Buffer = [160]u8;
 
-/// What is agreed to, of what was asked for (RFC 2347).
+/// Returns the accepted options among those requested (RFC 2347).
 pub fn oack(
     transfer: *const Transfer,
-    asked: *const tftp.Options,
+    requested: *const tftp.Options,
     window: *const TftpWindow,
     reply: *Buffer,
 ) tftp_step.Packet {
     const packet: tftp.Packet = .{ .oack = .{
-        .blksize = if (asked.blksize != null) window.blksize else null,
-        .tsize = if (asked.tsize != null) transfer.file.size else null,
-        .timeout_s = asked.timeout_s,
-        .windowsize = if (asked.windowsize != null) window.windowsize else null,
+        .blksize = if (requested.blksize != null) window.blksize else null,
+        .tsize = if (requested.tsize != null) transfer.file.size else null,
+        .timeout_s = requested.timeout_s,
+        .windowsize = if (requested.windowsize != null) window.windowsize else null,
     } };
     return .{ .to = transfer.peer, .bytes = tftp.emit(&packet, reply) catch unreachable };
 }
 
-/// Bytes of a first packet.
+/// Size of a first packet in bytes.
 pub fn sizeOf(send: *const Send) usize {
     switch (send.*) {
         .nothing => return 0,
@@ -43,7 +43,7 @@ pub fn sizeOf(send: *const Send) usize {
     }
 }
 
-/// An ERROR that is no longer than the packet it answers: its text is cut.
+/// Writes an ERROR that is no longer than the packet it answers: its text is truncated.
 pub fn refusal(
     to: Endpoint,
     code: tftp.ErrorCode,

@@ -1,7 +1,7 @@
-//! Read requests whose first packet was not answered yet. Nothing of them is held but this: no
-//! file, no timer that sends. They stand in a ring, so that a flood of requests under false
-//! addresses only pushes out the oldest of them, never a transfer, and each stays for as long as
-//! the ring takes to fill. Fixed size.
+//! Read requests whose first packet is not answered yet. They hold nothing but this state: no file,
+//! no retransmission timer. They stand in a ring, so that a flood of requests from spoofed
+//! addresses evicts only the oldest of them, never a transfer, and each stays for as long as the
+//! ring takes to fill. Fixed size.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,20 +15,20 @@ pub const TftpRequests = @This();
 
 /// Longer names are not published.
 pub const name_size_max = 128;
-/// A peer that has not answered by then is forgotten; its own next request starts again.
+/// A peer that has not answered by then is forgotten; its next request starts over.
 pub const hold_us = 10 * std.time.us_per_s;
 
 pub const Pending = struct {
     is_taken: bool = false,
     peer: Endpoint = undefined,
     handle: ?BootHandle = null,
-    /// As asked.
+    /// As requested.
     options: tftp.Options = .{},
-    /// As it was told to the peer.
+    /// As reported to the peer.
     file_size: u64 = 0,
-    asked_at_us: u64 = 0,
-    /// The same request came again: its answer measures no round trip.
-    is_repeated: bool = false,
+    requested_at_us: u64 = 0,
+    /// The same request arrived again: its answer is no RTT sample.
+    is_retransmitted: bool = false,
     name_size: u8 = 0,
     name_buffer: [name_size_max]u8 = undefined,
 
@@ -36,105 +36,105 @@ pub const Pending = struct {
         return pending.name_buffer[0..pending.name_size];
     }
 
-    /// A peer that heard nothing sends its request again, from the same port.
-    pub fn isRepeated(
+    /// A peer without an answer retransmits its request from the same port.
+    pub fn isRetransmission(
         pending: *const Pending,
         transfer: *const Transfer,
-        asked_name: []const u8,
+        requested_name: []const u8,
         options: *const tftp.Options,
     ) bool {
-        if (!std.mem.eql(u8, pending.name(), asked_name)) return false;
+        if (!std.mem.eql(u8, pending.name(), requested_name)) return false;
         if (!std.meta.eql(pending.handle, transfer.handle)) return false;
         if (pending.file_size != transfer.file.size) return false;
         return std.meta.eql(pending.options, options.*);
     }
 };
 
-places: []Pending,
-/// Which source each place belongs to, as `TftpSources` numbers them.
+slots: []Pending,
+/// The source of each slot, as `TftpSources` numbers them.
 sources: []u16,
 index: base.EndpointIndex,
-/// Where the next goes.
+/// The next slot to fill.
 next: u32 = 0,
-/// No place before this one, in the ring's order, is taken.
+/// No slot before this one, in the ring's order, is taken.
 oldest: u32 = 0,
 count: u32 = 0,
 
 pub fn init(gpa: std.mem.Allocator, capacity: u32, seed: u64) error{OutOfMemory}!TftpRequests {
-    const places = try gpa.alloc(Pending, capacity);
-    errdefer gpa.free(places);
+    const slots = try gpa.alloc(Pending, capacity);
+    errdefer gpa.free(slots);
     const sources = try gpa.alloc(u16, capacity);
     errdefer gpa.free(sources);
-    for (places) |*place| place.is_taken = false;
+    for (slots) |*slot| slot.is_taken = false;
     @memset(sources, 0);
-    return .{ .places = places, .sources = sources, .index = try .init(gpa, capacity, seed) };
+    return .{ .slots = slots, .sources = sources, .index = try .init(gpa, capacity, seed) };
 }
 
 pub fn deinit(requests: *TftpRequests, gpa: std.mem.Allocator) void {
     requests.index.deinit(gpa);
     gpa.free(requests.sources);
-    gpa.free(requests.places);
+    gpa.free(requests.slots);
     requests.* = undefined;
 }
 
 pub fn find(requests: *TftpRequests, peer: Endpoint) ?*Pending {
-    return &requests.places[requests.index.get(peer) orelse return null];
+    return &requests.slots[requests.index.get(peer) orelse return null];
 }
 
-/// What the next `add` would push out.
-pub fn inTheWay(requests: *TftpRequests) ?*Pending {
-    const place = &requests.places[requests.next];
-    return if (place.is_taken) place else null;
+/// Returns the request that the next `add` would evict.
+pub fn nextVictim(requests: *TftpRequests) ?*Pending {
+    const slot = &requests.slots[requests.next];
+    return if (slot.is_taken) slot else null;
 }
 
-/// The oldest of one source.
+/// Returns the oldest request of one source.
 pub fn oldestOf(requests: *TftpRequests, source: u16) ?*Pending {
-    const capacity: u32 = @intCast(requests.places.len);
+    const capacity: u32 = @intCast(requests.slots.len);
     for ([_][2]u32{ .{ requests.oldest, capacity }, .{ 0, requests.oldest } }) |part| {
         var from: usize = part[0];
         while (std.mem.findScalarPos(u16, requests.sources[0..part[1]], from, source)) |at| {
-            if (requests.places[at].is_taken) return &requests.places[at];
+            if (requests.slots[at].is_taken) return &requests.slots[at];
             from = at + 1;
         }
     }
     return null;
 }
 
-/// The place in the way must have been removed, and the peer must not be there.
+/// The next victim must have been removed, and the peer must have no entry.
 pub fn add(requests: *TftpRequests, pending: Pending, source: u16) void {
-    assert(requests.inTheWay() == null);
+    assert(requests.nextVictim() == null);
     if (requests.count == 0) requests.oldest = requests.next;
-    requests.places[requests.next] = pending;
-    requests.places[requests.next].is_taken = true;
+    requests.slots[requests.next] = pending;
+    requests.slots[requests.next].is_taken = true;
     requests.sources[requests.next] = source;
     requests.index.put(pending.peer, @intCast(requests.next));
     requests.count += 1;
     requests.next = requests.after(requests.next);
 }
 
-/// Returns its source.
+/// Removes a request and returns its source.
 pub fn remove(requests: *TftpRequests, pending: *Pending) u16 {
     assert(pending.is_taken);
-    const at: u32 = @intCast(pending - requests.places.ptr);
+    const at: u32 = @intCast(pending - requests.slots.ptr);
     requests.index.remove(pending.peer);
     pending.is_taken = false;
     requests.count -= 1;
-    if (requests.count > 0) while (!requests.places[requests.oldest].is_taken) {
+    if (requests.count > 0) while (!requests.slots[requests.oldest].is_taken) {
         requests.oldest = requests.after(requests.oldest);
     };
     return requests.sources[at];
 }
 
-/// The one that has waited for longest; null: there is none.
+/// Returns the oldest request; null: there is none.
 pub fn first(requests: *TftpRequests) ?*Pending {
-    return if (requests.count > 0) &requests.places[requests.oldest] else null;
+    return if (requests.count > 0) &requests.slots[requests.oldest] else null;
 }
 
 pub fn deadlineUs(requests: *const TftpRequests) ?u64 {
     if (requests.count == 0) return null;
-    return requests.places[requests.oldest].asked_at_us + hold_us;
+    return requests.slots[requests.oldest].requested_at_us + hold_us;
 }
 
 fn after(requests: *const TftpRequests, at: u32) u32 {
-    return if (at + 1 == requests.places.len) 0 else at + 1;
+    return if (at + 1 == requests.slots.len) 0 else at + 1;
 }

@@ -1,13 +1,12 @@
-//! The server's side of TFTP (RFC 1350, 2347, 2348, 2349, 7440): which block goes to whom, when
-//! again, and when it is over. Reads only, octet only, and only names that a catalogue knows: a
-//! name is looked up, never opened. It must never carry file bytes, and never send more than one
-//! packet to a peer that has not answered it, nor that one twice by itself: a spoofed request
-//! brings one packet to its victim, not a transfer.
+//! The TFTP server (RFC 1350, 2347, 2348, 2349, 7440): which block goes to which peer, when it is
+//! retransmitted, and when a transfer ends. Reads only, octet only, and only names that a catalogue
+//! knows: a name is looked up, never opened. It must never carry file bytes, and never send more than one
+//! packet to a peer that has not answered it, nor retransmit that one by itself: a spoofed request causes
+//! one packet to its victim, not a transfer.
 //!
-//! A request that is not answered yet stands in a ring of its own (`requests.zig`) and holds
-//! nothing else; only its peer's first acknowledgement makes a transfer of it. So a flood of
-//! requests under false addresses takes nothing from transfers, and a device has as long to answer
-//! as the ring takes to fill.
+//! An unanswered request stands in a ring of its own (`requests.zig`) and holds nothing else; only its
+//! peer's first acknowledgement turns it into a transfer. So a flood of requests from spoofed addresses
+//! takes nothing from transfers, and a device has as long to answer as the ring takes to fill.
 //!
 //! How the host uses it, for each datagram:
 //!
@@ -16,7 +15,7 @@
 //!     while (server.tick(now_us)) |step| act(step);
 //!
 //!     fn act(step: TftpServer.Step) void {   // and last: release(step.released)
-//!         for (step.events.constSlice()) |event| tell(event);
+//!         for (step.events.constSlice()) |event| report(event);
 //!         switch (step.send) {
 //!             .nothing => {},
 //!             .packet => |packet| send(packet.to, packet.bytes),
@@ -43,7 +42,7 @@ const Endpoint = base.Endpoint;
 pub const TftpServer = @This();
 
 pub const Catalogue = tftp_step.Catalogue;
-pub const Question = tftp_step.Question;
+pub const FileQuery = tftp_step.FileQuery;
 pub const File = tftp_step.File;
 pub const Transfer = tftp_step.Transfer;
 pub const Failure = tftp_step.Failure;
@@ -56,7 +55,7 @@ pub const Step = tftp_step.Step;
 catalogue: Catalogue,
 /// Transfers whose peers have answered.
 sessions: []Session,
-/// When each of them is due; `never` where a place is free.
+/// When each of them is due; `never` where a slot is free.
 deadlines_us: []u64,
 index: base.EndpointIndex,
 session_count: u32 = 0,
@@ -67,7 +66,7 @@ ignored: base.IgnoredCounters = .{},
 
 pub const ReplyBuffer = tftp_reply.Buffer;
 
-/// RFC 7440 allows 65535; beyond 64 nothing is won and a loss costs more.
+/// RFC 7440 allows 65535; more than 64 gains nothing and makes a loss more expensive.
 pub const windowsize_max = 64;
 const never = std.math.maxInt(u64);
 
@@ -75,12 +74,12 @@ pub const Options = struct {
     sessions_max: u16 = 1024,
     /// Devices behind one address; simulated devices on loopback share theirs.
     sessions_per_source_max: u32 = 256,
-    /// Requests that wait for an answer: more than a full receive buffer of the host holds, so that
-    /// an answer which waits there behind a flood still finds its request. At 20,000 a second under
-    /// false addresses each has 0.8 s.
+    /// Capacity for unanswered requests: more than the host's receive buffer holds, so that an
+    /// answer waiting there behind a flood still finds its request. At 20,000 spoofed requests per
+    /// second each stays for 0.8 s.
     requests_max: u16 = 16384,
     requests_per_source_max: u16 = 1024,
-    /// 1500 - 20 (IP) - 8 (UDP) - 4 (TFTP): larger blocks would be cut into IP fragments.
+    /// 1500 - 20 (IP) - 8 (UDP) - 4 (TFTP): larger blocks would cause IP fragments.
     blksize_max: u16 = 1468,
     /// Unknown to peers.
     hash_seed: u64 = 0,
@@ -126,7 +125,7 @@ pub fn deinit(server: *TftpServer, gpa: std.mem.Allocator) void {
     server.* = undefined;
 }
 
-/// One datagram. `now_us` is of the host's monotonic clock.
+/// Takes one datagram. `now_us` is of the host's monotonic clock.
 pub fn receive(
     server: *TftpServer,
     now_us: u64,
@@ -161,14 +160,14 @@ pub fn receive(
     }
 }
 
-/// The next thing that time demands, or null. Call it until it is null.
+/// Returns the next step that is due, or null. Call it until it returns null.
 pub fn tick(server: *TftpServer, now_us: u64) ?Step {
     if (server.requests.deadlineUs()) |deadline_us| if (deadline_us <= now_us) {
         var step: Step = .{};
         server.dropRequest(server.requests.first().?, .timeout, &step);
         return step;
     };
-    // It is asked in every turn of a loop that has other things to do.
+    // Called in every turn of a loop that has other work.
     if (server.session_count == 0) return null;
     for (server.deadlines_us, server.sessions) |deadline_us, *session| {
         if (deadline_us > now_us) continue;
@@ -177,7 +176,7 @@ pub fn tick(server: *TftpServer, now_us: u64) ?Step {
     return null;
 }
 
-/// When `tick` has something to do; null while nothing is under way.
+/// Returns when `tick` has something to do; null while no transfer is in progress.
 pub fn nextDeadline(server: *const TftpServer) ?u64 {
     var earliest_us: u64 = server.requests.deadlineUs() orelse never;
     if (server.session_count > 0) for (server.deadlines_us) |deadline_us| {
@@ -191,12 +190,12 @@ pub fn sessionCount(server: *const TftpServer) u32 {
     return server.session_count;
 }
 
-/// Requests whose peers have not.
+/// Requests whose peers have not answered.
 pub fn requestCount(server: *const TftpServer) u32 {
     return server.requests.count;
 }
 
-/// The caller could not read the file: the peer is told, the transfer has failed.
+/// The caller could not read the file: the peer gets an ERROR, the transfer has failed.
 pub fn abort(server: *TftpServer, peer: Endpoint, reply: *ReplyBuffer) Step {
     var step: Step = .{};
     if (server.find(peer)) |session|
@@ -218,7 +217,7 @@ fn receiveRequest(
     reply: *ReplyBuffer,
 ) Step {
     const source = server.sources.of(from.ip);
-    if (!server.sources.takeRequest(now_us, source)) return server.ignore(.tftp_source_limit);
+    if (!server.sources.chargeRequest(now_us, source)) return server.ignore(.tftp_source_limit);
     const path: boot_handle.BootPath = .parse(request.file_name);
     if (request.mode != .octet) {
         var step = server.refuse(.tftp_not_octet, from, path, .not_octet);
@@ -228,7 +227,8 @@ fn receiveRequest(
     }
     var step: Step = .{};
     if (server.find(from)) |session| {
-        if (session.isDuplicate(now_us, path, &request.options)) return server.ignore(.tftp_repeated_request);
+        if (session.isDuplicate(now_us, path, &request.options))
+            return server.ignore(.tftp_repeated_request);
         server.fail(session, .superseded, &step);
     }
     const file = server.open(from, path, false) catch |refusal| switch (refusal) {
@@ -240,11 +240,12 @@ fn receiveRequest(
             const refused = server.refuse(.tftp_file_not_found, from, path, .not_found);
             step.ignored = refused.ignored;
             step.events.appendAssumeCapacity(refused.events.constSlice()[0]);
-            step.send = tftp_reply.refusal(from, .file_not_found, "file not found", request_size, reply);
+            step.send =
+                tftp_reply.refusal(from, .file_not_found, "file not found", request_size, reply);
             return step;
         },
     };
-    // Only for this packet: what is not answered holds nothing.
+    // For this packet only: an unanswered request holds nothing.
     step.released.appendAssumeCapacity(file.source);
     server.answer(now_us, .{ .peer = from, .handle = path.handle, .file = file }, .{
         .name = path.name,
@@ -254,36 +255,36 @@ fn receiveRequest(
     return step;
 }
 
-const Asked = struct { name: []const u8, options: *const tftp.Options, size: usize };
+const RequestedFile = struct { name: []const u8, options: *const tftp.Options, size: usize };
 
-/// The first packet: an OACK where options were asked for, else block 1.
+/// Returns the first packet: an OACK if options were requested, else block 1.
 fn answer(
     server: *TftpServer,
     now_us: u64,
     transfer: Transfer,
-    asked: Asked,
+    requested: RequestedFile,
     reply: *ReplyBuffer,
     step: *Step,
 ) void {
     const source = server.sources.of(transfer.peer.ip);
-    const window = server.windowFor(asked.options, transfer.file.size);
-    const send: Send = if (asked.options.isEmpty()) .{ .blocks = .{
+    const window = server.windowFor(requested.options, transfer.file.size);
+    const send: Send = if (requested.options.isEmpty()) .{ .blocks = .{
         .to = transfer.peer,
         .source = transfer.file.source,
         .file_size = transfer.file.size,
         .blksize = window.blksize,
         .first = 1,
         .count = 1,
-    } } else .{ .packet = tftp_reply.oack(&transfer, asked.options, &window, reply) };
-    const excess: u32 = @intCast(tftp_reply.sizeOf(&send) -| asked.size);
-    if (!server.sources.takeExcess(now_us, source, excess)) {
+    } } else .{ .packet = tftp_reply.oack(&transfer, requested.options, &window, reply) };
+    const excess: u32 = @intCast(tftp_reply.sizeOf(&send) -| requested.size);
+    if (!server.sources.chargeExcess(now_us, source, excess)) {
         step.ignored = server.ignore(.tftp_source_limit).ignored;
         return;
     }
     step.send = send;
     if (server.requests.find(transfer.peer)) |pending| {
-        if (pending.isRepeated(&transfer, asked.name, asked.options)) {
-            pending.is_repeated = true;
+        if (pending.isRetransmission(&transfer, requested.name, requested.options)) {
+            pending.is_retransmitted = true;
             return;
         }
         server.dropRequest(pending, .superseded, step);
@@ -291,27 +292,27 @@ fn answer(
     if (server.sources.pendingOf(source) >= server.options.requests_per_source_max) {
         if (server.requests.oldestOf(source)) |oldest| server.dropRequest(oldest, .evicted, step);
     }
-    if (server.requests.inTheWay()) |oldest| server.dropRequest(oldest, .evicted, step);
+    if (server.requests.nextVictim()) |oldest| server.dropRequest(oldest, .evicted, step);
     var pending: TftpRequests.Pending = .{
         .peer = transfer.peer,
         .handle = transfer.handle,
-        .options = asked.options.*,
+        .options = requested.options.*,
         .file_size = transfer.file.size,
-        .asked_at_us = now_us,
-        .name_size = @intCast(asked.name.len),
+        .requested_at_us = now_us,
+        .name_size = @intCast(requested.name.len),
     };
-    @memcpy(pending.name_buffer[0..asked.name.len], asked.name);
+    @memcpy(pending.name_buffer[0..requested.name.len], requested.name);
     server.requests.add(pending, source);
     server.sources.addPending(source);
-    step.events.appendAssumeCapacity(.{ .asked = transfer });
+    step.events.appendAssumeCapacity(.{ .requested = transfer });
 }
 
-fn windowFor(server: *const TftpServer, asked: *const tftp.Options, file_size: u64) TftpWindow {
+fn windowFor(server: *const TftpServer, requested: *const tftp.Options, file_size: u64) TftpWindow {
     return .{
         .file_size = file_size,
-        .blksize = @min(asked.blksize orelse tftp.blksize_default, server.options.blksize_max),
-        .windowsize = @min(asked.windowsize orelse 1, windowsize_max),
-        .agreed_timeout_us = if (asked.timeout_s) |timeout_s|
+        .blksize = @min(requested.blksize orelse tftp.blksize_default, server.options.blksize_max),
+        .windowsize = @min(requested.windowsize orelse 1, windowsize_max),
+        .agreed_timeout_us = if (requested.timeout_s) |timeout_s|
             @as(u64, timeout_s) * std.time.us_per_s
         else
             null,
@@ -331,41 +332,43 @@ fn receiveFirstAck(
     const known = pending.*;
     const source = server.sources.of(known.peer.ip);
     if (is_first_block)
-        server.sources.giveBack(source, tftp.data_header_size + tftp.blksize_default);
+        server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
     var step: Step = .{};
-    const place = server.claim(known.peer, &step) catch |refusal| return server.ignore(switch (refusal) {
-        // The request stands; the peer's next acknowledgement may find room.
-        error.SourceLimit => .tftp_source_limit,
-        error.Busy => .tftp_busy,
-    });
+    const slot = server.claim(known.peer, &step) catch |refusal| return server.ignore(
+        switch (refusal) {
+            // The request stays: the peer's next acknowledgement may find capacity.
+            error.SourceLimit => .tftp_source_limit,
+            error.Busy => .tftp_busy,
+        },
+    );
     const path: boot_handle.BootPath = .{ .handle = known.handle, .name = known.name() };
     const file = server.open(known.peer, path, true) catch |refusal| switch (refusal) {
         error.Busy => {
             step.ignored = server.ignore(.tftp_busy).ignored;
             return step;
         },
-        error.NotFound => return server.changed(pending, reply, &step),
+        error.NotFound => return server.fileChanged(pending, reply, &step),
     };
     if (file.size != known.file_size) {
         step.released.appendAssumeCapacity(file.source);
-        return server.changed(pending, reply, &step);
+        return server.fileChanged(pending, reply, &step);
     }
     server.forget(pending);
-    const session = &server.sessions[place];
+    const session = &server.sessions[slot];
     session.* = .{
         .is_taken = true,
-        .transfer = .{ .peer = known.peer, .handle = known.handle, .file = file, .place = place },
+        .transfer = .{ .peer = known.peer, .handle = known.handle, .file = file, .slot = slot },
         .window = server.windowFor(&known.options, file.size),
-        .asked = known.options,
+        .requested = known.options,
         .name_size = known.name_size,
         .name_buffer = known.name_buffer,
         .started_at_us = now_us,
     };
-    server.index.put(known.peer, place);
+    server.index.put(known.peer, slot);
     server.session_count += 1;
-    step.events.appendAssumeCapacity(.{ .began = session.transfer });
+    step.events.appendAssumeCapacity(.{ .started = session.transfer });
     const window = &session.window;
-    if (!known.is_repeated) window.onSample(now_us -| known.asked_at_us);
+    if (!known.is_retransmitted) window.onSample(now_us -| known.requested_at_us);
     if (is_first_block) {
         window.first_unacked = 2;
         if (window.first_unacked > window.lastBlock()) {
@@ -378,8 +381,8 @@ fn receiveFirstAck(
     return step;
 }
 
-/// What was announced is no longer there, or has another size.
-fn changed(
+/// The announced file no longer exists, or has another size.
+fn fileChanged(
     server: *TftpServer,
     pending: *TftpRequests.Pending,
     reply: *ReplyBuffer,
@@ -387,7 +390,7 @@ fn changed(
 ) Step {
     const peer = pending.peer;
     server.dropRequest(pending, .aborted, step);
-    const text = "the file has changed, ask again";
+    const text = "the file has fileChanged, ask again";
     step.send = tftp_reply.refusal(peer, .not_defined, text, reply.len, reply);
     return step.*;
 }
@@ -421,7 +424,7 @@ fn receiveFirstError(
 ) Step {
     var step: Step = .{};
     if (!pending.options.isEmpty() and failure.code == .option_refused) {
-        step.events.appendAssumeCapacity(.{ .size_asked = .{
+        step.events.appendAssumeCapacity(.{ .size_queried = .{
             .peer = pending.peer,
             .handle = pending.handle,
         } });
@@ -449,10 +452,10 @@ fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
 fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
     const window = &session.window;
     assert(window.in_flight > 0);
-    server.deadlines_us[session.transfer.place] = window.deadlineUs();
+    server.deadlines_us[session.transfer.slot] = window.deadlineUs();
     step.send = .{ .blocks = .{
         .to = session.transfer.peer,
-        .place = session.transfer.place,
+        .slot = session.transfer.slot,
         .source = session.transfer.file.source,
         .file_size = session.transfer.file.size,
         .blksize = window.blksize,
@@ -485,12 +488,12 @@ fn free(server: *TftpServer, session: *Session, step: *Step) void {
     assert(session.is_taken);
     step.released.appendAssumeCapacity(session.transfer.file.source);
     server.index.remove(session.transfer.peer);
-    server.deadlines_us[session.transfer.place] = never;
+    server.deadlines_us[session.transfer.slot] = never;
     server.session_count -= 1;
     session.is_taken = false;
 }
 
-/// A request ends without a transfer.
+/// Ends a request without a transfer.
 fn dropRequest(
     server: *TftpServer,
     pending: *TftpRequests.Pending,
@@ -509,16 +512,16 @@ fn forget(server: *TftpServer, pending: *TftpRequests.Pending) void {
     server.sources.removePending(server.requests.remove(pending));
 }
 
-/// A place for a new transfer. Where all are taken, the one that has acknowledged nothing for
-/// longest, and was reminded already, loses its own.
+/// Claims a slot for a new transfer. If all are taken, the transfer that has acknowledged nothing
+/// for longest, and was retransmitted to already, is evicted.
 fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, Busy }!u16 {
     var free_place: ?u16 = null;
     var stalled: ?*Session = null;
     var stalled_of_source: ?*Session = null;
     var source_count: u32 = 0;
-    for (server.sessions, 0..) |*session, place| {
+    for (server.sessions, 0..) |*session, slot| {
         if (!session.is_taken) {
-            if (free_place == null) free_place = @intCast(place);
+            if (free_place == null) free_place = @intCast(slot);
             continue;
         }
         const is_of_source = session.transfer.peer.ip.eql(peer.ip);
@@ -528,14 +531,14 @@ fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, B
         if (is_of_source) stalled_of_source = quieter(stalled_of_source, session);
     }
     const is_limited = source_count >= server.options.sessions_per_source_max;
-    if (!is_limited) if (free_place) |place| return place;
+    if (!is_limited) if (free_place) |slot| return slot;
     const evicted = if (is_limited)
         stalled_of_source orelse return error.SourceLimit
     else
         stalled orelse return error.Busy;
-    const place = evicted.transfer.place;
+    const slot = evicted.transfer.slot;
     server.fail(evicted, .evicted, step);
-    return place;
+    return slot;
 }
 
 fn quieter(known: ?*Session, session: *Session) *Session {
@@ -554,13 +557,13 @@ fn open(
     is_confirmed: bool,
 ) Catalogue.OpenError!File {
     if (path.name.len > TftpRequests.name_size_max) return error.NotFound;
-    const question: Question = .{
+    const query: FileQuery = .{
         .name = path.name,
         .handle = path.handle,
         .peer = peer,
         .is_confirmed = is_confirmed,
     };
-    return server.catalogue.open(server.catalogue.context, &question);
+    return server.catalogue.open(server.catalogue.context, &query);
 }
 
 fn refuse(

@@ -1,4 +1,4 @@
-//! One TFTP transfer whose peer has answered: what was asked for, and where it stands.
+//! One TFTP transfer whose peer has answered: what was requested, and its progress.
 
 const std = @import("std");
 const tftp = @import("wire").tftp;
@@ -9,15 +9,15 @@ const TftpWindow = @import("window.zig");
 
 pub const Session = @This();
 
-/// The same request from the same port so soon after its transfer began is a packet that came
-/// twice; a machine that has started again is not that quick.
+/// The same request from the same port this soon after its transfer started is a duplicated packet;
+/// a restarted machine is not that fast.
 const duplicate_hold_us = std.time.us_per_s;
 
 is_taken: bool = false,
 transfer: Transfer = undefined,
 window: TftpWindow = undefined,
-/// As asked.
-asked: tftp.Options = .{},
+/// As requested.
+requested: tftp.Options = .{},
 name_size: u8 = 0,
 name_buffer: [TftpRequests.name_size_max]u8 = undefined,
 started_at_us: u64 = 0,
@@ -35,5 +35,5 @@ pub fn isDuplicate(
     if (now_us -| session.started_at_us > duplicate_hold_us) return false;
     if (!std.mem.eql(u8, session.name(), path.name)) return false;
     if (!std.meta.eql(session.transfer.handle, path.handle)) return false;
-    return std.meta.eql(session.asked, options.*);
+    return std.meta.eql(session.requested, options.*);
 }

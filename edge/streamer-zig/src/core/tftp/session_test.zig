@@ -1,5 +1,5 @@
-//! Whole TFTP transfers: server and client of this project over a network that loses, repeats and
-//! reorders.
+//! Tests of session.zig: whole TFTP transfers between this project's server and client over a
+//! network that loses, duplicates and reorders.
 
 const std = @import("std");
 const testing = std.testing;
@@ -13,7 +13,7 @@ const server_address: Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 69 };
 const client_address: Endpoint = .{ .ip = .init(10, 0, 0, 7), .port = 2070 };
 const packets_max = 2_000_000;
 
-/// What the file has at an offset.
+/// The file's content at an offset.
 fn byteAt(offset: u64) u8 {
     return @truncate((offset *% 0x9e3779b97f4a7c15) >> 56);
 }
@@ -31,10 +31,10 @@ const Case = struct {
     windowsize: ?u16 = null,
     asks_size: bool = true,
     seed: u64 = 0,
-    /// In percent.
+    /// Percent.
     loss: u32 = 0,
     duplicates: u32 = 0,
-    /// Datagrams that lie closer together than this may overtake each other.
+    /// Datagrams that are closer together than this may overtake each other.
     jitter_us: u64 = 0,
 };
 
@@ -69,10 +69,10 @@ const Network = struct {
 
     fn actServer(network: *Network, step: TftpServer.Step) !void {
         for (step.events.constSlice()) |event| switch (event) {
-            // A request that came twice may be answered after its transfer is over.
-            .asked, .began, .unanswered => {},
+            // A duplicated request may be answered after its transfer is over.
+            .requested, .started, .unanswered => {},
             .finished => network.finished = event,
-            .failed, .refused, .size_asked => return error.TestUnexpectedResult,
+            .failed, .refused, .size_queried => return error.TestUnexpectedResult,
         };
         switch (step.send) {
             .nothing => {},
@@ -113,7 +113,7 @@ const Network = struct {
         return network.flying.orderedRemove(next);
     }
 
-    /// Until both sides are through.
+    /// Runs until both sides are done.
     fn run(network: *Network) !void {
         try network.actClient(network.client.start(network.now_us, &network.client_buffer));
         for (0..packets_max) |_| {
@@ -150,10 +150,10 @@ const Network = struct {
     }
 };
 
-/// Runs one download and checks each byte. Returns the packets that the server sent again.
+/// Runs one download and checks each byte. Returns the packets that the server retransmitted.
 fn transfer(case: Case) !u64 {
     errdefer std.debug.print("case: {any}\n", .{case});
-    const named = [_]TftpServer.Catalogue.Fixed.Named{.{ .name = "program", .size = case.size }};
+    const named = [_]TftpServer.Catalogue.Fixed.Entry{.{ .name = "program", .size = case.size }};
     const files: TftpServer.Catalogue.Fixed = .{ .files = &named };
     var network: Network = .{
         .prng = .init(case.seed),
@@ -165,7 +165,7 @@ fn transfer(case: Case) !u64 {
             .blksize = case.blksize,
             .windowsize = case.windowsize,
             .asks_size = case.asks_size,
-            // Loss of 30 % both ways fails ten times in a row once in a thousand.
+            // A loss of 30 % both ways fails ten times in a row once in a thousand.
             .retries_max = 60,
         }),
     };
@@ -194,12 +194,12 @@ test "a request without any option is served" {
     _ = try transfer(.{ .size = 5000, .blksize = null, .asks_size = false });
 }
 
-test "block numbers start again at 0 after 65535" {
+test "block numbers wrap to 0 after 65535" {
     _ = try transfer(.{ .size = 8 * 65536 * 2 + 3, .blksize = 8, .windowsize = 64 });
     _ = try transfer(.{ .size = 8 * 65536, .blksize = 8 });
 }
 
-test "every byte arrives whatever the network loses, repeats and reorders" {
+test "every byte arrives whatever the network loses, duplicates and reorders" {
     for (0..30) |seed| {
         const windows = [_]?u16{ null, 2, 4, 16, 64 };
         _ = try transfer(.{

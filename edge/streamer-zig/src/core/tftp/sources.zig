@@ -1,7 +1,7 @@
-//! What each source address may bring about before it has answered anything. A request under a
-//! false address brings its victim at most what the request itself had, plus a small allowance for
-//! each second. Fixed size: addresses share their account with those of the same hash, which only
-//! makes it smaller; the seed keeps others from choosing whose they share.
+//! Limits what each source address can cause before it has answered anything. A request from a
+//! spoofed address sends its victim at most the size of the request itself, plus a small allowance
+//! per second. Fixed size: addresses with the same hash share an account, which only makes it
+//! smaller; the seed keeps attackers from choosing whose they share.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,16 +9,16 @@ const assert = std.debug.assert;
 
 pub const TftpSources = @This();
 
-/// New requests: a room of machines that starts at once behind one address, then a steady rate.
+/// New requests: a room of machines behind one address that starts at once, then a steady rate.
 const requests_burst = 4000;
 const requests_per_s = 1000;
-/// Bytes that go out beyond those that came in: 128 blocks of 512 bytes to peers that name no
-/// options, then 16 a second. Who answers gets his back.
+/// Bytes sent beyond those received: 128 blocks of 512 bytes to peers that name no options, then 16
+/// per second. A peer that answers gets its share back.
 const excess_burst = 64 * 1024;
 const excess_per_s = 8 * 1024;
 
 const Account = struct {
-    /// µs of requests and excess that are used up; each second gives one second back.
+    /// Used requests and excess in µs; each second returns one second.
     requests_used: u32 = 0,
     excess_used: u32 = 0,
     settled_at_us: u64 = 0,
@@ -42,21 +42,22 @@ pub fn deinit(sources: *TftpSources, gpa: std.mem.Allocator) void {
     sources.* = undefined;
 }
 
-/// The account of an address.
+/// Returns the account of an address.
 pub fn of(sources: *const TftpSources, ip: base.Ip4) u16 {
     return @intCast(base.mix(ip.toInt(), sources.seed) % count);
 }
 
-/// Whether one more request is taken.
-pub fn takeRequest(sources: *TftpSources, now_us: u64, source: u16) bool {
+/// Tells whether one more request is accepted, and charges it.
+pub fn chargeRequest(sources: *TftpSources, now_us: u64, source: u16) bool {
     const account = sources.settled(now_us, source);
     if (account.requests_used >= requests_burst) return false;
     account.requests_used += 1;
     return true;
 }
 
-/// Whether a packet may go to a peer that has not answered; `excess` bytes longer than what came.
-pub fn takeExcess(sources: *TftpSources, now_us: u64, source: u16, excess: u32) bool {
+/// Tells whether a packet that is `excess` bytes longer than the request may go to a peer that has
+/// not answered, and charges it.
+pub fn chargeExcess(sources: *TftpSources, now_us: u64, source: u16, excess: u32) bool {
     const account = sources.settled(now_us, source);
     if (account.excess_used + excess > excess_burst) return false;
     account.excess_used += excess;
@@ -64,7 +65,7 @@ pub fn takeExcess(sources: *TftpSources, now_us: u64, source: u16, excess: u32) 
 }
 
 /// The peer has answered: its address is its own.
-pub fn giveBack(sources: *TftpSources, source: u16, excess: u32) void {
+pub fn refund(sources: *TftpSources, source: u16, excess: u32) void {
     sources.accounts[source].excess_used -|= excess;
 }
 
@@ -97,21 +98,21 @@ fn settled(sources: *TftpSources, now_us: u64, source: u16) *Account {
 
 const testing = std.testing;
 
-test "a source has its burst, then its rate, and what it answers comes back" {
+test "a source has its burst, then its rate, and an answer refunds it" {
     var sources: TftpSources = try .init(testing.allocator, 5);
     defer sources.deinit(testing.allocator);
     const source = sources.of(.init(10, 0, 0, 1));
     var taken: u32 = 0;
-    while (sources.takeExcess(1000, source, 500)) taken += 1;
+    while (sources.chargeExcess(1000, source, 500)) taken += 1;
     try testing.expectEqual(excess_burst / 500, taken);
-    sources.giveBack(source, 500);
-    try testing.expect(sources.takeExcess(1000, source, 500));
+    sources.refund(source, 500);
+    try testing.expect(sources.chargeExcess(1000, source, 500));
     var now_us: u64 = 1000;
     taken = 0;
     while (now_us < 10 * std.time.us_per_s) : (now_us += 3000)
-        taken += @intFromBool(sources.takeExcess(now_us, source, 500));
+        taken += @intFromBool(sources.chargeExcess(now_us, source, 500));
     try testing.expect(taken >= 150 and taken <= 10 * excess_per_s / 500 + 1);
     taken = 0;
-    while (sources.takeRequest(now_us, source)) taken += 1;
+    while (sources.chargeRequest(now_us, source)) taken += 1;
     try testing.expectEqual(requests_burst, taken);
 }

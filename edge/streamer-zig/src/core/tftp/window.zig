@@ -1,6 +1,6 @@
-//! The blocks of one TFTP transfer on their way (RFC 7440): which window is out, what an
-//! acknowledgement means for it, and when it is time to send it again. Pure arithmetic; it knows
-//! neither peers nor files.
+//! The window of one TFTP transfer (RFC 7440): which blocks are in flight, what an acknowledgement
+//! means for them, and when they are retransmitted. Pure arithmetic; it knows neither peers nor
+//! files.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -8,35 +8,35 @@ const us_per_ms = std.time.us_per_ms;
 
 pub const TftpWindow = @This();
 
-/// Before the round trip is known.
+/// RTO before the first RTT sample.
 pub const retry_timeout_first_us = 500 * us_per_ms;
 /// Firmware that polls its network card by a timer of 10 or 55 ms is not slow, only late.
 const retry_timeout_min_us = 100 * us_per_ms;
 const retry_timeout_max_us = 4 * std.time.us_per_s;
-/// A peer that acknowledges nothing new for so long is gone; with a time-out of its own (RFC 2349)
-/// after six of them.
+/// A peer that acknowledges nothing new for this long is gone; with a timeout of its own (RFC
+/// 2349), after six of those.
 const silence_max_us = 20 * std.time.us_per_s;
 const agreed_timeouts_max = 6;
 
 file_size: u64,
 blksize: u16,
 windowsize: u16,
-/// Set when the peer named it (RFC 2349): neither measured nor doubled.
+/// Set when the peer named a timeout (RFC 2349): neither measured nor doubled.
 agreed_timeout_us: ?u64 = null,
-/// The first block that is not acknowledged, and how many from it are out.
+/// The first unacknowledged block, and how many from it are in flight.
 first_unacked: u64 = 1,
 in_flight: u16 = 0,
 sent_at_us: u64 = 0,
-/// When something new was acknowledged, or the first window went out.
+/// When something new was acknowledged, or the first window was sent.
 progress_at_us: u64 = 0,
-/// Times that this window was sent again because nothing came.
+/// How often this window was retransmitted by timeout.
 retry_count: u5 = 0,
-/// It was sent again for whatever reason, so that its acknowledgement measures nothing (Karn).
-is_resent: bool = false,
-/// A repeated acknowledgement has brought this window again; after that only the clock does.
-is_repeat_answered: bool = false,
-/// Windows that went out twice: each may bring a second acknowledgement of its end, which is no
-/// news. They are forgotten after `echo_until_us`.
+/// It was retransmitted for any reason, so its acknowledgement is no sample (Karn's algorithm).
+is_retransmitted: bool = false,
+/// A duplicate acknowledgement has retransmitted this window; after that only the clock does.
+is_duplicate_answered: bool = false,
+/// Windows sent twice: each may cause a second acknowledgement of its end, which is stale. They are
+/// forgotten after `echo_until_us`.
 echoes: u8 = 0,
 echo_until_us: u64 = 0,
 rtt: RttEstimator = .{},
@@ -69,7 +69,7 @@ const RttEstimator = struct {
 };
 
 pub const AckMeaning = enum {
-    /// Says nothing new, or nothing that can be.
+    /// Acknowledges nothing new, or something impossible.
     stale,
     /// The window from `first_unacked` is to be sent; `send` was called.
     send,
@@ -77,7 +77,8 @@ pub const AckMeaning = enum {
     finished,
 };
 
-/// The last block is shorter than the others, so that a multiple of them ends with an empty one.
+/// The last block is shorter than the others, so a file whose size is a multiple of them ends with
+/// an empty one.
 pub fn lastBlock(window: *const TftpWindow) u64 {
     return window.file_size / window.blksize + 1;
 }
@@ -86,7 +87,7 @@ pub fn bytesAcked(window: *const TftpWindow) u64 {
     return @min((window.first_unacked - 1) * window.blksize, window.file_size);
 }
 
-/// The round trip of the first packet and its answer.
+/// Takes the round-trip time of the first packet and its answer.
 pub fn onSample(window: *TftpWindow, sample_us: u64) void {
     window.rtt.sample(sample_us);
 }
@@ -99,41 +100,41 @@ pub fn start(window: *TftpWindow, now_us: u64) void {
 }
 
 pub fn acknowledge(window: *TftpWindow, now_us: u64, block: u16) AckMeaning {
-    // Block numbers have 16 bits and start again at 0; a window is far smaller than that, so the
-    // distance from the last acknowledged block says which one is meant.
+    // Block numbers have 16 bits and wrap to 0; a window is far smaller than that, so the distance
+    // from the last acknowledged block is unambiguous.
     const last_acked: u16 = @truncate(window.first_unacked - 1);
     const acked_count = block -% last_acked;
     if (acked_count > window.in_flight) return .stale;
-    if (acked_count == 0) return window.repeated(now_us);
+    if (acked_count == 0) return window.onDuplicateAck(now_us);
     const is_whole = acked_count == window.in_flight;
-    if (is_whole and !window.is_resent) window.rtt.sample(now_us -| window.sent_at_us);
+    if (is_whole and !window.is_retransmitted) window.rtt.sample(now_us -| window.sent_at_us);
     window.retries += window.in_flight - acked_count;
     window.first_unacked += acked_count;
     window.in_flight = 0;
     window.retry_count = 0;
-    window.is_resent = false;
-    window.is_repeat_answered = false;
+    window.is_retransmitted = false;
+    window.is_duplicate_answered = false;
     window.progress_at_us = now_us;
     if (window.first_unacked > window.lastBlock()) return .finished;
     window.send(now_us);
     return .send;
 }
 
-/// With a window the peer says so that it misses the first block (RFC 7440 section 4). In lock-step
-/// it is a duplicate, and answering it would double every packet from here on (RFC 1123 section
-/// 4.2.3.1, the sorcerer's apprentice); with windows the same happens where a window that was sent
-/// twice arrived twice, or where a peer acknowledges each block behind a hole.
-fn repeated(window: *TftpWindow, now_us: u64) AckMeaning {
+/// With a window, a duplicate ACK means that the first block is missing (RFC 7440 section 4). In
+/// lock-step, answering it would double every later packet (RFC 1123 section 4.2.3.1, the
+/// Sorcerer's Apprentice Syndrome); with windows the same happens if a window that was sent twice
+/// arrived twice, or if a peer acknowledges each block behind a hole.
+fn onDuplicateAck(window: *TftpWindow, now_us: u64) AckMeaning {
     if (window.windowsize == 1) return .stale;
-    if (window.is_repeat_answered) return .stale;
-    // Too soon for an answer to the window that is out.
+    if (window.is_duplicate_answered) return .stale;
+    // Too early for an answer to the window in flight.
     if (now_us -| window.sent_at_us < window.rtt.shortest_us / 2) return .stale;
     if (window.echoes > 0 and now_us < window.echo_until_us) {
         window.echoes -= 1;
         return .stale;
     }
-    window.is_repeat_answered = true;
-    window.sendAgain(now_us);
+    window.is_duplicate_answered = true;
+    window.retransmit(now_us);
     return .send;
 }
 
@@ -141,12 +142,13 @@ pub fn deadlineUs(window: *const TftpWindow) u64 {
     return window.sent_at_us + window.retryTimeoutUs();
 }
 
-/// Nothing came until `deadlineUs`. False: the peer is gone.
+/// A timeout at `deadlineUs`. Returns false if the peer is gone.
 pub fn expire(window: *TftpWindow, now_us: u64) bool {
-    const limit_us = @max(silence_max_us, agreed_timeouts_max * (window.agreed_timeout_us orelse 0));
+    const limit_us =
+        @max(silence_max_us, agreed_timeouts_max * (window.agreed_timeout_us orelse 0));
     if (now_us -| window.progress_at_us >= limit_us) return false;
     window.retry_count +|= 1;
-    window.sendAgain(now_us);
+    window.retransmit(now_us);
     return true;
 }
 
@@ -157,14 +159,14 @@ fn retryTimeoutUs(window: *const TftpWindow) u64 {
         rtt.srtt_us + 4 * rtt.rttvar_us
     else
         retry_timeout_first_us;
-    // The type is wide on purpose: @min gives one that just holds its result.
+    // The type is wide on purpose: @min returns one that just holds its result.
     const first_us: u64 = @min(@max(measured_us, retry_timeout_min_us), retry_timeout_max_us);
     return @min(first_us << @min(window.retry_count, 6), retry_timeout_max_us);
 }
 
-fn sendAgain(window: *TftpWindow, now_us: u64) void {
+fn retransmit(window: *TftpWindow, now_us: u64) void {
     window.retries += window.in_flight;
-    window.is_resent = true;
+    window.is_retransmitted = true;
     window.echoes +|= 1;
     window.send(now_us);
     window.echo_until_us = now_us + window.retryTimeoutUs();
@@ -186,7 +188,7 @@ fn testWindow(windowsize: u16) TftpWindow {
     return window;
 }
 
-test "a window that was sent again in vain does not double those behind it" {
+test "a window that was retransmitted in vain does not double those behind it" {
     var window = testWindow(4);
     const again_at_us = window.deadlineUs();
     try testing.expect(window.expire(again_at_us));
@@ -195,7 +197,7 @@ test "a window that was sent again in vain does not double those behind it" {
     try testing.expectEqual(.send, window.acknowledge(now_us, 4));
     try testing.expectEqual(.stale, window.acknowledge(now_us + 1500, 4));
     try testing.expectEqual(4, window.retries);
-    // What is lost now is noticed at once.
+    // A loss is now noticed at once.
     now_us += 3000;
     try testing.expectEqual(.send, window.acknowledge(now_us, 8));
     now_us += 2000;
@@ -212,7 +214,7 @@ test "a peer that acknowledges each block behind a hole gets one window" {
     try testing.expectEqual(11, window.retries);
 }
 
-test "the time-out follows the round trip within its limits" {
+test "the RTO follows the RTT within its limits" {
     var window = testWindow(1);
     try testing.expectEqual(10_000 + retry_timeout_min_us, window.deadlineUs());
     var now_us: u64 = 10_000;
@@ -225,7 +227,7 @@ test "the time-out follows the round trip within its limits" {
     try testing.expect(timeout_us < 600 * us_per_ms);
 }
 
-test "block numbers run over 65535 to 0" {
+test "block numbers wrap from 65535 to 0" {
     var window: TftpWindow = .{ .file_size = 70_000 * 8, .blksize = 8, .windowsize = 64 };
     window.start(0);
     var now_us: u64 = 1;

@@ -36,7 +36,7 @@ pub const LoaderTexts = struct {
 
     fn write(
         context: *anyopaque,
-        question: *const published.Question,
+        question: *const published.FileQuery,
         buffer: *Buffer,
     ) ?[]const u8 {
         const texts: *LoaderTexts = @ptrCast(@alignCast(context));

@@ -14,7 +14,7 @@ const linux = std.os.linux;
 const Catalogue = core.tftp.Server.Catalogue;
 const File = core.tftp.Server.File;
 
-pub const Question = core.tftp.Server.Question;
+pub const FileQuery = core.tftp.Server.FileQuery;
 
 pub const Published = struct {
     boots: *Boots,
@@ -108,12 +108,12 @@ pub const Published = struct {
         slot.* = .{};
     }
 
-    fn openFor(context: *anyopaque, question: *const Question) Catalogue.OpenError!File {
+    fn openFor(context: *anyopaque, question: *const FileQuery) Catalogue.OpenError!File {
         const published: *Published = @ptrCast(@alignCast(context));
         return published.open(question);
     }
 
-    fn open(published: *Published, question: *const Question) Catalogue.OpenError!File {
+    fn open(published: *Published, question: *const FileQuery) Catalogue.OpenError!File {
         if (question.handle) |handle| if (std.meta.stringToEnum(OwnFile, question.name)) |own|
             return published.openOwnFile(handle, own);
         if (try published.openText(question)) |file| return file;
@@ -156,7 +156,7 @@ pub const Published = struct {
         }, file.size);
     }
 
-    fn openText(published: *Published, question: *const Question) Catalogue.OpenError!?File {
+    fn openText(published: *Published, question: *const FileQuery) Catalogue.OpenError!?File {
         const maker = published.texts orelse return null;
         for (published.text_buffers, 0..) |*buffer, index| {
             if (buffer.is_taken) continue;
@@ -196,7 +196,7 @@ pub const TextMaker = struct {
     /// refuses, and it must not take the question for a sign that a boot goes on.
     write: *const fn (
         context: *anyopaque,
-        question: *const Question,
+        question: *const FileQuery,
         buffer: *[Published.text_size_max]u8,
     ) ?[]const u8,
 };

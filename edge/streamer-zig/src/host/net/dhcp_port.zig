@@ -71,7 +71,7 @@ pub const DhcpPort = struct {
             },
             .reply => |*reply| port.sendReply(socket, reply, ref, client, now_us),
             .learned => |learned| port.boots.learnAddress(learned.mac, learned.ip),
-            .noted => {},
+            .recorded => {},
             .network_boot => unreachable,
         }
     }

@@ -103,7 +103,7 @@ pub const TftpPort = struct {
     /// Sends again what was not acknowledged in time.
     pub fn tick(port: *TftpPort, socket: *UdpSocket, now_us: u64) void {
         // Each step ends something or moves one deadline.
-        for (0..port.server.sessions.len + port.server.requests.places.len) |_| {
+        for (0..port.server.sessions.len + port.server.requests.slots.len) |_| {
             const step = port.server.tick(now_us) orelse return;
             port.act(socket, &step, "", .{ .now_us = now_us, .at_us = now_us });
         }
@@ -129,10 +129,10 @@ pub const TftpPort = struct {
                 socket.send(packet.to, packet.bytes);
             },
             .blocks => |*blocks| {
-                const is_transfer = blocks.place != TftpServer.Transfer.no_place;
-                if (is_transfer and datagram.len > 0) port.busy_poll.heard(times.at_us);
+                const is_transfer = blocks.slot != TftpServer.Transfer.no_slot;
+                if (is_transfer and datagram.len > 0) port.busy_poll.onAnswer(times.at_us);
                 port.sendBlocks(socket, blocks, now_us);
-                if (is_transfer) port.busy_poll.sent(sys.monotonicUs());
+                if (is_transfer) port.busy_poll.onSend(sys.monotonicUs());
                 // Counts change no phase: the peer, which waits, has its blocks first.
                 port.countBlocks(step, blocks, datagram, now_us);
             },
@@ -173,7 +173,7 @@ pub const TftpPort = struct {
         socket.sendCut(blocks.to, pieces, .{
             .pieces_each = 2,
             .packet_size = wire.data_header_size + blocks.blksize,
-            .in_parts = port.busy_poll.isKept(now_us),
+            .in_parts = port.busy_poll.isActive(now_us),
         });
     }
 
@@ -184,22 +184,22 @@ pub const TftpPort = struct {
         now_us: u64,
     ) void {
         switch (event.*) {
-            .asked => |*transfer| {
+            .requested => |*transfer| {
                 const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
                 const what = port.published.what(transfer.file.source);
                 port.begin(.{ .ref = ref, .what = what }, transfer.peer.ip, datagram.len, now_us);
             },
-            .began => |*transfer| {
+            .started => |*transfer| {
                 const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
                 const owner: Owner = .{
                     .ref = ref,
                     .what = port.published.what(transfer.file.source),
                 };
-                port.owners[transfer.place] = owner;
+                port.owners[transfer.slot] = owner;
                 port.begin(owner, transfer.peer.ip, datagram.len, now_us);
                 port.noteFrom(ref, datagram, now_us);
             },
-            .size_asked => |*asked| {
+            .size_queried => |*asked| {
                 const ref = port.lookUp(asked.handle, asked.peer.ip, now_us) orelse return;
                 port.noteFrom(ref, datagram, now_us);
                 // OVMF says so when it only wanted the size, and asks again.
@@ -213,8 +213,8 @@ pub const TftpPort = struct {
                 port.suspect(ref, &unanswered.why, now_us);
             },
             .finished => |*finished| {
-                port.busy_poll.heard(now_us);
-                const owner = port.takeOwner(finished.transfer.place) orelse return;
+                port.busy_poll.onAnswer(now_us);
+                const owner = port.takeOwner(finished.transfer.slot) orelse return;
                 port.credit(owner, .{
                     .bytes_in = datagram.len,
                     .packets_in = @intFromBool(datagram.len > 0),
@@ -227,7 +227,7 @@ pub const TftpPort = struct {
                 });
             },
             .failed => |*failed| {
-                const owner = port.takeOwner(failed.transfer.place) orelse return;
+                const owner = port.takeOwner(failed.transfer.slot) orelse return;
                 port.credit(owner, .{ .retries = failed.retries }, now_us);
                 port.noteFrom(owner.ref, datagram, now_us);
                 port.suspect(owner.ref, &failed.why, now_us);
@@ -343,7 +343,7 @@ pub const TftpPort = struct {
         now_us: u64,
     ) void {
         for (step.events.constSlice()) |*event| switch (event.*) {
-            .asked => |*transfer| {
+            .requested => |*transfer| {
                 const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
                 const owner: Owner = .{
                     .ref = ref,
@@ -352,7 +352,7 @@ pub const TftpPort = struct {
                 port.credit(owner, .{ .bytes_out = size, .packets_out = 1 }, now_us);
                 port.boots.note(ref, now_us, .from_edge, packet);
             },
-            .began, .size_asked, .unanswered, .finished, .failed, .refused => {},
+            .started, .size_queried, .unanswered, .finished, .failed, .refused => {},
         };
     }
 
@@ -363,10 +363,10 @@ pub const TftpPort = struct {
         datagram: []const u8,
         now_us: u64,
     ) void {
-        if (blocks.place == TftpServer.Transfer.no_place)
+        if (blocks.slot == TftpServer.Transfer.no_slot)
             return port.countFirst(step, .{ .name = .tftp_data, .number = 1 }, blocks.byteCount(), now_us);
-        const owner = port.owners[blocks.place] orelse return;
-        if (blocks.first == 1) port.noteFirstBlocks(&port.owners[blocks.place].?, blocks.blksize, now_us);
+        const owner = port.owners[blocks.slot] orelse return;
+        if (blocks.first == 1) port.noteFirstBlocks(&port.owners[blocks.slot].?, blocks.blksize, now_us);
         // `begin` has counted the first acknowledgement.
         const is_counted = datagram.len == 0 or step.events.count > 0;
         port.credit(owner, .{

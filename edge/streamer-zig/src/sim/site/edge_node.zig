@@ -219,7 +219,7 @@ fn receiveDhcp(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []cons
         else => |other| other,
     };
     switch (step) {
-        .ignored, .noted => {},
+        .ignored, .recorded => {},
         .learned => |learned| if (boots.table.findByMac(learned.mac)) |known| {
             boots.get(known).?.facts.ip = learned.ip;
         },

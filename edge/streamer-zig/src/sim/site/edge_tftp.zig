@@ -74,16 +74,16 @@ fn sendBlocks(port: *EdgeTftp, now_us: u64, blocks: TftpServer.Blocks) void {
 fn tell(port: *EdgeTftp, now_us: u64, event: *const TftpServer.Event) void {
     const boots = port.boots;
     switch (event.*) {
-        .asked => |*transfer| {
+        .requested => |*transfer| {
             const ref = boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
             boots.apply(ref, now_us, .nbp_begin);
         },
-        .began => |*transfer| {
+        .started => |*transfer| {
             const ref = boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
             port.remember(transfer.peer, ref);
             boots.apply(ref, now_us, .nbp_begin);
         },
-        .size_asked => {},
+        .size_queried => {},
         .unanswered => |*unanswered| {
             const ref = boots.forPath(unanswered.handle, unanswered.peer.ip) orelse return;
             switch (unanswered.why) {

@@ -8,9 +8,9 @@ const wire = @import("wire").stream;
 const profile = wire.profile;
 const StreamServer = @import("../stream/server/server.zig");
 const StreamClient = @import("../stream/client/client.zig");
-const ReadAhead = @import("read_ahead.zig");
-const Trace = @import("trace.zig");
-const read_trace = @import("../device/read_trace.zig");
+const ReadAhead = @import("../profile/read_ahead.zig");
+const Trace = @import("../profile/trace.zig");
+const read_trace = @import("read_trace.zig");
 const testing = std.testing;
 
 const disk_size = 400 << 20;
