@@ -112,7 +112,7 @@ test('the edge pins a new signing key of the organization, and keeps it across a
   const pinned = () => JSON.parse(inData('identity.json')) as { signingKey: string }
   const { publicKey } = await api.mutate<{ publicKey: string }>('edge.rotateSigningKey', {})
   expect(pinned().signingKey).not.toBe(publicKey)
-  await edge.waitFor(/signs by a new key/)
+  await edge.waitFor(/signs with a new key/)
   expect(pinned().signingKey).toBe(publicKey)
   await until(applied)
   expect(await edge.stop()).toBe(0)

@@ -60,7 +60,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     expect(report.outcome).toMatchObject({ cause: 'write_cache_full' })
     await machine.waitFor(/the write cache at the edge is full: the disk is halted/)
     expect(machine.output).not.toMatch(/^(REFUSED|KEPT)/m)
-    expect(edge.output).toMatch(/is full \(6 MiB\): the device's disk stands still/)
+    expect(edge.output).toMatch(/is full \(6 MiB\): the device's disk is suspended/)
     written = [...machine.output.matchAll(/^WRITTEN/gm)].length
     expect(written).toBeGreaterThan(0)
     machine.kill('SIGKILL')

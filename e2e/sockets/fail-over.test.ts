@@ -153,7 +153,7 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
     const device = await boot(() => others.forEach(fates.stopped))
     expectHandOver(device, 6)
     const saidOf = (index: number, what: string) =>
-      new RegExp(`${edgeIdOf(index)} of this site is not heard any more[^]*${what}`)
+      new RegExp(`${edgeIdOf(index)} of this site is no longer heard[^]*${what}`)
     for (const index of others) await site.edge(6).waitFor(saidOf(index, ''))
     for (const index of others) site.edge(index).kill('SIGCONT')
     for (const index of others) await site.edge(6).waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))

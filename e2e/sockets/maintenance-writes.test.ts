@@ -156,7 +156,7 @@ describe('a device that writes a version in maintenance', () => {
       outcome: { kind: 'failed', cause: 'write_cache_full' },
       guest: { writeCache: { class: 'edge_persistent', state: 'stopped' } },
     })
-    expect(edge.output).toMatch(/the disk of the store is full: .* stands still/)
+    expect(edge.output).toMatch(/the disk of the store is full: .* is suspended/)
 
     const other = await boot(reader)
     for (const at of [0, sector, sectors - 1]) expect(await other.read(at)).toEqual(below(at))

@@ -109,7 +109,7 @@ export class EnrolledSite {
   async untilMissed(index: number): Promise<void> {
     const edge = this.edge(index)
     await edge.waitUntil('that the other edge is not heard any more', () =>
-      edge.output.lastIndexOf('of this site is not heard any more') > edge.output.lastIndexOf('of this site is heard')
+      edge.output.lastIndexOf('of this site is no longer heard') > edge.output.lastIndexOf('of this site is heard')
         ? true
         : undefined,
     )

@@ -1,5 +1,5 @@
-//! The packet loop of the edge: one thread, one epoll instance and the stream's socket beside it; DHCP, TFTP, HTTP and the stream
-//! take turns. After its start it allocates nothing.
+//! The packet loop of the edge: one thread, one epoll instance, and the stream's socket beside it.
+//! DHCP, TFTP, HTTP and the stream take turns. It allocates nothing after its start.
 
 const std = @import("std");
 const base = @import("base");
@@ -39,16 +39,16 @@ pub const EdgeLoop = struct {
     boots: *Boots,
     /// What is heard on the segment.
     watch: *SegmentWatch,
-    /// Null in standalone use.
+    /// Null without a control plane.
     peers: ?PeerPort = null,
-    /// Null in standalone use.
+    /// Null without a control plane.
     schedules: ?*Schedules = null,
-    /// Empty where nobody asked for it.
+    /// Empty without `--router-advertisement`.
     advertisers: []RouterAdvertiser,
     /// Where magic packets go.
     wol_target: base.Endpoint,
     signal_fd: i32,
-    /// Somebody outside the loop has something for it.
+    /// Another thread writes to it to wake the loop.
     wake_fd: i32,
     next_tick_us: u64 = 0,
     /// The stream's socket.
@@ -56,23 +56,23 @@ pub const EdgeLoop = struct {
 
     pub const Options = struct {
         ports: EdgeSockets.Ports,
-        /// Also tells which of its addresses this edge has for a device.
+        /// Also decides which of the edge's addresses a device uses.
         dhcp: core.dhcp.Service.Options,
         stream_keys: core.stream.Server.Keys,
-        /// Null: what this program has.
+        /// Null: the ciphers that this program supports.
         stream_ciphers: ?wire.stream.Ciphers = null,
         wol_target: base.Endpoint,
-        /// Empty where the system does not let this process listen.
+        /// Empty if the system does not let this process listen.
         listeners: []SegmentListener = &.{},
         advertisers: []RouterAdvertiser,
     };
 
-    /// What the loop's owner does between turns.
+    /// Callbacks of the loop's owner between turns.
     pub const Owner = struct {
         context: *anyopaque,
-        /// Once a second.
+        /// Runs once a second.
         tick: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
-        /// After `wake`.
+        /// Runs after `wake`.
         woken: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
     };
 
@@ -88,7 +88,7 @@ pub const EdgeLoop = struct {
         const sync = 10;
         const disk_reads = 11;
         const shards = 12;
-        /// One of each for every link.
+        /// One token of each kind for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
         const connections = pxe + links_max;
@@ -101,8 +101,8 @@ pub const EdgeLoop = struct {
 
     pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
-    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. Signals
-    /// TERM and INT must be blocked already, in every thread.
+    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. The
+    /// signals TERM and INT must already be blocked in every thread.
     pub fn init(
         gpa: std.mem.Allocator,
         open: EdgeSockets,
@@ -192,7 +192,7 @@ pub const EdgeLoop = struct {
                 if (token == Token.signal) return;
                 if (token == Token.segment) is_heard = true else loop.handle(token, owner, now_us);
             }
-            // After the sockets: they begin the boots that frames belong to.
+            // After the sockets, which begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.serveReads();
             if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
@@ -212,22 +212,22 @@ pub const EdgeLoop = struct {
         }
     }
 
-    /// From any thread.
+    /// May be called from any thread.
     pub fn wake(wake_fd: i32) void {
         const one: u64 = 1;
         _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
     }
 
-    /// Sends a magic packet, and lets the boot begin.
+    /// Sends a magic packet and begins the boot.
     pub fn powerOn(loop: *EdgeLoop, mac: base.Mac, now_us: u64) void {
         if (!mac.isDevice()) return;
-        // Nobody knows yet in which network it is.
+        // The device's network is not known yet.
         for (loop.sockets.links.slice()) |*link|
             link.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
         loop.boots.powerOn(now_us, mac);
     }
 
-    /// Of everything that was ignored since the start.
+    /// Sums up everything that was ignored since the start.
     pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
         var total = loop.boots.ignored;
         if (loop.dhcp) |*dhcp| total.merge(&dhcp.service.ignored);
@@ -287,15 +287,15 @@ pub const EdgeLoop = struct {
         }
     }
 
-    /// The disk bytes that devices wait for, each in its turn.
+    /// Sends the disk bytes that devices wait for, in turns.
     fn serveReads(loop: *EdgeLoop) void {
         const reads = &loop.stream.reads;
         reads.serve(&loop.stream, &loop.sockets.stream);
         loop.busy.interest = if (reads.awaits_room) .read_and_write else .read;
     }
 
-    /// What is ready; waits awake where that is worth it. Every poll asks for all sockets, so that
-    /// nothing else has to wait meanwhile.
+    /// Returns what is ready, and waits awake (busy polling) where that is worthwhile. Each poll
+    /// asks for all sockets, so that none has to wait.
     fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
         if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
         const busy_poll = &loop.tftp.busy_poll;
@@ -323,14 +323,15 @@ pub const EdgeLoop = struct {
     }
 };
 
-/// Each has a descriptor of its own and one of what it downloads; the rest of the program has its own.
+/// Each connection has its own descriptor and one for what it downloads; the rest of the program
+/// needs some, too.
 fn connectionsFor(file_limit: u64) u16 {
     const for_the_rest = 512;
     const most: u64 = (file_limit -| for_the_rest) / 2;
     return @intCast(std.math.clamp(most, 64, HttpServer.connections_default));
 }
 
-/// TERM and INT as something to read; they must not end the process by themselves.
+/// Makes TERM and INT readable; they must not end the process by themselves.
 pub fn blockSignals() void {
     var mask = linux.sigemptyset();
     linux.sigaddset(&mask, .TERM);

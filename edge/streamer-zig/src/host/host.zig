@@ -1,4 +1,5 @@
-//! Module `host`; ../../../docs/ARCHITECTURE.md says what belongs here.
+//! Module `host`: sockets, files, threads and clocks; docs/ARCHITECTURE.md describes what belongs
+//! here.
 
 pub const sys = @import("sys.zig");
 pub const sockets = @import("net/sockets.zig");

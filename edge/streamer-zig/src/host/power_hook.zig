@@ -1,5 +1,6 @@
-//! The command that switches devices on (`serve --power-hook PATH`): run without a shell, a few at a time, for a limited time, with
-//! its output bounded (packages/proto/UPLINK.md, "Schedules"). Nothing that a device has said reaches it.
+//! Runs the command that switches devices on (`serve --power-hook PATH`): without a shell, a few at
+//! a time, for a limited time, with limited output (packages/proto/UPLINK.md, "Schedules"). Nothing
+//! that a device has sent reaches it.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +19,7 @@ pub const PowerHook = struct {
     has_jobs: Io.Condition = .init,
     jobs: base.BoundedArray(Job, jobs_max) = .empty,
     results: base.BoundedArray(Done, results_max) = .empty,
-    /// Jobs that were given and whose result was not taken.
+    /// Jobs that were given and whose result was not collected yet.
     open_count: u32 = 0,
 
     const workers = 4;
@@ -31,7 +32,7 @@ pub const PowerHook = struct {
         key: core.site.ScheduleRunner.RunKey,
         device: base.Uuid,
         mac: base.Mac,
-        /// The name that a person gave it.
+        /// The name that a person gave the device.
         name: base.UntrustedText,
         given_us: u64 = 0,
     };
@@ -52,7 +53,7 @@ pub const PowerHook = struct {
         return hook.open_count < jobs_max;
     }
 
-    /// Only after `hasRoom`.
+    /// Call it only after `hasRoom`.
     pub fn give(hook: *PowerHook, job: Job) void {
         hook.mutex.lockUncancelable(hook.io);
         defer hook.mutex.unlock(hook.io);
@@ -101,7 +102,7 @@ const Outcome = struct {
     output: []const u8,
 };
 
-/// The first line that it printed, after what went wrong.
+/// Returns what went wrong, followed by the first line that the command printed.
 fn textOf(outcome: *const Outcome) base.UntrustedText {
     const line = std.mem.sliceTo(std.mem.trimStart(u8, outcome.output, "\r\n"), '\n');
     const said = std.mem.trim(u8, line, " \t\r");
@@ -130,7 +131,7 @@ fn run(path: [*:0]const u8, job: *const PowerHook.Job, output: []u8) Outcome {
     defer sys.close(pipe[0]);
     const deadline_us = sys.monotonicUs() + PowerHook.time_limit_us;
     const read = readUntilOver(pid, pipe[0], output, deadline_us);
-    // With all that it has started.
+    // With all the processes that it has started.
     _ = linux.kill(-pid, .KILL);
     _ = linux.kill(pid, .KILL);
     var status: i32 = 0;
@@ -144,10 +145,10 @@ fn run(path: [*:0]const u8, job: *const PowerHook.Job, output: []u8) Outcome {
     };
 }
 
-/// Exit code of a child that found no program.
+/// Exit code of a child that did not find the program.
 const not_found = 127;
 
-/// Until the program is over, whoever else still holds its output.
+/// Reads until the program ends, even if another process still holds its output.
 fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct { size: usize, is_over: bool } {
     const pid_fd: i32 = @intCast(sys.check(linux.pidfd_open(pid, 0)) catch return .{ .size = 0, .is_over = false });
     defer sys.close(pid_fd);
@@ -166,7 +167,7 @@ fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct { siz
         };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         if (polled[1].revents != 0) {
-            // What does not fit is read and dropped: a program must not wait for room.
+            // What does not fit is read and dropped: a program must not block on its output.
             var dropped: [512]u8 = undefined;
             const rest = if (filled < buffer.len) buffer[filled..] else &dropped;
             const size = sys.check(linux.read(fd, rest.ptr, rest.len)) catch 0;
@@ -206,7 +207,7 @@ const Words = struct {
 
 fn runInChild(words: *const Words, output: i32) noreturn {
     _ = linux.setpgid(0, 0);
-    // The edge reads its own signals; a program expects its to come.
+    // The edge reads its own signals; a program expects them to be delivered.
     var none = linux.sigemptyset();
     _ = linux.sigprocmask(linux.SIG.SETMASK, &none, null);
     if (sys.check(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0))) |nothing| {
@@ -229,7 +230,7 @@ fn testJob() PowerHook.Job {
     };
 }
 
-/// A program that the test writes; `text` is a shell's script.
+/// Runs a program that the test writes; `text` is a shell script.
 fn runScript(tmp: *std.testing.TmpDir, text: []const u8, output: []u8) !Outcome {
     const options: std.Io.Dir.CreateFileOptions = .{ .permissions = .executable_file };
     var file = try tmp.dir.createFile(testing.io, "hook", options);
@@ -253,7 +254,7 @@ test "the command gets its device as arguments and environment, never through a 
     );
 }
 
-test "a command that fails, is not there, or prints without end is told in one line" {
+test "a command that fails, is missing, or prints without end is reported in one line" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var output: [64]u8 = undefined;

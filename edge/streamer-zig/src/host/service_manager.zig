@@ -1,5 +1,6 @@
-//! Tells the service manager how this program is (sd_notify(3)): one datagram for each change, to the
-//! socket that NOTIFY_SOCKET names. Nothing waits for it, and nothing fails without it.
+//! Reports the state of this program to the service manager (sd_notify(3)): one datagram for each
+//! change, to the socket that NOTIFY_SOCKET names. Nothing waits for it, and nothing fails without
+//! it.
 
 const std = @import("std");
 const sys = @import("sys.zig");
@@ -12,7 +13,7 @@ pub const ServiceManager = struct {
 
     const path_offset = @offsetOf(linux.sockaddr.un, "path");
 
-    /// `name`: a path, or `@` and an abstract name. Null where there is no service manager to speak to.
+    /// `name` is a path, or `@` and an abstract name. Returns null without a service manager.
     pub fn open(name: ?[]const u8) ?ServiceManager {
         const given = name orelse return null;
         var address: linux.sockaddr.un = .{ .path = @splat(0) };
@@ -34,7 +35,8 @@ pub const ServiceManager = struct {
         manager.* = undefined;
     }
 
-    /// One or more lines `NAME=value`. A service manager that does not take it is told next time.
+    /// Sends one or more lines `NAME=value`. If the service manager does not receive it, the next
+    /// report follows.
     pub fn tell(manager: *const ServiceManager, text: []const u8) void {
         _ = linux.sendto(
             manager.fd,
@@ -62,7 +64,7 @@ fn expectTold(name: []const u8) !void {
     try testing.expectEqualStrings("READY=1\nSTATUS=serving", buffer[0..size]);
 }
 
-test "a service manager is told through a socket file and through an abstract name" {
+test "a service manager is reached through a socket file and through an abstract name" {
     var random: [8]u8 = undefined;
     sys.random(&random);
     var buffer: [108]u8 = undefined;
@@ -74,7 +76,7 @@ test "a service manager is told through a socket file and through an abstract na
     try expectTold(path);
 }
 
-test "without a service manager, or one that is gone, nothing happens" {
+test "without a service manager, or if it is gone, nothing happens" {
     try testing.expect(ServiceManager.open(null) == null);
     try testing.expect(ServiceManager.open("") == null);
     try testing.expect(ServiceManager.open("relative") == null);

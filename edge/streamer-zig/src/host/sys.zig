@@ -1,11 +1,11 @@
-//! System calls that std.posix no longer wraps, with the errors that this program tells apart.
+//! System calls that std.posix no longer wraps, with the errors that this program distinguishes.
 
 const std = @import("std");
 const linux = std.os.linux;
 
 pub const Error = error{ WouldBlock, Interrupted, SystemCallFailed };
 
-/// The result of a raw system call, or its error.
+/// Returns the result of a raw system call, or its error.
 pub fn check(rc: usize) Error!usize {
     return switch (linux.errno(rc)) {
         .SUCCESS => rc,
@@ -19,12 +19,12 @@ pub fn close(fd: i32) void {
     _ = linux.close(fd);
 }
 
-/// µs of CLOCK_MONOTONIC: the same for all processes as long as the kernel runs.
+/// In µs of CLOCK_MONOTONIC: the same for all processes as long as the kernel runs.
 pub fn monotonicUs() u64 {
     return clockNs(.MONOTONIC) / std.time.ns_per_us;
 }
 
-/// How long the kernel's timer waits between two ticks.
+/// Returns the interval between two ticks of the kernel's timer.
 pub fn tickUs() u64 {
     var ts: linux.timespec = undefined;
     _ = check(linux.clock_getres(.MONOTONIC_COARSE, &ts)) catch return std.time.us_per_ms;
@@ -43,7 +43,7 @@ fn clockNs(clock: linux.clockid_t) u64 {
     return @intCast(@max(ns, 0));
 }
 
-/// Lets this process open as many files as it may at most; returns how many.
+/// Lets this process open as many files as the system allows; returns how many.
 pub fn raiseFileLimit() u64 {
     var limit = std.posix.getrlimit(.NOFILE) catch return 1024;
     const before = limit.cur;
@@ -94,7 +94,8 @@ pub fn readAt(fd: i32, buffer: []u8, offset: u64) Error!usize {
     return filled;
 }
 
-/// Random bytes from the kernel; a system without them cannot run this program.
+/// Fills the buffer with random bytes from the kernel; a system without them cannot run this
+/// program.
 pub fn random(buffer: []u8) void {
     var filled: usize = 0;
     while (filled < buffer.len) {

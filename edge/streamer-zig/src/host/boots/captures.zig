@@ -1,5 +1,5 @@
-//! The packets of boots before their stream: kept while a boot goes on, written as a file once it is over
-//! and wanted (UPLINK.md, capture), forgotten otherwise.
+//! Captures the packets of boots before their stream: keeps them while a boot is in progress, and
+//! writes them to a file when the boot ends and a capture is wanted (UPLINK.md, capture).
 
 const std = @import("std");
 const base = @import("base");
@@ -14,18 +14,18 @@ const CaptureStore = core.boot.CaptureStore;
 pub const BootCaptures = struct {
     store: CaptureStore,
     files: CaptureFiles,
-    /// As the control plane wants it, or the command line.
+    /// What the control plane or the command line wants.
     wanted: core.uplink.desired_state.Capture,
-    /// So that a disk that refuses is told once.
+    /// Reports a disk that refuses only once.
     is_writable: bool = true,
-    /// Told when a file has been written.
+    /// Called after a file was written.
     written: ?*const fn (context: *anyopaque) void = null,
     context: *anyopaque = undefined,
 
-    /// Files of one turn of the clock; a storm that fails is written over several.
+    /// Files written per tick; a storm of failed boots is spread over several ticks.
     const files_per_tick_max = 8;
 
-    /// Memory that is not touched before it is used.
+    /// Reserves memory that is not touched before it is used.
     pub fn allocate(gpa: std.mem.Allocator) error{OutOfMemory}!CaptureStore {
         const size = CaptureStore.blocks_default * CaptureStore.block_size;
         const bytes = std.posix.mmap(null, size, .{ .READ = true, .WRITE = true }, .{
@@ -37,8 +37,8 @@ pub const BootCaptures = struct {
         return .init(gpa, blocks[0..CaptureStore.blocks_default], CaptureStore.slots_default);
     }
 
-    /// A frame of a boot; what comes after the stream has begun is not kept, nor what comes long after
-    /// the end.
+    /// Adds a frame of a boot. Frames after the start of the stream, or long after the end of the
+    /// boot, are dropped.
     pub fn add(captures: *BootCaptures, boot: *const Boot, packet: CaptureStore.Packet) void {
         if (captures.wanted == .never or boot.stream_was_open) return;
         const slot = if (boot.isOver())
@@ -48,7 +48,7 @@ pub const BootCaptures = struct {
         captures.addTo(slot orelse return, boot, packet);
     }
 
-    /// A frame of an address behind a router.
+    /// Adds a frame of an address behind a router.
     pub fn addOfAddress(captures: *BootCaptures, boots: *Boots, ip: base.Ip4, packet: CaptureStore.Packet) void {
         if (captures.wanted == .never) return;
         const slot = captures.store.findByIp(ip) orelse return;
@@ -62,8 +62,8 @@ pub const BootCaptures = struct {
         captures.store.add(slot, packet);
     }
 
-    /// Once a second. A boot that is over keeps its place for one turn more: its last packets may still
-    /// be on their way here.
+    /// Runs once a second. A finished boot keeps its slot for one more tick: its last packets may
+    /// still arrive.
     pub fn tick(captures: *BootCaptures, boots: *Boots) void {
         var written: u32 = 0;
         for (captures.store.slots) |*slot| {
@@ -102,7 +102,7 @@ pub const BootCaptures = struct {
         if (captures.files.write(slot.boot_id, &captures.store, slot)) |_| {
             captures.is_writable = true;
         } else |_| {
-            if (captures.is_writable) log.info("Captures cannot be written to their directory; boots go on.", .{});
+            if (captures.is_writable) log.info("Captures cannot be written to their directory; boots are not affected.", .{});
             captures.is_writable = false;
         }
     }

@@ -1,6 +1,8 @@
-//! The boot profiles of this edge (docs/boot-profile.md): the packet loop notes what a boot reads and hands devices what earlier boots of
-//! their version read; a thread of its own merges, keeps on disk, carries to new versions, and reads ahead into this machine's memory what
-//! the next boots will want. The loop never waits for the thread: the lock is held for copies only.
+//! The boot profiles of this edge (docs/boot-profile.md). The packet loop records what a boot
+//! reads, and hands devices what earlier boots of their version read. A separate thread merges
+//! profiles, keeps them on disk, carries them to new versions, and reads ahead into this machine's
+//! memory what the next boots will need. The loop never waits for the thread: the lock is held only
+//! for copies.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,30 +21,32 @@ const Trace = core.profile.Trace;
 const Uuid = base.Uuid;
 const units = wire.stream.profile;
 
-/// Boots that are learned from at a time; others boot as well, and nothing is learned from them.
+/// Boots that are learned from at a time; further ones boot as well, and nothing is learned from
+/// them.
 pub const traces_max = 32;
 /// Documents in memory; at most 8 MiB.
 const documents_max = 128;
 const jobs_max = 128;
 /// The memory of this machine may have been used for something else since.
 const want_again_us = 600 * std.time.us_per_s;
-/// A version that has no profile may have got one by other hands.
+/// Another process may have written a profile for a version that had none.
 const look_again_us = 5 * std.time.us_per_s;
 
 /// For the metrics page.
 pub const Figures = struct {
     /// Boots that were learned from.
     boots: u64 = 0,
-    /// Bytes that devices read ahead of demand in those boots, and those that their systems got of them.
+    /// Bytes that devices read ahead of demand in those boots, and how many of them their systems
+    /// used.
     ahead_bytes: u64 = 0,
     used_bytes: u64 = 0,
-    /// Read into this machine's memory ahead of boots.
+    /// Bytes read into this machine's memory ahead of boots.
     warmed_bytes: u64 = 0,
     handed: u64 = 0,
 };
 
 const Recording = struct {
-    /// `handed`: the thread's.
+    /// `handed`: the thread owns it.
     state: std.atomic.Value(State) = .init(.free),
     boot_id: Uuid = .zero,
     version_id: Uuid = .zero,
@@ -62,22 +66,22 @@ const Document = struct { version_id: Uuid, key: u64, bytes: []u8, used: u64 };
 const Wanted = struct { version_id: Uuid, at_us: u64 };
 
 const Job = union(enum) {
-    /// Loads or carries the profiles of a version, and warms.
+    /// Loads or carries the profiles of a version, and warms the memory.
     want: Uuid,
     merge: *Recording,
-    /// Whether somebody has taken profiles away.
+    /// Checks whether somebody has removed profiles.
     look,
 };
 
 pub const BootProfiles = struct {
     gpa: std.mem.Allocator,
     io: Io,
-    /// Of the store's directory, for the thread.
+    /// The store's directory, for the thread.
     files: store.LinuxFiles,
     recordings: []Recording,
     recording_count: u16 = 0,
     wanted: [documents_max]Wanted = @splat(.{ .version_id = .zero, .at_us = 0 }),
-    /// Of what follows, up to the thread's own.
+    /// Protects the fields from here to those of the thread.
     mutex: Io.Mutex = .init,
     condition: Io.Condition = .init,
     jobs: [jobs_max]Job = undefined,
@@ -90,7 +94,7 @@ pub const BootProfiles = struct {
     /// Grows with each change of `inventory`.
     changes: u64 = 0,
     is_look_due: std.atomic.Value(bool) = .init(false),
-    /// The thread's own.
+    /// Owned by the thread.
     seen: ?profile_files.Generation = null,
     scratch: *BootProfile.Scratch,
     profile: *BootProfile,
@@ -114,13 +118,14 @@ pub const BootProfiles = struct {
         return profiles;
     }
 
-    /// Until the process ends.
+    /// Runs the thread until the process ends.
     pub fn start(profiles: *BootProfiles) std.Thread.SpawnError!void {
         const thread = try std.Thread.spawn(.{ .stack_size = 1 << 20 }, work, .{profiles});
         thread.detach();
     }
 
-    /// Boots of this version may come: its profiles are got ready. By the packet loop, as often as it likes.
+    /// Prepares the profiles of a version that may be booted soon. The packet loop may call it as
+    /// often as it likes.
     pub fn want(profiles: *BootProfiles, version_id: Uuid, now_us: u64) void {
         var oldest = &profiles.wanted[0];
         for (&profiles.wanted) |*entry| {
@@ -136,8 +141,8 @@ pub const BootProfiles = struct {
         oldest.* = .{ .version_id = version_id, .at_us = now_us };
     }
 
-    /// The boot's first session is opened: from now on it is noted what it reads. Not of a device whose writes are kept over its boots,
-    /// which a version's other devices do not have.
+    /// Starts to record what a boot reads, when its first session opens. Devices whose writes
+    /// outlive their boots are not recorded: the version's other devices do not have those blocks.
     pub fn begin(profiles: *BootProfiles, boot: *const core.boot.Boot, writes_to: core.boot.Guest.CacheClass) void {
         if (writes_to.isKept() or profiles.find(boot.identity.id) != null) return;
         const recording = for (profiles.recordings) |*place| {
@@ -152,7 +157,7 @@ pub const BootProfiles = struct {
         profiles.recording_count += 1;
     }
 
-    /// A READ that came for the first time. Of one ahead of demand only the size counts.
+    /// Records a READ that came for the first time. Of one ahead of demand, only the size counts.
     pub fn noteRead(profiles: *BootProfiles, read: *const core.stream.Server.ReadRequest) void {
         if (read.repeated) return;
         const recording = profiles.find(read.boot_id) orelse return;
@@ -168,7 +173,7 @@ pub const BootProfiles = struct {
         for (0..used.units.count()) |index| recording.trace.used(used.units.at(@intCast(index)));
     }
 
-    /// The boot is ready: it is learned from.
+    /// The boot is ready: learns from it.
     pub fn finish(profiles: *BootProfiles, boot_id: Uuid) void {
         const recording = profiles.find(boot_id) orelse return;
         profiles.recording_count -= 1;
@@ -176,7 +181,8 @@ pub const BootProfiles = struct {
         if (!profiles.give(.{ .merge = recording })) recording.state.store(.free, .release);
     }
 
-    /// Once a second: what is over without being ready is not learned from, and what somebody has taken away is given up.
+    /// Runs once a second: drops recordings of boots that ended without becoming ready, and
+    /// profiles that somebody has removed.
     pub fn tick(profiles: *BootProfiles, table: *core.boot.Table) void {
         if (!profiles.is_look_due.swap(true, .acq_rel) and !profiles.give(.look)) profiles.is_look_due.store(false, .release);
         for (profiles.recordings) |*recording| {
@@ -188,7 +194,7 @@ pub const BootProfiles = struct {
         }
     }
 
-    /// Bytes of the document for a boot's device; 0: there is none.
+    /// Returns the size in bytes of the document for a boot's device; 0 if there is none.
     pub fn sizeFor(profiles: *BootProfiles, boot: *const core.boot.Boot) u32 {
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
@@ -196,7 +202,7 @@ pub const BootProfiles = struct {
         return @intCast(document.bytes.len);
     }
 
-    /// A part of the document; zeros where it has become shorter, which the device finds out.
+    /// Copies a part of the document; zeros if it has become shorter, which the device detects.
     pub fn copyFor(profiles: *BootProfiles, boot: *const core.boot.Boot, into: []u8, offset: u64) void {
         @memset(into, 0);
         profiles.mutex.lockUncancelable(profiles.io);
@@ -217,7 +223,8 @@ pub const BootProfiles = struct {
         return false;
     }
 
-    /// What there is, for those who know it as of `changes`; null: that is what there is.
+    /// Returns the inventory to a caller that knows the one of `changes`; null if it has not
+    /// changed.
     pub fn inventoryAfter(profiles: *BootProfiles, changes: u64, into: *core.profile.Inventory) ?u64 {
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
@@ -240,7 +247,7 @@ pub const BootProfiles = struct {
         return null;
     }
 
-    /// Of the boot's class, or of all. The lock is held.
+    /// Returns the document of the boot's class, or that of all classes. The lock is held.
     fn documentFor(profiles: *BootProfiles, boot: *const core.boot.Boot) ?*Document {
         const version_id = boot.assignment.version_id;
         const found = profiles.documentOf(version_id, classOf(boot).key) orelse
@@ -258,7 +265,7 @@ pub const BootProfiles = struct {
         return null;
     }
 
-    /// False: the thread has enough to do.
+    /// Returns false if the thread has enough to do.
     fn give(profiles: *BootProfiles, job: Job) bool {
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
@@ -274,7 +281,7 @@ pub const BootProfiles = struct {
         while (true) profiles.turn(profiles.warmer.isIdle());
     }
 
-    /// One piece of the thread's work.
+    /// Runs one job of the thread.
     fn turn(profiles: *BootProfiles, waits: bool) void {
         const job = profiles.takeJob(waits) orelse {
             if (profiles.warmer.isIdle()) return;
@@ -297,12 +304,12 @@ pub const BootProfiles = struct {
         }
     }
 
-    /// Does in place of the thread what there is to do, for those who have started none.
+    /// Runs all jobs in the calling thread, if none was started.
     pub fn doAll(profiles: *BootProfiles) void {
         while (profiles.jobs_count > 0 or !profiles.warmer.isIdle()) profiles.turn(false);
     }
 
-    /// Where no thread was started.
+    /// For profiles without a thread.
     pub fn destroy(profiles: *BootProfiles) void {
         const gpa = profiles.gpa;
         for (&profiles.documents) |*place| if (place.*) |*document| gpa.free(document.bytes);
@@ -327,14 +334,14 @@ pub const BootProfiles = struct {
         return profiles.jobs[profiles.jobs_first];
     }
 
-    /// By the thread: what there is of a version becomes what devices are handed.
+    /// Runs in the thread: loads the profiles of a version, which devices are handed from then on.
     fn load(profiles: *BootProfiles, version_id: Uuid) void {
         const files = profiles.files.files();
         if (profile_files.count(files, version_id) == 0) {
             var from = profile_warmer.openStore(profiles.gpa, files) orelse return;
             defer from.close(profiles.gpa);
             if (!profile_files.carry(&from, version_id, profiles.profile, profiles.buffer)) return;
-            log.info("version {f} begins with the boot profile of a version before it", .{version_id});
+            log.info("version {f} starts with the boot profile of an earlier version", .{version_id});
         }
         var iterator: profile_files.Iterator = .init(files, version_id);
         while (iterator.next()) |found| {
@@ -345,7 +352,7 @@ pub const BootProfiles = struct {
         profiles.warmer.begin(profiles.gpa, files, version_id);
     }
 
-    /// By the thread: one more boot counts.
+    /// Runs in the thread: merges one more boot.
     fn learn(profiles: *BootProfiles, recording: *Recording) void {
         const trace = &recording.trace;
         if (trace.slice().len == 0) return;
@@ -360,7 +367,8 @@ pub const BootProfiles = struct {
         profiles.figures.used_bytes += trace.used_bytes;
     }
 
-    /// By the thread: at its begin, and when somebody has taken profiles away, what is there is read anew.
+    /// Runs in the thread: at its start, and after somebody has removed profiles, reads everything
+    /// from disk again.
     fn look(profiles: *BootProfiles) void {
         const files = profiles.files.files();
         const generation = profile_files.generationOf(files);
@@ -403,18 +411,18 @@ pub const BootProfiles = struct {
         if (profile_files.read(files, found, profiles.profile, profiles.buffer) == null) {
             if (profile_files.count(files, named.version) > profile_files.classes_max) return;
             if (!profiles.hasRoom()) return log.info(
-                "There are {d} boot profiles: none is begun for version {f}; remove some by vdisk profile clear.",
+                "There are {d} boot profiles: none is started for version {f}; remove some with vdisk profile clear.",
                 .{ profile_files.count_max, named.version },
             );
             profiles.profile.* = .{};
         }
         profiles.profile.merge(trace.slice(), sys.unixMs(), profiles.scratch);
-        // Handed out first: who sees the file counts on it.
+        // Handed out first: a reader that sees the file counts on it.
         profiles.publish(&named);
         profile_files.write(files, &named, profiles.profile, profiles.buffer) catch |err|
             log.info("The boot profile of version {f} cannot be kept: its file {s}.", .{ named.version, store.files.sentence(err) });
         if (std.mem.eql(u8, &generation, &profile_files.generationOf(files))) return;
-        // It was made of what somebody has taken away meanwhile; `look` gives up what is in memory.
+        // It contains what somebody has removed in the meantime; `look` drops what is in memory.
         profile_files.forget(files, found, profiles.profile, profiles.buffer) catch {};
     }
 
@@ -423,12 +431,12 @@ pub const BootProfiles = struct {
         if (profile_files.makeRoom(files, null)) return true;
         var from = profile_warmer.openStore(profiles.gpa, files) orelse return false;
         defer from.close(profiles.gpa);
-        // What made room is no longer there.
+        // The profile that was removed to free a slot no longer exists.
         profiles.seen = null;
         return profile_files.makeRoom(files, &from);
     }
 
-    /// What devices are handed from now on is what `profile` says.
+    /// Hands devices the contents of `profile` from now on.
     fn publish(profiles: *BootProfiles, named: *const BootProfile.Named) void {
         var out: [units.document_size_max]u8 = undefined;
         const bytes = profiles.gpa.dupe(u8, profiles.profile.document(&out)) catch return;
@@ -451,7 +459,8 @@ pub const BootProfiles = struct {
     }
 };
 
-/// Hardware that starts alike: what firmware asked for a program, and who made its network interface.
+/// Returns the class of hardware that boots alike: the firmware's architecture and the vendor of
+/// its network interface.
 pub fn classOf(boot: *const core.boot.Boot) BootProfile.Class {
     var buffer: [64]u8 = undefined;
     var writer: Io.Writer = .fixed(&buffer);
@@ -463,6 +472,6 @@ pub fn classOf(boot: *const core.boot.Boot) BootProfile.Class {
     }
     var digest: [32]u8 = undefined;
     base.Sha256.hash(writer.buffered(), &digest, .{});
-    // 0 is of all.
+    // 0 is the class of all.
     return .{ .key = std.mem.readInt(u64, digest[0..8], .big) | 1, .name = .init(writer.buffered()) };
 }

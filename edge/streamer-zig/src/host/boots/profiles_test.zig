@@ -1,4 +1,4 @@
-//! Boot profiles on a real directory: learned, kept, handed, given up.
+//! Tests boot profiles on a real directory: learned, kept, handed out, dropped.
 
 const std = @import("std");
 const base = @import("base");
@@ -68,7 +68,7 @@ const Site = struct {
         };
     }
 
-    /// A whole boot that reads blocks of 4 KiB, in this order.
+    /// Runs a whole boot that reads blocks of 4 KiB in this order.
     fn bootReading(site: *Site, mac: [3]u8, blocks: []const u64) void {
         const made = site.boot(mac);
         site.profiles.begin(&made, .device_ram);
@@ -82,7 +82,7 @@ const Site = struct {
         const size = site.profiles.sizeFor(&made);
         var document: [wire.profile.document_size_max]u8 = undefined;
         if (expected.len == 0) return testing.expectEqual(0, size);
-        // As it comes, in pieces.
+        // In pieces, as a device fetches it.
         var at: u32 = 0;
         while (at < size) : (at += 512) site.profiles.copyFor(&made, document[at..][0..512], at);
         const units = try wire.profile.openDocument(document[0..size]);
@@ -94,7 +94,7 @@ const Site = struct {
 const amber = [3]u8{ 2, 1, 1 };
 const birch = [3]u8{ 2, 2, 2 };
 
-test "what a boot read is handed to the next ones: those of its hardware first, else those of all" {
+test "the next boots are handed what a boot read: first that of their hardware, otherwise that of all" {
     var site: Site = try .init();
     defer site.deinit();
     try site.expectHanded(amber, &.{});
@@ -108,7 +108,7 @@ test "what a boot read is handed to the next ones: those of its hardware first, 
     try testing.expectEqual(2, site.profiles.getFigures().boots);
 }
 
-test "only what the system wanted counts, and only of boots that became ready" {
+test "only what the system used counts, and only of boots that became ready" {
     var site: Site = try .init();
     defer site.deinit();
     const made = site.boot(amber);
@@ -133,14 +133,14 @@ test "only what the system wanted counts, and only of boots that became ready" {
     const failing = site.boot(birch);
     site.profiles.begin(&failing, .device_ram);
     site.profiles.noteRead(&Site.read(&failing, .demand, 5 << 20, 4096));
-    // It is in no table any more.
+    // The boot is no longer in any table.
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
     site.profiles.doAll();
     try site.expectHanded(birch, &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } });
 }
 
-test "profiles outlive the process; a damaged or foreign one is thrown away and learned anew" {
+test "profiles outlive the process; a damaged or foreign one is dropped and learned again" {
     var site: Site = try .init();
     defer site.deinit();
     site.bootReading(amber, &.{3});
@@ -165,7 +165,7 @@ test "profiles outlive the process; a damaged or foreign one is thrown away and 
     try site.expectHanded(amber, &.{.{ .index = 0, .blocks = 16 }});
 }
 
-test "more boots at a time than are learned from are served as well, and more classes share the profile of all" {
+test "boots beyond the recording capacity are served as well, and further classes share the profile of all" {
     var site: Site = try .init();
     defer site.deinit();
     for (0..boot_profiles.traces_max + 3) |_| {
@@ -181,7 +181,7 @@ test "more boots at a time than are learned from are served as well, and more cl
     try testing.expect(site.profiles.sizeFor(&site.boot(.{ 2, 9, 200 })) > 0);
 }
 
-test "a device whose writes are kept over its boots teaches nothing, and is handed what others taught" {
+test "a device whose writes outlive its boots teaches nothing, and is handed what others taught" {
     var site: Site = try .init();
     defer site.deinit();
     site.bootReading(amber, &.{3});
@@ -196,7 +196,7 @@ test "a device whose writes are kept over its boots teaches nothing, and is hand
     try testing.expectEqual(1, site.profiles.getFigures().boots);
 }
 
-test "what was cleared beside an edge that runs is gone from its memory and its inventory, stays gone over a start, and is learned anew" {
+test "a profile that was cleared beside a running edge leaves its memory and inventory, stays cleared over a restart, and is learned again" {
     var site: Site = try .init();
     defer site.deinit();
     const profile = try testing.allocator.create(core.profile.BootProfile);
@@ -230,7 +230,7 @@ test "what was cleared beside an edge that runs is gone from its memory and its 
     try site.expectHanded(amber, &.{});
     site.bootReading(amber, &.{4});
     try site.expectHanded(amber, &.{.{ .index = 0, .blocks = 16 }});
-    // A version that is deleted takes them along.
+    // Deleting a version deletes its profiles.
     profile_files.removeAll(site.profiles.files.files(), version_id);
     try testing.expectEqual(0, profile_files.count(site.profiles.files.files(), version_id));
     site.profiles.tick(&table);

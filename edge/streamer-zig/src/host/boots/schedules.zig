@@ -1,5 +1,5 @@
-//! The schedules of an enrolled edge in the real world: the clocks, magic packets, the power command, the journal and the report log.
-//! What happens when is decided by core/site/schedule_runner.zig.
+//! Runs the schedules of an enrolled edge with real clocks, magic packets, the power command, the
+//! journal and the report log. core/site/schedule_runner.zig decides what happens when.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +16,7 @@ const assert = std.debug.assert;
 pub const Schedules = struct {
     runner: core.site.ScheduleRunner,
     file: ScheduleFile,
-    /// Null where the edge was started without one.
+    /// Null without `--power-hook`.
     hook: ?*PowerHook,
     log: *ReportLog,
     boots: *Boots,
@@ -24,7 +24,7 @@ pub const Schedules = struct {
     jump_count: u64 = 0,
 
     const turn_interval_us = std.time.us_per_s / 4;
-    /// Reports that wait in the log, of whatever kind: beyond that, runs are told later.
+    /// Reports waiting in the log, of any kind; beyond that, reports of runs are delayed.
     const backlog_max = 4096;
 
     /// `schedules` must not move afterwards.
@@ -50,13 +50,13 @@ pub const Schedules = struct {
         schedules.next_turn_us = 0;
     }
 
-    /// Whenever `next_turn_us` has come.
+    /// Runs when `next_turn_us` has come.
     pub fn turn(schedules: *Schedules, loop: *EdgeLoop, now_us: u64) void {
         const runner = &schedules.runner;
         runner.observe(now_us, sys.unixMs());
         if (runner.jump_count != schedules.jump_count) {
             schedules.jump_count = runner.jump_count;
-            log.info("This machine's clock was set: no schedule begins within the next minute.", .{});
+            log.info("This machine's clock was set: no schedule starts within the next minute.", .{});
         }
         if (schedules.hook) |hook| while (hook.take()) |done| {
             const job = &done.job;
@@ -94,14 +94,14 @@ pub const Schedules = struct {
         });
     }
 
-    /// Further than a power-on that nothing has followed.
+    /// Returns whether the device's boot is past a power-on without any answer.
     fn isBooting(schedules: *Schedules, mac: base.Mac) bool {
         const table = &schedules.boots.table;
         const boot = table.get(table.findByMac(mac) orelse return false).?;
         return !boot.isOver() and (boot.current() orelse .firmware) != .firmware;
     }
 
-    /// The device was quicker than the command that has switched it on.
+    /// Returns whether the device was quicker than the command that switched it on.
     fn hasBegunSince(schedules: *Schedules, mac: base.Mac, since_us: u64) bool {
         const table = &schedules.boots.table;
         return table.get(table.findByMac(mac) orelse return false).?.started_us >= since_us;

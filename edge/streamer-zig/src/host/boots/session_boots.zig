@@ -1,5 +1,5 @@
-//! Which boot each session's READs are of, remembered by the session's place: found without a search for each READ, and known before its
-//! packet is opened.
+//! Remembers the boot of each session by the session's slot, so that a READ finds its boot without
+//! a search, and before its packet is opened.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +9,7 @@ const BootTable = core.boot.Table;
 const StreamServer = core.stream.Server;
 
 pub const SessionBoots = struct {
-    /// Places in the table of boots, by the place of the session; what has become of the boot since is not known.
+    /// Slots in the table of boots, indexed by the slot of the session. They may be out of date.
     places: []u32,
 
     const none = std.math.maxInt(u32);
@@ -33,14 +33,14 @@ pub const SessionBoots = struct {
         return ref;
     }
 
-    /// A packet from this address is looked at soon.
+    /// A packet from this address is about to be handled.
     pub fn prefetch(known: *const SessionBoots, server: *const StreamServer, table: *const BootTable, from: base.Endpoint) void {
         const place = server.prefetch(from) orelse return;
         table.prefetch(known.places[place]);
     }
 };
 
-test "a session's boot is found where it was, and where it is when its place has changed" {
+test "a session's boot is found in its slot, and after its slot has changed" {
     const testing = std.testing;
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
@@ -58,7 +58,7 @@ test "a session's boot is found where it was, and where it is when its place has
             .token = bytes,
         }, .{ .version_id = .zero }, 0, 0), 0);
     }
-    // Another device's session takes the place, and the first one's boot is gone.
+    // Another device's session takes the slot, and the first device's boot is gone.
     for ([_]usize{ 1, 1, 3, 2 }) |number| {
         read.boot_id = .fromRandom(@splat(@intCast(number)));
         try testing.expectEqual(refs[number - 1], known.find(&table, &read).?);

@@ -1,6 +1,6 @@
-//! The boot programs that this edge publishes, read at start: the sets of a directory, and the
-//! files directly in it as the set `default`. A request names one of them or nothing; no path of a
-//! device is ever opened. A set that is not whole is left out, and that is said.
+//! The boot programs that this edge publishes, read at the start: the sets of a directory, and the
+//! files directly in it as the set `default`. A request names one of them or nothing; no path from
+//! a device is ever opened. An incomplete set is left out and reported.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,13 +14,13 @@ pub const Set = program_set.Set;
 pub const File = program_set.File;
 
 pub const BootFiles = struct {
-    /// `default` first, then in the order of names.
+    /// `default` first, then sorted by name.
     sets: []const Set = &.{},
     left_out: []const LeftOut = &.{},
 
     pub const default_name = "default";
     pub const sets_max = 32;
-    /// Directly in the directory.
+    /// Limit for the files directly in the directory.
     pub const count_max = 256;
     pub const file_size_max = wire.boot_program.size_max;
 
@@ -30,8 +30,8 @@ pub const BootFiles = struct {
 
     pub const none: BootFiles = .{};
 
-    /// Everything lives in `arena`. What cannot be asked for (other kinds of files, long names) is
-    /// left out.
+    /// Allocates everything in `arena`. Leaves out what cannot be requested (other kinds of files,
+    /// long names).
     pub fn load(arena: std.mem.Allocator, io: Io, path: []const u8) LoadError!BootFiles {
         const dir = Io.Dir.cwd().openDir(
             io,
@@ -53,7 +53,7 @@ pub const BootFiles = struct {
                     try plain.append(arena, try readPlain(arena, io, dir, name));
                 },
                 .directory => {
-                    // `default` is what lies directly here.
+                    // The set `default` consists of the files directly in the directory.
                     if (!program_set.isSetName(name) or std.mem.eql(u8, name, default_name)) continue;
                     if (sets.items.len == sets_max) return error.TooManyFiles;
                     if (program_set.load(arena, io, dir, name)) |set|
@@ -74,7 +74,7 @@ pub const BootFiles = struct {
             error.OutOfMemory => return error.OutOfMemory,
             else => return error.FileNotReadable,
         };
-        // Here anything may lie; what is not known is published and told to no firmware.
+        // Any file may be here; an unknown one is published but offered to no firmware.
         return .of(name, bytes, wire.boot_program.inspect(bytes) catch .{ .kind = .other, .arch = .any });
     }
 
@@ -85,7 +85,7 @@ pub const BootFiles = struct {
             .{ first.uefi_x64, .x64_uefi },
             .{ first.uefi_arm64, .arm64_uefi },
         };
-        // What is taken by its name alone is for the firmware that it is given to.
+        // A program that is accepted by its name alone is for the firmware that gets it.
         for (files) |*file| for (roles) |role| {
             const name = role[0] orelse continue;
             if (file.arch == .any and std.mem.eql(u8, file.name, name)) file.arch = role[1];
@@ -93,7 +93,8 @@ pub const BootFiles = struct {
         return .{ .name = default_name, .first = first, .files = files };
     }
 
-    /// By their usual names, whatever is in them; and where none of those is there, by content.
+    /// Chooses programs by their usual names, whatever they contain, and by content where none of
+    /// those exists.
     fn firstOfPlain(files: []const File) core.dhcp.Service.Programs {
         var names: [count_max][]const u8 = undefined;
         for (names[0..files.len], files) |*name, *file| name.* = file.name;
@@ -115,8 +116,8 @@ pub const BootFiles = struct {
         return null;
     }
 
-    /// The set that a boot's device is given, null: the one that was chosen is not here, or there
-    /// is none at all. Where none was chosen, the first one with a program for the architecture.
+    /// Returns the set for a boot's device. Null: the chosen set is not here, or there is none at
+    /// all. If none was chosen, returns the first one with a program for the architecture.
     pub fn setFor(files: *const BootFiles, boot: *const core.boot.Boot, arch: wire.dhcp.ClientArch) ?*const Set {
         const chosen = &boot.assignment.program_set;
         if (chosen.size > 0) return files.findSet(chosen.slice());
@@ -124,8 +125,8 @@ pub const BootFiles = struct {
         return if (files.sets.len > 0) &files.sets[0] else null;
     }
 
-    /// A file of the set that the boot was given; where it was given none (another server named the
-    /// program), of any.
+    /// Returns a file of the boot's set, or of any set if the boot has none (another server named
+    /// the program).
     pub fn fileFor(files: *const BootFiles, boot: ?*const core.boot.Boot, name: []const u8) ?[]const u8 {
         if (boot) |known| {
             const facts = if (known.facts.program) |*program| &program.set else &known.assignment.program_set;
@@ -137,14 +138,14 @@ pub const BootFiles = struct {
         return files.find(name);
     }
 
-    /// Of any set.
+    /// Searches all sets.
     pub fn find(files: *const BootFiles, name: []const u8) ?[]const u8 {
         for (files.sets) |*set| if (set.find(name)) |file| return file.bytes;
         return null;
     }
 
-    /// What the control plane is told: of each set what firmware loads first, then the rest; what is
-    /// not known is nothing to choose.
+    /// Returns what the control plane is told: of each set first what firmware loads first, then
+    /// the rest. Unknown programs are left out because they cannot be chosen.
     pub fn told(
         files: *const BootFiles,
         arena: std.mem.Allocator,
@@ -181,7 +182,7 @@ fn loadAt(arena: std.mem.Allocator, dir: Io.Dir) !BootFiles {
     return BootFiles.load(arena, testing.io, buffer[0..try dir.realPath(testing.io, &buffer)]);
 }
 
-test "regular files with plain names are published as the set default, nothing else" {
+test "regular files with plain names are published as the set default, and nothing else" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const io = testing.io;
@@ -210,7 +211,7 @@ fn testBoot(set: []const u8) core.boot.Boot {
     }, 0, 0);
 }
 
-test "a boot gets files of its own set, one without a set what fits its architecture" {
+test "a boot gets files of its own set, and one without a set gets what fits its architecture" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const io = testing.io;

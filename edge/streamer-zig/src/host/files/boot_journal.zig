@@ -76,7 +76,7 @@ pub const BootJournal = struct {
         _ = journal.file.append(journal.encode(boot, is_withdrawn) catch return);
     }
 
-    /// Before the edge ends in order.
+    /// Called before the edge stops in an orderly way.
     pub fn sync(journal: *BootJournal) void {
         journal.file.sync();
     }
@@ -115,7 +115,7 @@ pub const BootJournal = struct {
         );
         boot.touched = false;
         boot.live_changes = .{};
-        // Nobody listened meanwhile.
+        // Nobody listened in the meantime.
         if (boot.guest) |*guest| if (!guest.is_silent) {
             guest.heard_us = now_us -| boot.started_us;
         };
@@ -197,7 +197,7 @@ test "boots survive a killed process with everything that was counted" {
     try testing.expectEqualDeep(boot, loaded.*);
 }
 
-test "a boot that was withdrawn does not come back with a restart" {
+test "a withdrawn boot does not come back with a restart" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var journal = try BootJournal.open(tmp.dir.handle);
@@ -244,7 +244,7 @@ test "a record that a full disk took in part hides none that is written after it
     var journal = try BootJournal.open(tmp.dir.handle);
     journal.write(&testBoot(1));
     {
-        // As a full disk does: some bytes fit, then none.
+        // As on a full disk: some bytes fit, then none.
         var ignore: linux.Sigaction = .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
         var before: linux.Sigaction = undefined;
         _ = linux.sigaction(.XFSZ, &ignore, &before);

@@ -1,5 +1,6 @@
-//! Captures of boots that are over, as files in one directory: BOOT_ID.pcap, each whole or not there. A
-//! bounded number and size: the oldest goes first. One thread writes, another may read and remove.
+//! The captures of finished boots as files in one directory: BOOT_ID.pcap, each complete or absent.
+//! Their number and size are limited: the oldest goes first. One thread writes; another one may
+//! read and remove.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,9 +15,9 @@ pub const CaptureFiles = struct {
     limits: Limits,
 
     pub const Limits = struct { count: u32, size: u64 };
-    /// Those that wait to be sent.
+    /// Limits for captures that wait to be sent.
     pub const limits_waiting: Limits = .{ .count = 64, .size = 8 << 20 };
-    /// Those of a directory that a person named.
+    /// Limits for the directory of `--capture`.
     pub const limits_kept: Limits = .{ .count = 1000, .size = 128 << 20 };
 
     const suffix = ".pcap";
@@ -42,7 +43,7 @@ pub const CaptureFiles = struct {
         _ = try sys.check(linux.renameat(files.dir.handle, temporary, files.dir.handle, &name));
     }
 
-    /// The oldest of those that `skips` does not name; null: there is none.
+    /// Returns the oldest capture that `skips` does not name, or null.
     pub fn oldest(files: *const CaptureFiles, skips: []const base.Uuid) ?Entry {
         var found: ?Entry = null;
         var iterator = files.dir.iterate();
@@ -56,7 +57,7 @@ pub const CaptureFiles = struct {
         return found;
     }
 
-    /// Null where it has gone, or does not fit.
+    /// Returns null if it no longer exists or does not fit.
     pub fn read(files: *const CaptureFiles, boot_id: base.Uuid, buffer: []u8) ?[]u8 {
         const name = nameOf(boot_id);
         const rc = linux.openat(files.dir.handle, &name, .{ .CLOEXEC = true }, 0);
@@ -86,7 +87,7 @@ pub const CaptureFiles = struct {
         }
     }
 
-    /// The next capture; other files are not looked at.
+    /// Returns the next capture and skips other files.
     fn next(files: *const CaptureFiles, iterator: *Io.Dir.Iterator) ?Entry {
         while (iterator.next(files.io) catch null) |entry| {
             const text = std.mem.cutSuffix(u8, entry.name, suffix) orelse continue;
@@ -109,7 +110,7 @@ pub const CaptureFiles = struct {
 
 const testing = std.testing;
 
-test "captures are files that are whole, and the oldest goes when there are too many" {
+test "captures are complete files, and the oldest goes when there are too many" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     const files: CaptureFiles = .{ .io = testing.io, .dir = tmp.dir, .limits = .{ .count = 2, .size = 1 << 20 } };

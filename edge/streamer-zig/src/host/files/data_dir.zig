@@ -1,5 +1,5 @@
-//! The edge's data directory: one edge at a time, files written whole or not at all. Secrets are
-//! readable by this user alone.
+//! The edge's data directory: used by one edge at a time; each file is written whole or not at all.
+//! Only this user can read the secrets.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +16,7 @@ pub const Identity = struct {
     siteName: []const u8,
     url: []const u8,
     signingKeyId: base.Uuid,
-    /// Of the organization, base64; states are verified with it.
+    /// The organization's key in base64; it verifies states.
     signingKey: []const u8,
 };
 
@@ -34,7 +34,7 @@ pub const DataDir = struct {
 
     const file_size_max = core.uplink.desired_state.envelope_size_max + 1024;
 
-    /// Makes the directory if it is not there, and takes its lock until the process ends.
+    /// Creates the directory if needed, and holds its lock until the process ends.
     pub fn open(io: Io, path: []const u8) OpenError!DataDir {
         const cwd = Io.Dir.cwd();
         const made = !exists(io, path);
@@ -97,13 +97,13 @@ pub const DataDir = struct {
         _ = try sys.check(linux.fsync(data.dir.handle));
     }
 
-    /// A directory inside this one, made if needed.
+    /// Opens a directory inside this one, and creates it if needed.
     pub fn subDir(data: *const DataDir, name: []const u8) error{NotUsable}!Io.Dir {
         data.dir.createDirPath(data.io, name) catch return error.NotUsable;
         return data.dir.openDir(data.io, name, .{ .iterate = true }) catch error.NotUsable;
     }
 
-    /// The number of this start: one more than the last one, durable before it is used.
+    /// Returns the number of this start: one more than the previous one, durable before it is used.
     pub fn nextEpoch(
         data: *const DataDir,
         arena: std.mem.Allocator,
@@ -123,7 +123,7 @@ pub const DataDir = struct {
         return epoch;
     }
 
-    /// Secret bytes of this name, made at the first call.
+    /// Returns the secret bytes of this name, which the first call creates.
     pub fn secret(
         data: *const DataDir,
         comptime name: [:0]const u8,
@@ -178,8 +178,8 @@ fn exists(io: Io, path: []const u8) bool {
     return true;
 }
 
-/// Changes with each start of the kernel; while it is the same, monotonic times of earlier
-/// processes hold.
+/// Changes with each start of the kernel; as long as it is the same, monotonic times of earlier
+/// processes are valid.
 pub fn kernelBootId() ?base.Uuid {
     const rc = linux.openat(
         linux.AT.FDCWD,
@@ -213,7 +213,7 @@ test "a data directory belongs to one edge at a time" {
     again.close();
 }
 
-test "epochs grow with each start and secrets stay the same" {
+test "epochs grow with each start, and secrets stay the same" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var buffer: [8192]u8 = undefined;
@@ -230,7 +230,7 @@ test "epochs grow with each start and secrets stay the same" {
     try testing.expectError(error.Missing, data.identity(arena.allocator()));
 }
 
-test "an identity survives its file" {
+test "an identity survives being written to its file" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var buffer: [8192]u8 = undefined;

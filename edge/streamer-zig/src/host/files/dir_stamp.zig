@@ -1,4 +1,5 @@
-//! Whether the names in a directory have changed since it was looked at last, by its time of change: somebody works in it by hand.
+//! Detects by its time of change whether the names in a directory have changed since the last look:
+//! somebody works in it by hand.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -8,7 +9,7 @@ pub const DirStamp = struct {
 
     const Stamp = struct { seconds: i64, nanoseconds: u32 };
 
-    /// False the first time, and where it cannot be seen.
+    /// Returns false the first time, and if the directory cannot be read.
     pub fn hasChanged(stamp: *DirStamp, path: [*:0]const u8) bool {
         var stat: linux.Statx = undefined;
         if (linux.errno(linux.statx(linux.AT.FDCWD, path, 0, .{ .MTIME = true }, &stat)) != .SUCCESS) return false;
@@ -20,7 +21,7 @@ pub const DirStamp = struct {
 
 const testing = std.testing;
 
-test "a name that comes or goes in a directory is noticed, once" {
+test "a name that appears in a directory or disappears from it is noticed, once" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var path: [128]u8 = undefined;
@@ -28,7 +29,7 @@ test "a name that comes or goes in a directory is noticed, once" {
     var stamp: DirStamp = .{};
     try testing.expect(!stamp.hasChanged("/nowhere"));
     try testing.expect(!stamp.hasChanged(dir));
-    // File systems count time in ticks: until one is over, a change may have the time of the one before.
+    // File systems count time in ticks: within one tick, two changes have the same time.
     while (!stamp.hasChanged(dir)) {
         var file = try tmp.dir.createFile(testing.io, "a", .{});
         file.close(testing.io);

@@ -1,5 +1,5 @@
-//! Looks whether a disk image holds all of the file systems that are on it: an image that was cut
-//! fails on a device in ways that nobody can read. A few reads, once, when a disk is opened.
+//! Checks whether a disk image contains all of its file systems: a truncated image fails on a
+//! device in ways that nobody understands. A few reads, once, when a disk is opened.
 
 const std = @import("std");
 const core = @import("core");
@@ -12,7 +12,8 @@ const Shortage = core.loader.disk_fit.Shortage;
 const file_system = wire.file_system;
 const partition_table = wire.partition_table;
 
-/// Null when nothing is known to be missing. A disk that cannot be read says so when it is served.
+/// Returns null if nothing is known to be missing. A disk that cannot be read is reported when it
+/// is served.
 pub fn findShortage(disk: *const BlockSource) ?Shortage {
     var head: [partition_table.head_size]u8 = @splat(0);
     const head_size: usize = @intCast(@min(disk.size, head.len));
@@ -56,7 +57,7 @@ fn shortageOf(tmp: *testing.TmpDir, content: []const u8, size: u64) !?Shortage {
     return findShortage(&disk.source());
 }
 
-test "a disk that ends before its file system is found out, with and without partitions" {
+test "a disk that ends before its file system is detected, with and without partitions" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const ext4 = file_system.testExt4(100);
@@ -68,7 +69,7 @@ test "a disk that ends before its file system is found out, with and without par
         whole,
     );
 
-    // The partition of 200 sectors ends at byte 2248 * 512; the file system in it wants more.
+    // The partition of 200 sectors ends at byte 2248 * 512; its file system needs more.
     const gpt = partition_table.testGpt();
     var image: [2048 * 512 + ext4.len]u8 = @splat(0);
     @memcpy(image[0..gpt.len], &gpt);
@@ -89,7 +90,7 @@ test "a disk that ends before its file system is found out, with and without par
     );
 }
 
-test "a disk without anything known on it, however short, is not judged" {
+test "a disk without a known file system is not judged, however short" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     try testing.expectEqual(null, try shortageOf(&tmp, "", 512));

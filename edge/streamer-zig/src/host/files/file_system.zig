@@ -1,4 +1,4 @@
-//! How full a file system is (statfs(2)).
+//! Measures how full a file system is (statfs(2)).
 
 const std = @import("std");
 const sys = @import("../sys.zig");
@@ -7,11 +7,11 @@ const linux = std.os.linux;
 pub const Space = struct {
     total_bytes: u64,
     free_bytes: u64,
-    /// Without what is kept for the superuser.
+    /// Without what is reserved for the superuser.
     available_bytes: u64,
 };
 
-/// Of an open file or directory.
+/// Measures the file system of an open file or directory.
 pub fn spaceOf(fd: i32) sys.Error!Space {
     var status: Status = undefined;
     const argument: usize = @bitCast(@as(isize, fd));
@@ -44,7 +44,7 @@ const Status = extern struct {
         std.debug.assert(@sizeOf(Status) == 120);
     }
 
-    /// Counts are of fragments, not of what is best read at once.
+    /// Counts are in fragments, not in the preferred block size.
     fn space(status: *const Status) Space {
         const unit: u64 = @intCast(@max(status.fragment_size, 1));
         return .{
@@ -55,11 +55,11 @@ const Status = extern struct {
     }
 };
 
-test "a file's system has room, the same by its path and by its file" {
+test "a file's system has free space, the same by its path and by its file" {
     const rc = linux.open("/proc/self", .{ .ACCMODE = .RDONLY, .DIRECTORY = true, .CLOEXEC = true }, 0);
     const fd: i32 = @intCast(try sys.check(rc));
     defer sys.close(fd);
-    // Nothing is kept there.
+    // Nothing is stored there.
     try std.testing.expectEqual(Space{ .total_bytes = 0, .free_bytes = 0, .available_bytes = 0 }, try spaceOf(fd));
     const space = try spaceAt("/");
     try std.testing.expect(space.total_bytes >= space.free_bytes);

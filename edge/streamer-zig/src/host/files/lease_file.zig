@@ -13,12 +13,12 @@ const record_frame = core.uplink.record_frame;
 const Client = core.dhcp.Leases.Client;
 const Record = core.dhcp.Leases.Record;
 
-/// One address; names are those of the JSON.
+/// One address; the names are those of the JSON.
 pub const Row = struct {
     ip: base.Ip4,
-    /// All zero where nobody has it.
+    /// All zero if nobody has it.
     mac: base.Mac,
-    /// Option 61 as sent, in hex; empty where it was absent or the MAC.
+    /// Option 61 as sent, in hex; empty if it was absent or the MAC.
     clientId: []const u8,
     state: @FieldType(Record, "state"),
     /// 0 for an address that is only remembered.
@@ -36,7 +36,7 @@ pub const Row = struct {
 const Format = journal_file.Framed("leases", 4 << 20);
 const Journal = journal_file.Journal(Format);
 
-/// The latest record of each address. Rows live in the arena. The edge may be running.
+/// Returns the latest record of each address. Rows live in the arena. The edge may be running.
 pub fn read(
     arena: std.mem.Allocator,
     dir_fd: i32,
@@ -182,7 +182,7 @@ const Bench = struct {
         });
     }
 
-    /// As after the end of a process, however it ended.
+    /// Does what happens after the end of a process, however it ended.
     fn restart(bench: *Bench) !LeaseFile {
         bench.service.deinit(testing.allocator);
         bench.service = try newService();
@@ -227,7 +227,7 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
     file.close();
     var bytes: [4096]u8 = undefined;
     _ = try bench.tmp.dir.readFile(testing.io, Format.name, &bytes);
-    // The last record whole, then cut at each of its bytes.
+    // The last record complete, then cut at each of its bytes.
     var cut = size_after;
     while (cut >= size_before) : (cut -= 1) {
         try bench.tmp.dir.writeFile(testing.io, .{ .sub_path = Format.name, .data = bytes[0..cut] });

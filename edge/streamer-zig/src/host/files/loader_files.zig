@@ -1,4 +1,4 @@
-//! Reads what a kernel and an initramfs say of themselves, from the begin of their files.
+//! Reads what a kernel and an initramfs state about themselves, from the start of their files.
 
 const std = @import("std");
 const core = @import("core");
@@ -20,14 +20,14 @@ pub fn inspect(kernel: *const StoreFile, initrd: ?*const StoreFile) Problem!core
     return .{ .kernel = image, .made_for = initramfs_mark.read(mark_head) };
 }
 
-/// The file's first bytes, as many as fit.
+/// Returns the first bytes of the file, as many as fit.
 fn headOf(file: *const StoreFile, buffer: []u8) error{NotReadable}![]const u8 {
     const size: usize = @intCast(@min(file.size, buffer.len));
     file.read(buffer[0..size], 0) catch return error.NotReadable;
     return buffer[0..size];
 }
 
-/// What is wrong with the kernel, as the end of a sentence that begins with its path.
+/// Describes a problem of the kernel as the end of a sentence that begins with its path.
 pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
         error.NotReadable => store.store_file.sentence(error.NotReadable, .plain),
@@ -37,7 +37,7 @@ pub fn sentence(problem: Problem) []const u8 {
 
 const testing = std.testing;
 
-test "kernel and initramfs are read from the begin of their files" {
+test "kernel and initramfs are read from the start of their files" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const io = testing.io;

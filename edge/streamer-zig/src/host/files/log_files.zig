@@ -1,4 +1,5 @@
-//! The directory of the report log on this system (core/uplink/report_log.zig).
+//! The directory of the report log on this system: the files that core/uplink/report_log.zig reads
+//! and writes.
 
 const std = @import("std");
 const sys = @import("../sys.zig");
@@ -7,7 +8,7 @@ const Io = std.Io;
 
 pub const LogFiles = struct {
     io: Io,
-    /// Of the log alone, and iterable; who opened it closes it, after the log.
+    /// Used only by the log, and iterable; its opener closes it after the log.
     dir: Io.Dir,
     mutex: Io.Mutex = .init,
 
@@ -36,7 +37,7 @@ pub const LogFiles = struct {
         return .{ .io = files.io, .entries = files.dir.iterate() };
     }
 
-    /// A new file; one of the same name must not be there.
+    /// Creates a file; none of the same name may exist.
     pub fn make(files: *LogFiles, name: []const u8) Error!File {
         const file = files.dir.createFile(files.io, name, .{ .read = true, .exclusive = true }) catch return error.DiskFailed;
         return file.handle;
@@ -60,7 +61,7 @@ pub const LogFiles = struct {
         files.dir.deleteFile(files.io, name) catch return error.DiskFailed;
     }
 
-    /// At the file's position, which is its end.
+    /// Appends at the file's position, which is its end.
     pub fn append(_: *LogFiles, file: File, bytes: []const u8) Error!void {
         sys.writeAll(file, bytes) catch return error.DiskFailed;
     }

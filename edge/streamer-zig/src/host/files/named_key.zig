@@ -1,6 +1,7 @@
-//! A signing key of the organization that somebody has named on this machine (`bootfarm-edge trust-key`), for a control
-//! plane that was restored to before a change of its key. It waits in the data directory until the next desired state is
-//! taken, whichever key that is by: what is named never stays a second way in.
+//! A signing key of the organization that a person has named on this machine (`bootfarm-edge
+//! trust-key`), after the control plane was restored from a backup older than a change of its key.
+//! It waits in the data directory until the next desired state is accepted, whichever key signed
+//! that one: a named key never stays as a second way in.
 
 const std = @import("std");
 const core = @import("core");
@@ -9,14 +10,14 @@ const DataDir = @import("data_dir.zig").DataDir;
 pub const file_name = "trust-key";
 const temporary_name = file_name ++ ".new";
 
-/// Null where none is named, or the file is no key.
+/// Returns null if none is named, or if the file does not contain a key.
 pub fn read(data: *const DataDir) ?[32]u8 {
     var buffer: [128]u8 = undefined;
     const text = data.dir.readFile(data.io, file_name, &buffer) catch return null;
     return core.uplink.message.parseKey(std.mem.trim(u8, text, " \n")) catch null;
 }
 
-/// By another process than the edge: whole, or not at all.
+/// Called by another process than the edge; writes the whole file or nothing.
 pub fn write(io: std.Io, dir: std.Io.Dir, key: [32]u8) !void {
     const text = core.uplink.message.keyText(key);
     try dir.writeFile(io, .{ .sub_path = temporary_name, .data = &text });
@@ -29,7 +30,7 @@ pub fn forget(data: *const DataDir) void {
 
 const testing = std.testing;
 
-test "a named key is there until it is forgotten, and what is no key is none" {
+test "a named key exists until it is forgotten, and a file without a key counts as none" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var buffer: [8192]u8 = undefined;

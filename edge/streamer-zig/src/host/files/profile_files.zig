@@ -1,5 +1,6 @@
-//! Boot profiles on disk: `profiles/VERSION-CLASS` in the store's directory, one for each version and hardware class. They are advice: one
-//! that is damaged or of something else is thrown away with a line that says so, and never stands in the way of a boot.
+//! Boot profiles on disk: `profiles/VERSION-CLASS` in the store's directory, one per version and
+//! hardware class. They are advice: a damaged or foreign one is dropped with a line in the log, and
+//! never prevents a boot.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,30 +15,30 @@ const Files = store.Files;
 const Uuid = base.Uuid;
 
 pub const dir = "profiles";
-/// Beside the one of all boots.
+/// In addition to the profile of all boots.
 pub const classes_max = 8;
-/// Of all versions; at most 32 MiB.
+/// For all versions; at most 32 MiB.
 pub const count_max = 256;
-/// How far back a version without a profile looks for one.
+/// How many ancestors a version without a profile searches.
 const ancestors_max = 8;
 
 pub const Name = [dir.len + 1 + Uuid.text_size + 1 + 16]u8;
 
 pub fn nameOf(version: Uuid, key: u64, into: *Name) []const u8 {
-    return std.mem.print(into, dir ++ "/{f}-{x:0>16}", .{ version, key }) catch unreachable; // It is as long as that.
+    return std.mem.print(into, dir ++ "/{f}-{x:0>16}", .{ version, key }) catch unreachable; // The buffer has exactly that size.
 }
 
-/// What is to be read next, in the order of the names.
+/// Identifies a profile to be read next, in the order of the names.
 pub const Found = struct { version: Uuid, key: u64 };
 
-/// Names of profiles; those of others are passed by.
+/// Iterates over the names of profiles and skips other files.
 pub const Iterator = struct {
     files: Files,
     buffer: store.files.Name = undefined,
-    /// Of the name that was found last.
+    /// Size of the name that was found last.
     size: usize = 0,
 
-    /// Of one version, or all.
+    /// For one version, or for all.
     pub fn init(files: Files, version: ?Uuid) Iterator {
         var iterator: Iterator = .{ .files = files };
         if (version) |id| iterator.size = (std.mem.print(&iterator.buffer, "{f}", .{id}) catch unreachable).len;
@@ -63,7 +64,7 @@ pub const Iterator = struct {
     }
 };
 
-/// Reads a profile; null: there is none that can be used.
+/// Reads a profile; returns null if there is none that can be used.
 pub fn read(files: Files, found: Found, into: *BootProfile, buffer: *[BootProfile.file_size_max]u8) ?BootProfile.Class {
     var name: Name = undefined;
     const path = nameOf(found.version, found.key, &name);
@@ -73,10 +74,10 @@ pub fn read(files: Files, found: Found, into: *BootProfile, buffer: *[BootProfil
     };
     if (into.decode(bytes)) |named| {
         if (named.version.eql(found.version) and named.class.key == found.key) return named.class;
-        log.info("The boot profile {s} is of something else; it is thrown away.", .{path});
-    } else |err| log.info("The boot profile {s} {s}; it is thrown away.", .{ path, switch (err) {
+        log.info("The boot profile {s} belongs to something else; it is dropped.", .{path});
+    } else |err| log.info("The boot profile {s} {s}; it is dropped.", .{ path, switch (err) {
         error.Damaged => "is damaged",
-        error.Foreign => "is none that this edge knows",
+        error.Foreign => "has a format that this edge does not know",
     } });
     remove(files, found);
     return null;
@@ -88,7 +89,7 @@ fn readFile(files: Files, path: []const u8, buffer: []u8) store.files.Error![]u8
     return buffer[0..try files.read(handle, buffer, 0)];
 }
 
-/// There whole, durably, or as it was.
+/// Writes the whole file durably, or leaves it unchanged.
 pub fn write(
     files: Files,
     named: *const BootProfile.Named,
@@ -102,11 +103,11 @@ pub fn write(
 
 pub fn remove(files: Files, found: Found) void {
     var name: Name = undefined;
-    // What cannot be removed is refused again.
+    // A file that cannot be removed is refused again.
     files.remove(nameOf(found.version, found.key, &name)) catch {};
 }
 
-/// A version that is gone: so are its profiles. Edges that run give them up within a second.
+/// Removes the profiles of a deleted version. Running edges drop them within a second.
 pub fn removeAll(files: Files, version: Uuid) void {
     if (count(files, version) == 0) return;
     changeGeneration(files) catch {};
@@ -118,8 +119,9 @@ pub fn removeAll(files: Files, version: Uuid) void {
     changeGeneration(files) catch {};
 }
 
-/// Of one version, or all; returns how many there were. What is left is an empty one of all boots, so that the version does not begin again
-/// with that of the version before it. Edges that run give them up within a second.
+/// Clears the profiles of one version, or of all; returns how many there were. An empty profile of
+/// all boots remains, so that the version does not inherit that of its parent again. Running edges
+/// drop them within a second.
 pub fn clear(
     files: Files,
     version: ?Uuid,
@@ -127,7 +129,8 @@ pub fn clear(
     buffer: *[BootProfile.file_size_max]u8,
 ) store.files.Error!u32 {
     if (count(files, version) == 0) return 0;
-    // Before: what an edge writes meanwhile is of what was. Behind: an edge that has looked meanwhile looks again.
+    // Before: what an edge writes in the meantime belongs to the old profile. After: an edge that
+    // has looked in the meantime looks again.
     try changeGeneration(files);
     var number: u32 = 0;
     var iterator: Iterator = .init(files, version);
@@ -140,7 +143,7 @@ pub fn clear(
     return number;
 }
 
-/// One profile.
+/// Removes one profile.
 pub fn forget(
     files: Files,
     found: Found,
@@ -152,11 +155,11 @@ pub fn forget(
     if (found.key != BootProfile.Class.any.key) remove(files, found);
 }
 
-/// Another one whenever somebody has taken profiles away: an edge that runs has them in memory too.
+/// Changes whenever somebody has removed profiles: a running edge has them in memory, too.
 pub const Generation = [16]u8;
 const generation_name = dir ++ "/generation";
 
-/// Zeros: nobody has. What cannot be read is taken for it.
+/// Zeros if nobody has removed any, or if the file cannot be read.
 pub fn generationOf(files: Files) Generation {
     var generation: Generation = @splat(0);
     const bytes = readFile(files, generation_name, &generation) catch return @splat(0);
@@ -169,7 +172,8 @@ fn changeGeneration(files: Files) store.files.Error!void {
     return store.store_dir.replaceFile(files, generation_name, &generation);
 }
 
-/// Whether there is room for one more; profiles of versions that are no longer in the store make room.
+/// Returns whether one more profile fits; profiles of versions that are no longer in the store are
+/// removed for it.
 pub fn makeRoom(files: Files, of_store: ?*store.Store) bool {
     if (count(files, null) < count_max) return true;
     const from = of_store orelse return false;
@@ -180,7 +184,7 @@ pub fn makeRoom(files: Files, of_store: ?*store.Store) bool {
     return count(files, null) < count_max;
 }
 
-/// Of one version, or all.
+/// For one version, or for all.
 pub fn count(files: Files, version: ?Uuid) u32 {
     var number: u32 = 0;
     var iterator: Iterator = .init(files, version);
@@ -191,8 +195,8 @@ pub fn count(files: Files, version: ?Uuid) u32 {
     return number;
 }
 
-/// A version without a profile gets those of the next version before it that has some, less the blocks that are not what they were there.
-/// True: there was one.
+/// Gives a version without a profile those of its nearest ancestor that has some, without the
+/// blocks that have changed since. Returns whether there was one.
 pub fn carry(
     from: *store.Store,
     version: Uuid,

@@ -1,5 +1,6 @@
-//! Reads ahead of boots, into this machine's memory, what they will want of a version: in the order of its profile, each block found right,
-//! at a bounded rate and with no claim to the disk or the processor that anybody else has.
+//! Reads ahead of boots, into this machine's memory, what they will need of a version: in the order
+//! of its profile, verifying each block, at a limited rate and with the lowest priority for disk
+//! and processor.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,13 +14,13 @@ const linux = std.os.linux;
 const BootProfile = core.profile.BootProfile;
 const Uuid = base.Uuid;
 
-/// Bytes of one step, and the pause behind it: at most 100 MiB/s.
+/// Bytes of one step, and the pause after it: at most 100 MiB/s.
 const step_bytes = 1 << 20;
 const step_pause_ns = 10 * std.time.ns_per_ms;
 const waiting_max = 16;
-/// Of the memory that nothing else uses, a version may take this part.
+/// The part of the free memory that a version may take.
 const memory_part = 4;
-/// Nodes of the trees of one version on the way; not the packet loop's.
+/// Nodes of one version's trees; not those of the packet loop.
 const cache_nodes = 64;
 
 pub const Warmer = struct {
@@ -41,7 +42,7 @@ pub const Warmer = struct {
         return warmer.open == null and warmer.waiting_count == 0;
     }
 
-    /// Later; what does not fit is not warmed.
+    /// Queues a version; what does not fit is not warmed.
     pub fn begin(warmer: *Warmer, gpa: std.mem.Allocator, files: store.Files, version_id: Uuid) void {
         warmer.gpa = gpa;
         warmer.files = files;
@@ -51,7 +52,8 @@ pub const Warmer = struct {
         warmer.waiting_count += 1;
     }
 
-    /// A bounded piece, with the pause behind it; how many bytes. `profile` and `buffer` are for the time being.
+    /// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
+    /// scratch space.
     pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) u64 {
         const open = warmer.open orelse {
             warmer.openNext(profile, buffer) catch {};
@@ -72,7 +74,7 @@ pub const Warmer = struct {
             const end = @as(u64, unit.index) * wire.unit_size + @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
             if (begin_at >= size) continue;
             const bytes = block[0..@intCast(@min(end, size) - begin_at)];
-            // A damaged block is found again by whoever needs it, who says so.
+            // Whoever needs a damaged block finds it again and reports it.
             open.version.reader.source().read(bytes, begin_at) catch continue;
             done += bytes.len;
             open.bytes_left -|= bytes.len;
@@ -112,12 +114,14 @@ pub const Warmer = struct {
     }
 };
 
-/// Null: the directory holds plain files alone, or a store that cannot be opened, which others say.
+/// Returns null if the directory has only plain files, or a store that cannot be opened, which
+/// others report.
 pub fn openStore(gpa: std.mem.Allocator, files: store.Files) ?store.Store {
     return store.Store.open(gpa, files, .{ .cache_nodes = cache_nodes }) catch null;
 }
 
-/// Of the calling thread: it gets the disk and the processor when nobody else wants them.
+/// Lowers the priority of the calling thread: it gets the disk and the processor when nobody else
+/// wants them.
 pub fn lowerPriority() void {
     const who_process = 1;
     const class_idle = 3 << 13;

@@ -1,6 +1,6 @@
-//! A set of boot programs as a directory: its files, and a manifest that says what each of them is.
-//! `bootfarm-edge boot-files import` writes sets, `serve` reads them. A set is either whole, each
-//! file as the manifest says, or none at all.
+//! A set of boot programs as a directory: its files, and a manifest that describes each of them.
+//! `bootfarm-edge boot-files import` writes sets, `serve` reads them. A set is complete, each file
+//! as in the manifest, or is not used.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,9 +16,9 @@ pub const manifest_name = "manifest.json";
 const manifest_size_max = 64 << 10;
 const schema = 1;
 
-/// One file with what it is. Slices live as long as the set.
+/// One file and its description. Slices live as long as the set.
 pub const File = struct {
-    /// The name that devices ask for.
+    /// The name that devices request.
     name: []const u8,
     bytes: []const u8,
     kind: boot_program.Kind,
@@ -61,8 +61,8 @@ pub const Set = struct {
     }
 };
 
-/// Picks each architecture's first program: what starts others goes before what starts a system.
-/// Null where none fits. Of equals, the first in the order of names.
+/// Chooses the first program for each architecture, or null: a program that starts others comes
+/// before one that starts a system. Among equals, the first by name.
 pub fn chooseFirst(files: []const File) core.dhcp.Service.Programs {
     return .{
         .bios = firstOf(files, .bios),
@@ -108,7 +108,7 @@ pub fn isSetName(name: []const u8) bool {
     return true;
 }
 
-/// Names go into DHCP answers and URLs as they are.
+/// Names appear unescaped in DHCP answers and URLs.
 pub fn isFileName(name: []const u8) bool {
     if (name.len == 0 or name.len > name_size_max or name[0] == '.') return false;
     for (name) |byte| switch (byte) {
@@ -118,7 +118,7 @@ pub fn isFileName(name: []const u8) bool {
     return true;
 }
 
-/// As it is in the file. Names are those of the JSON.
+/// The contents of the file. Names are those of the JSON.
 const Manifest = struct {
     schema: u32,
     name: []const u8,
@@ -186,19 +186,19 @@ pub const LoadError = error{
     OutOfMemory,
 };
 
-/// Why a set is left out, as the end of a sentence that begins with its directory.
+/// Explains why a set is left out, as the end of a sentence that begins with its directory.
 pub fn sentence(problem: LoadError) []const u8 {
     return switch (problem) {
         error.NoManifest => "has no manifest.json: only bootfarm-edge boot-files import makes sets",
         error.ManifestDamaged => "has a manifest.json that cannot be read; import the set again",
         error.SchemaTooNew => "was made by a newer bootfarm-edge; import the set again",
         error.FileMissing => "lacks a file that its manifest.json names; import the set again",
-        error.FileChanged => "has a file that is not what its manifest.json says; import the set again",
+        error.FileChanged => "has a file that differs from its manifest.json; import the set again",
         error.OutOfMemory => "does not fit into memory",
     };
 }
 
-/// The set of the directory `name` in `dir`, each file compared with the manifest.
+/// Loads the set of the directory `name` in `dir` and compares each file with the manifest.
 pub fn load(
     arena: std.mem.Allocator,
     io: Io,
@@ -273,7 +273,7 @@ fn testFile(name: []const u8, kind: boot_program.Kind, arch: boot_program.Arch) 
     return .of(name, name, .{ .kind = kind, .arch = arch });
 }
 
-test "the first program is the one that starts others, for each architecture" {
+test "the first program for each architecture is the one that starts others" {
     const files = [_]File{
         testFile("mmx64.efi", .shim_helper, .x64_uefi),
         testFile("grubx64.efi", .grub, .x64_uefi),
@@ -294,7 +294,7 @@ test "the first program is the one that starts others, for each architecture" {
     try testing.expectEqualStrings("snponly.efi", chooseFirst(&both).uefi_x64.?);
 }
 
-test "a set survives its directory, and a damaged one is not taken" {
+test "a set survives being written to its directory, and a damaged one is refused" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     const io = testing.io;
@@ -327,7 +327,7 @@ test "a set survives its directory, and a damaged one is not taken" {
     try testing.expectError(error.SchemaTooNew, load(gpa, io, tmp.dir, "shim-grub"));
 }
 
-test "names of sets and files can stand in paths" {
+test "names of sets and files are safe in paths" {
     for ([_][]const u8{ "ipxe", "shim-grub", "0" }) |name| try testing.expect(isSetName(name));
     for ([_][]const u8{ "", "-a", "A", "a/b", "..", &@as([33]u8, @splat('a')) }) |name|
         try testing.expect(!isSetName(name));

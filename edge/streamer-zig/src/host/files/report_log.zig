@@ -1,4 +1,4 @@
-//! The report log of core/uplink/report_log.zig on the disk of this system.
+//! The report log of core/uplink/report_log.zig on this system's disk.
 
 const core = @import("core");
 

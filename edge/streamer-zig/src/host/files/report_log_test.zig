@@ -29,7 +29,7 @@ const Fixture = struct {
         fixture.tmp.cleanup();
     }
 
-    /// As after kill -9: nothing is written on the way out.
+    /// Restarts as after kill -9: nothing is written at the end.
     fn restart(fixture: *Fixture, options: report_log.Options) !void {
         fixture.log.deinit(testing.allocator);
         fixture.log = try .open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, options);
@@ -44,7 +44,7 @@ const Fixture = struct {
     }
 };
 
-test "reports are sent in order until acknowledged, and repeated until then" {
+test "reports are sent in order until acknowledged, and retransmitted until then" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
     try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
@@ -63,7 +63,7 @@ test "reports are sent in order until acknowledged, and repeated until then" {
     try testing.expectEqual(3, (try fixture.next()).from_seq);
 }
 
-test "a batch has at most 100 reports and the next one goes on after it" {
+test "a batch has at most 100 reports, and the next one continues after it" {
     var fixture = try Fixture.init(.{ .epoch = 1, .segment_size_max = 1000 });
     defer fixture.deinit();
     try fixture.append(250);
@@ -96,7 +96,7 @@ test "reports of earlier epochs are sent first and survive restarts" {
     try testing.expectEqual(0, fixture.log.backlog());
 }
 
-test "a torn tail is cut and everything before it is kept" {
+test "a torn tail is cut, and everything before it is kept" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
     try fixture.append(3);
@@ -106,18 +106,18 @@ test "a torn tail is cut and everything before it is kept" {
     file.close(io);
     try fixture.restart(.{ .epoch = 2 });
     try testing.expectEqual(2, (try fixture.next()).until_seq);
-    // In the same epoch (the start did not get far) the next report follows what is left.
+    // In the same epoch (the start did not get far), the next report follows what is left.
     try fixture.restart(.{ .epoch = 1 });
     try fixture.append(1);
     try testing.expectEqual(3, (try fixture.next()).until_seq);
 }
 
-test "a full log loses reports, says so by a gap, and goes on" {
+test "a full log loses reports, declares them as a gap, and continues" {
     var fixture = try Fixture.init(.{ .epoch = 1, .size_max = 200, .segment_size_max = 100 });
     defer fixture.deinit();
     while (fixture.log.appendBoot("{\"id\":\"x\"}")) {}
     try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
-    // Two were lost behind those that were kept.
+    // Two were lost after those that were kept.
     const kept = (try fixture.next()).until_seq - 2;
     fixture.log.ack(1, kept);
     try fixture.append(1);
@@ -144,7 +144,7 @@ test "what a full log lost last is declared at once, with its times, and over re
     for (0..9) |_| try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
     try testing.expectEqual(kept + 10, fixture.log.backlog());
     for (2..5) |epoch| {
-        // Full as it is, each start can only lose: three reports of each.
+        // The log is full, so each start can only lose: three reports each.
         try fixture.restart(.{ .epoch = epoch, .size_max = 200, .segment_size_max = 100 });
         for (0..3) |_| try testing.expect(!fixture.log.appendBoot("{\"id\":\"z\"}"));
     }
@@ -164,13 +164,13 @@ test "what a full log lost last is declared at once, with its times, and over re
         fixture.log.ack(epoch, 3);
     }
     try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
-    // And there is room again, now and after a start.
+    // There is free space again, now and after a start.
     try fixture.append(1);
     try fixture.restart(.{ .epoch = 6, .size_max = 200, .segment_size_max = 100 });
     try testing.expectEqual(1, fixture.log.backlog());
 }
 
-test "a log that is lost from time to time declares every stretch, also more than it can note" {
+test "a log that loses reports from time to time declares every gap, also more than it can record" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
     const stretches = core_gaps.count_max + 50;
@@ -190,7 +190,7 @@ test "a log that is lost from time to time declares every stretch, also more tha
     for (fixture.log.gaps.places) |place| try testing.expectEqual(null, place);
 }
 
-test "reports that an API asks for again but are gone are declared as a gap" {
+test "reports that an API requests again but that are gone are declared as a gap" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
     try fixture.append(2);
@@ -216,7 +216,7 @@ test "a log of a higher epoch is refused" {
     );
 }
 
-test "what is said of a device that waits is whole also where all of it is as long as it can be" {
+test "the report of a waiting device is complete even if all of it has its greatest length" {
     var fixture = try Fixture.init(.{ .epoch = 1 });
     defer fixture.deinit();
     const id: base.Uuid = .fromRandom(@splat(0xff));

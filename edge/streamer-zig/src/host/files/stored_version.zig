@@ -1,5 +1,5 @@
-//! Opens a version of the store with the kernel and initramfs that it boots with. What is not what was sealed, or not what the control
-//! plane says, is refused by name.
+//! Opens a version of the store with the kernel and initramfs that it boots with. Refuses, with the
+//! reason, what differs from what was sealed or from what the control plane describes.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +9,8 @@ const store = @import("store");
 const Manifest = store.Manifest;
 const StoreFile = store.StoreFile;
 
-/// `NoStore`: the edge's store directory holds plain files alone. `OtherBytes`, `Older`: than the control plane says.
+/// `NoStore`: the edge's store directory has only plain files. `OtherBytes`, `Older`: compared with
+/// what the control plane describes.
 pub const Error = error{ NoStore, Missing, Damaged, NotReadable, InUse, OtherBytes, Older, KernelDamaged, KernelMissing };
 
 pub const StoredVersion = struct {
@@ -18,7 +19,7 @@ pub const StoredVersion = struct {
     initrd: ?StoreFile,
 };
 
-/// @param expected of the desired state; null: whatever the store has
+/// @param expected what the desired state describes; null: accept what the store has
 pub fn open(
     from: *store.Store,
     store_fd: i32,
@@ -54,7 +55,7 @@ fn openBootFile(from: *store.Store, store_fd: i32, wanted: ?store.manifest.BootF
     return StoreFile.openBelow(store_fd, store.boot_bundle.nameOf(&file, &name), .plain) catch error.NotReadable;
 }
 
-/// As the end of a sentence that begins with "version ID".
+/// Describes the problem as the end of a sentence that begins with "version ID".
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {
         error.NoStore => "needs a store, and there is none: run vdisk init",
@@ -62,8 +63,8 @@ pub fn sentence(problem: Error) []const u8 {
         error.Damaged => "is damaged in the store",
         error.NotReadable => "cannot be read from the store",
         error.InUse => "is being deleted from the store",
-        error.OtherBytes => "has other bytes than the control plane says",
-        error.Older => "is older than the control plane says",
+        error.OtherBytes => "differs from what the control plane describes",
+        error.Older => "is older than what the control plane describes",
         error.KernelDamaged => "has a damaged kernel or initramfs",
         error.KernelMissing => "has lost its kernel or initramfs",
     };
@@ -71,7 +72,7 @@ pub fn sentence(problem: Error) []const u8 {
 
 const testing = std.testing;
 
-test "a version of the store is opened where it is what the control plane says, and refused by name where not" {
+test "a version of the store is opened if it matches the control plane's description, and otherwise refused with the reason" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     var on: store.LinuxFiles = .fromFd(tmp.dir.handle);

@@ -1,6 +1,6 @@
 //! The versions that are open for reading: disk, kernel and initramfs of each, opened when a boot
-//! needs them. Fixed size; a version that boots still use stays open when the desired state no
-//! longer names it.
+//! needs them. Its capacity is fixed; a version that boots still use stays open when the desired
+//! state no longer names it.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,15 +17,16 @@ const VersionDisk = version_disk.VersionDisk;
 
 pub const Version = struct {
     id: base.Uuid,
-    /// Where `layer_above` is set, of that version: what its one writer has changed is in a layer above.
+    /// If `layer_above` is set, the disk of that version: the changes of its single writer are in a
+    /// layer above.
     disk: VersionDisk,
-    /// Of a version that is written yet.
+    /// The version in maintenance, which is not sealed yet.
     layer_above: ?base.Uuid = null,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
-    /// What of its file systems is not on the disk.
+    /// What of its file systems is missing on the disk.
     disk_shortage: ?core.loader.disk_fit.Shortage = null,
-    /// What kernel and initramfs say of themselves; null where there is no kernel.
+    /// What kernel and initramfs state about themselves; null without a kernel.
     loader_files: ?core.loader.kernel_fit.Files = null,
     command_line_buffer: [core.uplink.desired_state.command_line_size_max]u8 = undefined,
     command_line_size: u16 = 0,
@@ -34,7 +35,7 @@ pub const Version = struct {
         return version.command_line_buffer[0..version.command_line_size];
     }
 
-    /// The text passed `boot_policy.isCommandLine`.
+    /// The text has passed `boot_policy.isCommandLine`.
     pub fn setCommandLine(version: *Version, text: []const u8) void {
         assert(text.len <= version.command_line_buffer.len);
         @memcpy(version.command_line_buffer[0..text.len], text);
@@ -50,19 +51,19 @@ pub const Version = struct {
 
 pub const Problem = union(enum) {
     file: struct { path: []const u8, why: store.store_file.OpenError },
-    /// A copy that has not arrived whole.
+    /// An incomplete copy.
     size: struct { path: []const u8, want: u64, have: u64 },
     kernel: struct { path: []const u8, why: loader_files.Problem },
     stored: struct { id: base.Uuid, why: stored_version.Error },
-    /// Every place is taken.
+    /// Every slot is taken.
     full,
-    /// The desired state names a version that it does not describe, or describes in a way that
-    /// cannot be used.
+    /// The desired state names a version without a usable description.
     not_described,
-    /// What a version that is written yet lies above is none of the store's.
+    /// The version below one in maintenance is not in the store.
     nothing_below,
 
-    /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
+    /// Describes the problem in the edge's store for a person, without a full stop; a boot keeps 64
+    /// characters of it.
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (problem) {
             .file => |file| try writer.print("{s} {s}", .{
@@ -88,14 +89,14 @@ pub const Problem = union(enum) {
             .not_described => try writer.writeAll(
                 "the desired state does not describe this version",
             ),
-            .nothing_below => try writer.writeAll("what the version lies above is not in the store"),
+            .nothing_below => try writer.writeAll("the version below it is not in the store"),
         }
     }
 };
 
 pub const VersionTable = struct {
     versions: []?Version,
-    /// Null: the edge's store directory holds plain files alone.
+    /// Null: the edge's store directory has only plain files.
     store: ?*store.Store = null,
 
     pub const capacity_default = 256;
@@ -129,8 +130,8 @@ pub const VersionTable = struct {
         return error.Full;
     }
 
-    /// Opens what the desired state describes; null when it is open. Problem: what a person has to
-    /// know. `below`: as the state describes what `layerAboveVersionId` names.
+    /// Opens what the desired state describes; returns null once it is open, or else the problem
+    /// for a person. `below`: the description of the version that `layerAboveVersionId` names.
     pub fn open(
         table: *VersionTable,
         store_fd: i32,
@@ -152,7 +153,8 @@ pub const VersionTable = struct {
         return null;
     }
 
-    /// Closes what neither a boot nor the desired state uses, and what has been sealed meanwhile: it is another disk now.
+    /// Closes what neither a boot nor the desired state uses, and what has been sealed in the
+    /// meantime: its disk is a different one now.
     pub fn closeUnused(
         table: *VersionTable,
         boots: *core.boot.Table,
@@ -218,7 +220,7 @@ fn openVersion(
     return version;
 }
 
-/// What the version is written above, with what that boots with.
+/// Opens the version below one in maintenance, with the boot files of that version.
 fn openBelow(
     from: ?*store.Store,
     store_fd: i32,
@@ -257,7 +259,7 @@ fn checkSize(
     }
 }
 
-/// A version of the store with all that it boots with, as its manifest says.
+/// Opens a version of the store with all boot files that its manifest names.
 pub fn openStored(
     from: ?*store.Store,
     store_fd: i32,
@@ -304,7 +306,7 @@ fn openFile(
 const testing = std.testing;
 const wire = @import("wire");
 
-test "a version of the desired state is opened whole or not at all" {
+test "a version of the desired state is opened with all its files or not at all" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([1024]u8, @splat(1)) });
@@ -343,7 +345,7 @@ test "a version of the desired state is opened whole or not at all" {
     try testing.expectEqual(Problem.full, table.open(fd, &described, null).?);
 }
 
-test "a version that is written yet is opened as what it lies above, and anew once it is sealed" {
+test "a version in maintenance is opened as the version below it, and again once it is sealed" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
     var on: store.LinuxFiles = .fromFd(tmp.dir.handle);
@@ -383,7 +385,7 @@ test "a version that is written yet is opened as what it lies above, and anew on
     try testing.expect(written.layer_above.?.eql(parent_id));
     try testing.expect(written.disk.version.manifest.version.eql(parent_id));
     try testing.expectEqualStrings("new", written.commandLine());
-    // A boot uses it; sealed, it is another disk all the same.
+    // A boot uses it; once sealed, it is a different disk all the same.
     var boots: core.boot.Table = try .init(testing.allocator, 1);
     defer boots.deinit(testing.allocator);
     const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 1 } }, .handle = 1, .token = @splat(1) };

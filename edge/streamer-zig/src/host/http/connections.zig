@@ -1,6 +1,6 @@
-//! The connections of the HTTP server: a fixed number of places, whatever clients do. Where all are
-//! taken, the one that has waited longest for its client's next request makes room; an answer that
-//! is on its way never does. Buffers cost memory only once they have been used.
+//! The connections of the HTTP server: a fixed number of slots, whatever clients do. If all are
+//! taken, the connection that has waited longest for its client's next request is closed; an answer
+//! in progress never is. Buffers cost memory only once they have been used.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,30 +11,30 @@ const assert = std.debug.assert;
 
 pub const Connection = struct {
     fd: i32 = -1,
-    /// `draining`: all is sent, and not all of it is acknowledged.
+    /// `draining`: everything is sent, but not everything is acknowledged.
     state: enum { free, reading, sending, draining } = .free,
     keep_alive: bool = false,
     /// Acknowledgements of what is sent now are stamped.
     stamped: bool = false,
     deadline_us: u64 = 0,
-    /// No answer lasts longer than this, however it goes on.
+    /// No answer lasts longer than this, whatever its progress.
     answer_deadline_us: u64 = 0,
-    /// When the latest bytes of a request arrived, µs of the monotonic clock.
+    /// When the latest bytes of a request arrived, in µs of the monotonic clock.
     arrived_us: u64 = 0,
     input_size: usize = 0,
     head_size: usize = 0,
     head_sent: usize = 0,
     body: http_response.Body = .none,
-    /// Of the body, still to send.
+    /// Offset in the body of what is still to be sent.
     offset: u64 = 0,
     left: u64 = 0,
     body_size: u64 = 0,
-    /// Bytes since the loop looked at this connection.
+    /// Bytes sent since the loop looked at this connection.
     turn_sent: u64 = 0,
     tag: http_response.Tag = .{},
     counters: tcp_delivery.Counters = .{},
     acknowledged_us: ?u64 = null,
-    /// Bytes, when it was last looked.
+    /// In bytes, at the last look.
     unacknowledged: u32 = 0,
     buffers: *Buffers,
 };
@@ -47,7 +47,8 @@ pub const Buffers = struct {
 
 pub const Connections = struct {
     all: []Connection,
-    /// Whose each place is; no address for a free one. Apart, since each new connection looks at all.
+    /// The client of each slot; no address for a free one. Kept apart because each new connection
+    /// looks at all of them.
     peers: []base.Ip4,
     buffers: []align(std.heap.page_size_min) u8,
 
@@ -62,7 +63,7 @@ pub const Connections = struct {
         const peers = try gpa.alloc(base.Ip4, count);
         errdefer gpa.free(peers);
         @memset(peers, .zero);
-        // Not by an allocator: it would touch every page.
+        // Not from an allocator, which would touch every page.
         const bytes = std.posix.mmap(
             null,
             @as(usize, count) * @sizeOf(Buffers),
@@ -85,9 +86,9 @@ pub const Connections = struct {
 
     pub const Place = union(enum) {
         free: usize,
-        /// After it was closed.
+        /// Valid after the connection was closed.
         waiting: usize,
-        /// This address has as many as one may have, or every connection is at work.
+        /// This address has as many connections as it may have, or every connection is busy.
         none,
     };
 
@@ -108,7 +109,7 @@ pub const Connections = struct {
         for (connections.all, 0..) |*connection, index| {
             if (connection.state != .reading) continue;
             const best = longest orelse index;
-            // All of them may wait equally long.
+            // All of them may have waited equally long.
             if (connection.deadline_us <= connections.all[best].deadline_us) longest = index;
         }
         return longest;

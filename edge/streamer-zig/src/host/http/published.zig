@@ -1,7 +1,7 @@
-//! What devices can ask for by TFTP: names of a table, never paths. Three kinds of things have names:
-//! boot programs in memory, kernel and initramfs of a boot's version (`b/<handle>/kernel`,
-//! `b/<handle>/initrd`), and texts made for one device when it asks, such as its loader's
-//! configuration. After its start it allocates nothing.
+//! The objects that devices can request by TFTP: names in a table, never paths. Three kinds have
+//! names: boot programs in memory, kernel and initramfs of a boot's version (`b/<handle>/kernel`,
+//! `b/<handle>/initrd`), and texts made for one device on request, such as its loader's
+//! configuration. It allocates nothing after its start.
 
 const std = @import("std");
 const core = @import("core");
@@ -21,15 +21,15 @@ pub const Published = struct {
     files: *const BootFiles,
     /// Null: no texts are made.
     texts: ?TextMaker = null,
-    /// What transfers hold, by their `source`.
+    /// The objects that transfers hold, by their `source`.
     slots: []Slot,
     text_buffers: []TextBuffer,
 
     pub const text_size_max = 8192;
-    /// Texts that can be on their way at once.
+    /// Texts that can be in transfer at once.
     const texts_max = 128;
 
-    /// Which phase of a boot a download belongs to.
+    /// The phase of a boot that a download belongs to.
     pub const What = enum { boot_program, configuration, kernel, initrd };
 
     const Slot = struct { content: Content = .free, what: What = .boot_program };
@@ -44,14 +44,14 @@ pub const Published = struct {
 
     const TextBuffer = struct { is_taken: bool = false, bytes: [text_size_max]u8 = undefined };
 
-    /// Room for `transfers_max` transfers.
+    /// Reserves slots for `transfers_max` transfers.
     pub fn init(
         gpa: std.mem.Allocator,
         boots: *Boots,
         files: *const BootFiles,
         transfers_max: usize,
     ) error{OutOfMemory}!Published {
-        // One more is open while a peer's new request takes the place of its transfer.
+        // One more is open while a client's new request replaces its transfer.
         const slots = try gpa.alloc(Slot, transfers_max + 1);
         errdefer gpa.free(slots);
         const text_buffers = try gpa.alloc(TextBuffer, texts_max);
@@ -67,7 +67,7 @@ pub const Published = struct {
         published.* = undefined;
     }
 
-    /// `published` must stay where it is.
+    /// `published` must not move.
     pub fn catalogue(published: *Published) Catalogue {
         return .{ .context = published, .open = openFor };
     }
@@ -76,7 +76,7 @@ pub const Published = struct {
         return published.slots[source].what;
     }
 
-    /// The bytes themselves where they are in memory.
+    /// Returns the bytes if they are in memory.
     pub fn memory(published: *const Published, source: u32) ?[]const u8 {
         return switch (published.slots[source].content) {
             .free => unreachable,
@@ -119,7 +119,7 @@ pub const Published = struct {
         if (try published.openText(question)) |file| return file;
         const files = published.files;
         if (files.find(question.name) == null) return error.NotFound;
-        // Where there is one set, it is everybody's; looking for the boot of an address is dear.
+        // A single set belongs to every boot; finding the boot of an address is expensive.
         const is_boots_own = question.handle != null or files.sets.len > 1;
         const ref = if (is_boots_own)
             published.boots.forPath(question.handle, question.peer.ip)
@@ -130,7 +130,7 @@ pub const Published = struct {
         return published.take(.{ .memory = bytes }, .boot_program, bytes.len);
     }
 
-    /// What a boot's version brings along.
+    /// The boot files of a boot's version.
     const OwnFile = enum { kernel, initrd };
 
     fn openOwnFile(
@@ -188,12 +188,12 @@ pub const Published = struct {
     }
 };
 
-/// Makes the texts that one device gets: configuration of its loader, by the name it asks for.
+/// Makes the texts for one device: its loader's configuration, by the requested name.
 pub const TextMaker = struct {
     context: *anyopaque,
-    /// Writes the text into `buffer` from its begin and returns it; null: it makes none of this
-    /// name for this peer. It is called for packets of anybody, so it must be quick where it
-    /// refuses, and it must not take the question for a sign that a boot goes on.
+    /// Writes the text to the start of `buffer` and returns it; null: it makes no text of this name
+    /// for this client. It is called for packets from anybody, so it must refuse quickly, and must
+    /// not take the request as a sign that a boot is in progress.
     write: *const fn (
         context: *anyopaque,
         question: *const FileQuery,

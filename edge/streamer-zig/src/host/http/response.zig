@@ -1,5 +1,5 @@
-//! What the HTTP server answers: status, body, what it belongs to, and the head that says so
-//! (RFC 9110, RFC 9112).
+//! The answers of the HTTP server: status, body, the boot that they belong to, and the head (RFC
+//! 9110, RFC 9112).
 
 const std = @import("std");
 const base = @import("base");
@@ -11,11 +11,11 @@ pub const head_size_max = 512;
 
 pub const Body = union(enum) {
     none,
-    /// Written into the connection's own buffer by the handler; length in bytes.
+    /// The handler wrote it into the connection's own buffer; length in bytes.
     text: usize,
     memory: []const u8,
     file: struct { fd: i32, size: u64 },
-    /// Asked for by the handler's `read`, as long as it has it.
+    /// Read with the handler's `read`, as long as the version is open.
     disk: struct { version_id: base.Uuid, size: u64 },
 
     pub fn size(body: Body) u64 {
@@ -29,14 +29,14 @@ pub const Body = union(enum) {
     }
 };
 
-/// What an answer belongs to; handed back with its progress.
+/// What an answer belongs to; returned with its progress.
 pub const Tag = struct {
     boot: ?core.boot.Table.Ref = null,
     what: What = .other,
 
     pub const What = enum { other, nbp, script, kernel, initrd, disk };
 
-    /// Its end begins or ends a phase of the boot.
+    /// Returns whether its end begins or ends a phase of the boot.
     pub fn isMeasured(tag: Tag) bool {
         return tag.boot != null and switch (tag.what) {
             .nbp, .script, .kernel, .initrd => true,
@@ -50,10 +50,10 @@ pub const Response = struct {
     content_type: []const u8 = "application/octet-stream",
     body: Body = .none,
     tag: Tag = .{},
-    /// With 405: what the path takes.
+    /// With 405: the methods of the path.
     allow: []const u8 = "GET, HEAD, POST",
 
-    /// One line for whoever asked, in place of what was asked for.
+    /// Answers with one line instead of what was requested.
     pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
         const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
         return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };

@@ -1,6 +1,7 @@
 //! HTTP for boots: GET and HEAD of small texts, boot files in memory and files on disk, with single
-//! ranges and keep-alive, and POST of a short word. Non-blocking, a fixed number of connections, and a time limit for
-//! everything a client can delay. What a path means is the handler's business.
+//! ranges and keep-alive, and POST of a short word. Non-blocking, with a fixed number of
+//! connections and a time limit for everything that a client can delay. The handler decides what a
+//! path means.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,52 +25,52 @@ const Response = http_response.Response;
 const Tag = http_response.Tag;
 const text_size_max = http_response.text_size_max;
 
-/// A client gets that long to send a whole head, or its next one on a connection kept open.
+/// The time for a client to send a whole head, or its next one on a connection that is kept open.
 pub const head_limit_us = 15 * std.time.us_per_s;
-/// Longest time in which nothing of an answer could be sent.
+/// The longest time in which nothing of an answer could be sent.
 pub const stall_limit_us = 20 * std.time.us_per_s;
-/// An answer may take a minute and what its size takes at this rate.
+/// An answer may take a minute plus the time for its size at this rate.
 pub const slowest_bytes_per_s = 64 * 1024;
 const send_chunk_size = 512 * 1024;
 /// Bytes of one connection per turn of the loop, so that others get theirs.
 const turn_size_max = 2 * 1024 * 1024;
-/// The end of an answer whose delivery is measured goes out in a send of its own: its last byte is
+/// The end of an answer whose delivery is measured goes out in a separate send: its last byte is
 /// the one that the kernel watches.
 const watched_size = 16 * 1024;
 
 pub const Progress = struct {
     traffic: core.boot.phase.Traffic,
-    /// The first of this answer.
+    /// The first progress of this answer.
     begins: bool = false,
-    /// The client acknowledged the last byte, or was sent all of it and went on without a word or with a reset; of a
-    /// disk: the last byte was handed to the network.
+    /// The client acknowledged the last byte, or it was sent everything and continued silently or
+    /// with a reset. For a disk: the last byte was handed to the network.
     finished: bool = false,
-    /// µs of the monotonic clock; with `begins` when the request arrived, with `finished` when the
-    /// acknowledgement did.
+    /// In µs of the monotonic clock: with `begins`, when the request arrived; with `finished`, when
+    /// the acknowledgement did.
     at_us: u64 = 0,
-    /// Bytes of the body that this answer has in all, after its range.
+    /// Bytes of this answer's body, after its range is applied.
     body_size: u64 = 0,
 };
 
 pub const Handler = struct {
     context: *anyopaque,
-    /// Decides the answer. `text` is where a small answer can be written.
+    /// Decides the answer. A small answer can be written to `text`.
     respond: *const fn (context: *anyopaque, peer: base.Ip4, request: *const Request, text: *[text_size_max]u8) Response,
     progress: *const fn (context: *anyopaque, tag: Tag, progress: Progress) void,
-    /// Fills the buffer from a byte of a version's disk; false: it cannot.
+    /// Fills the buffer from an offset of a version's disk; false if it cannot.
     read: *const fn (context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool,
 };
 
 pub const HttpServer = struct {
     listener: i32,
     epoll: Epoll,
-    /// Added to a connection's place: its token in the epoll instance.
+    /// Added to a connection's slot to get its token in the epoll instance.
     token_base: u64,
     connections: Connections,
     handler: Handler,
-    /// What is sent of a disk at a time.
+    /// Bytes of a disk that are sent at a time.
     disk_buffer: [64 << 10]u8 = undefined,
-    /// False once the kernel refused to stamp acknowledgements.
+    /// False once the kernel has refused to stamp acknowledgements.
     stamps: bool = true,
     ignored: base.IgnoredCounters = .{},
     sent_bytes: u64 = 0,
@@ -99,7 +100,7 @@ pub const HttpServer = struct {
         server.* = undefined;
     }
 
-    /// Takes what waits at the listener, at most as many as there are places.
+    /// Accepts what waits at the listener, at most as many as there are slots.
     pub fn accept(server: *HttpServer, now_us: u64) void {
         for (0..server.connections.all.len) |_| {
             var address: linux.sockaddr.in = undefined;
@@ -151,7 +152,7 @@ pub const HttpServer = struct {
         }
     }
 
-    /// Cuts off clients that are too slow; once a second.
+    /// Closes the connections of clients that are too slow; runs once a second.
     pub fn tick(server: *HttpServer, now_us: u64) void {
         for (server.connections.all) |*connection| {
             if (connection.state == .draining) server.drain(connection, now_us, .tick);
@@ -191,7 +192,7 @@ pub const HttpServer = struct {
         server.parse(connection, now_us);
     }
 
-    /// Answers the request at the front of the input, if it is whole.
+    /// Answers the request at the front of the input, if it is complete.
     fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
         assert(connection.state == .reading);
         switch (http_request.parse(connection.buffers.input[0..connection.input_size])) {
@@ -225,13 +226,13 @@ pub const HttpServer = struct {
         var plain = request;
         plain.target = http_target.decode(request.target, &buffer) catch {
             server.ignored.add(.http_bad_request);
-            return .saying(400, "This address is too long, or has a % without two digits of hex behind it.", text);
+            return .saying(400, "This address is too long, or has a % that is not followed by two hex digits.", text);
         };
         const peer = server.connections.peers[server.connections.indexOf(connection)];
         return server.handler.respond(server.handler.context, peer, &plain, text);
     }
 
-    /// `consumed`: bytes of the input that the request was.
+    /// `consumed`: bytes of the input that the request took.
     fn begin(
         server: *HttpServer,
         connection: *Connection,
@@ -294,7 +295,7 @@ pub const HttpServer = struct {
         assert(connection.state == .sending);
         var sent: u64 = 0;
         while (connection.head_sent < connection.head_size or connection.left > 0) {
-            // Over all answers to requests that came together.
+            // Counts all answers to requests that arrived together.
             if (connection.turn_sent >= turn_size_max) {
                 server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
                 return;
@@ -310,7 +311,7 @@ pub const HttpServer = struct {
                     return server.close(connection);
                 },
             };
-            // A file that was cut short under us: the client sees that bytes are missing.
+            // A file that was truncated in the meantime: the client sees that bytes are missing.
             if (count == 0) return server.close(connection);
             sent += count;
             server.sent_bytes += count;
@@ -326,7 +327,7 @@ pub const HttpServer = struct {
         server.endAnswer(connection, now_us);
     }
 
-    /// Sends a piece of the head or of the body; returns its bytes.
+    /// Sends a piece of the head or of the body; returns its size in bytes.
     fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
         if (connection.head_sent < connection.head_size) {
             const rest = connection.buffers.head[connection.head_sent..connection.head_size];
@@ -378,8 +379,8 @@ pub const HttpServer = struct {
         connection.state = .draining;
         connection.deadline_us = now_us + stall_limit_us;
         connection.unacknowledged = std.math.maxInt(u32);
-        // A stamp is reported whatever is asked for. Without stamps the client's next request tells
-        // that it has this answer.
+        // A stamp is reported in any case. Without stamps, the client's next request shows that it
+        // has this answer.
         server.epoll.modify(
             connection.fd,
             if (connection.stamped) .none else .read,
@@ -388,10 +389,11 @@ pub const HttpServer = struct {
         server.drain(connection, now_us, .begin);
     }
 
-    /// Goes on when everything is acknowledged.
+    /// Continues when everything is acknowledged.
     fn drain(server: *HttpServer, connection: *Connection, now_us: u64, by: enum { begin, event, tick }) void {
         assert(connection.state == .draining);
-        // Before looking at what is not acknowledged: a stamp that comes in between wakes the loop.
+        // Before looking at what is not acknowledged: a stamp that arrives in between wakes the
+        // loop.
         if (tcp_delivery.takeStamp(connection.fd)) |at_us| connection.acknowledged_us = at_us;
         const left = tcp_delivery.unacknowledged(connection.fd) orelse return server.close(connection);
         if (left > 0) {
@@ -402,7 +404,7 @@ pub const HttpServer = struct {
                 if (by != .begin) server.report(connection, .{ .traffic = .{}, .at_us = at_us });
             }
             connection.unacknowledged = left;
-            // It sent its next request early, and is looked after once a second.
+            // It sent its next request early and is checked once a second.
             if (!connection.stamped and by != .tick) server.epoll.modify(
                 connection.fd,
                 .none,
@@ -418,8 +420,9 @@ pub const HttpServer = struct {
         server.endAnswer(connection, now_us);
     }
 
-    /// OVMF's HTTP boot client resets its connection when it starts what it has loaded, at times before it has acknowledged
-    /// the last segment (EDK II of Debian 12, November 2026). A client that resets with more missing has not got the answer.
+    /// OVMF's HTTP boot client resets its connection when it starts what it has loaded, sometimes
+    /// before it has acknowledged the last segment (EDK II of Debian 12, November 2026). A client
+    /// that resets while more is missing has not got the answer.
     fn endReset(server: *HttpServer, connection: *Connection, left: u32) void {
         const has_all = tcp_delivery.mayHaveAll(connection.fd, left);
         const at_us = tcp_delivery.lastAcknowledgedUs(connection.fd);
@@ -428,8 +431,9 @@ pub const HttpServer = struct {
     }
 
     /// iPXE under UEFI may start the kernel without acknowledging the last packets (iPXE 1.0.0+ of
-    /// Debian 12 under OVMF, November 2026). Where all was sent, that is what has happened: the end
-    /// is the last acknowledgement. If it is not, the loader asks again, since the connection is gone.
+    /// Debian 12 under OVMF, November 2026). If everything was sent, that is what has happened: the
+    /// end is the last acknowledgement. If it is not, the loader requests it again, because the
+    /// connection is gone.
     fn giveUpDraining(server: *HttpServer, connection: *Connection) void {
         if (tcp_delivery.isAllSent(connection.fd)) {
             const at_us = tcp_delivery.lastAcknowledgedUs(connection.fd);
@@ -440,7 +444,7 @@ pub const HttpServer = struct {
         server.close(connection);
     }
 
-    /// The next request, or the end.
+    /// Starts the next request, or closes the connection.
     fn endAnswer(server: *HttpServer, connection: *Connection, now_us: u64) void {
         if (!connection.keep_alive) return server.close(connection);
         connection.state = .reading;
@@ -450,7 +454,7 @@ pub const HttpServer = struct {
             .read,
             server.tokenOf(connection),
         ) catch return server.close(connection);
-        // The next request may be here already.
+        // The next request may already be here.
         if (connection.input_size > 0) server.parse(connection, now_us);
     }
 
@@ -482,8 +486,8 @@ pub const HttpServer = struct {
     }
 };
 
-/// A file descriptor of the answer's own: the version may be closed while a slow client still reads
-/// it.
+/// Duplicates the file descriptor for the answer: the version may be closed while a slow client
+/// still reads it.
 fn heldBody(body: Body) ?Body {
     switch (body) {
         .none, .text, .memory, .disk => return body,

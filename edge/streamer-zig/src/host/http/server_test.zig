@@ -1,4 +1,4 @@
-//! Tests of server.zig over real sockets on loopback, one thread for both sides.
+//! Tests server.zig over real sockets on loopback, with one thread for both sides.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,10 +17,10 @@ const linux = std.os.linux;
 const HttpServer = http_server.HttpServer;
 
 const file_size = 8 << 20;
-/// More than a narrow client has room for, less than a send buffer.
+/// More than a narrow client's receive buffer, less than a send buffer.
 const kernel_size = 128 << 10;
 
-/// Serves `/small` from memory, `/file` from disk, `/text` written on demand.
+/// Serves `/small` from memory, `/file` from disk, and `/text` written on demand.
 const Fixture = struct {
     tmp: testing.TmpDir,
     file_fd: i32,
@@ -29,13 +29,13 @@ const Fixture = struct {
     port: u16,
     server: HttpServer,
     now_us: u64 = 1_000_000,
-    /// Of `/kernel`: when it was with the client.
+    /// When the client had `/kernel`.
     finished_at_us: ?u64 = null,
     /// Time passes with each turn.
     ticks: bool = false,
     kernel_answers: u32 = 0,
     kernel_size: u64 = kernel_size,
-    /// What was told of `/kernel` last.
+    /// The last progress that was reported of `/kernel`.
     told_at_us: u64 = 0,
     tellings: u32 = 0,
     /// When the latest request for it arrived.
@@ -126,12 +126,12 @@ const Fixture = struct {
         fixture.kernel_answers += 1;
     }
 
-    /// A client with room for a few packets.
+    /// Connects a client whose receive buffer holds a few packets.
     fn connectNarrow(fixture: *const Fixture) !i32 {
         return fixture.connectWith(.{ .room = 4096 });
     }
 
-    /// Until everything is with the kernel of the first connection.
+    /// Runs the loop until the kernel has everything of the first connection.
     fn turnUntilDraining(fixture: *Fixture) !void {
         for (0..1000) |_| {
             if (fixture.server.connections.all[0].state == .draining) return;
@@ -166,7 +166,8 @@ const Fixture = struct {
         );
     }
 
-    /// Sends a request and reads until `size` bytes have come or the server has closed.
+    /// Sends a request and reads until `size` bytes have arrived or the server has closed the
+    /// connection.
     fn exchange(fixture: *Fixture, fd: i32, request: []const u8, answer: []u8) ![]u8 {
         try sys.writeAll(fd, request);
         var filled: usize = 0;
@@ -186,8 +187,8 @@ const Fixture = struct {
         return answer[0..filled];
     }
 
-    /// A client of `/kernel` of which the server hears nothing after its request, until it resets the connection with
-    /// everything read; returns when the request was sent.
+    /// Runs a client of `/kernel` that the server does not hear after its request, until it resets
+    /// the connection with everything read; returns when the request was sent.
     fn loadWithoutAcknowledging(fixture: *Fixture, size: u64) !u64 {
         fixture.kernel_size = size;
         const fd = try fixture.connectWith(.{ .segment_size_max = 1460 });
@@ -243,7 +244,7 @@ test "two requests in one packet are answered in order on one connection" {
     try testing.expectEqual(2, std.mem.count(u8, answer, "HTTP/1.1 200 OK\r\n"));
 }
 
-test "ranges, HEAD and refusals are as RFC 9110 says" {
+test "ranges, HEAD and refusals follow RFC 9110" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
     const cases = [_]struct { request: []const u8, status: []const u8, has: []const u8 = "", body: []const u8 = "" }{
@@ -311,7 +312,7 @@ test "ranges, HEAD and refusals are as RFC 9110 says" {
     try testing.expectEqual(4, fixture.server.ignored.get(.http_bad_request));
 }
 
-test "a body is taken though it comes in pieces, and the connection goes on" {
+test "a body that comes in pieces is accepted, and the connection continues" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
     const fd = try fixture.connect();
@@ -325,7 +326,7 @@ test "a body is taken though it comes in pieces, and the connection goes on" {
     try testing.expect(std.mem.endsWith(u8, answer, "\r\n\r\n0123456789"));
 }
 
-test "a file larger than every socket buffer arrives whole" {
+test "a file larger than every socket buffer arrives complete" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
     const fd = try fixture.connect();
@@ -339,7 +340,7 @@ test "a file larger than every socket buffer arrives whole" {
     for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
 }
 
-test "a client that does not finish its head, or does not read, is cut off" {
+test "a client that does not finish its head, or does not read, is disconnected" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
     const silent = try fixture.connect();
@@ -355,7 +356,7 @@ test "a client that does not finish its head, or does not read, is cut off" {
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(2, fixture.server.ignored.get(.http_slow));
     try testing.expect(fixture.isClosed(silent));
-    // The places are free again.
+    // The slots are free again.
     const next = try fixture.connect();
     defer sys.close(next);
     var buffer: [1024]u8 = undefined;
@@ -363,7 +364,7 @@ test "a client that does not finish its head, or does not read, is cut off" {
     try testing.expectEqualStrings("0123456789", bodyOf(answer));
 }
 
-test "a new connection takes the place of the one that has waited longest, not of one at work" {
+test "a new connection replaces the one that has waited longest, not a busy one" {
     const fixture = try Fixture.init(3);
     defer fixture.deinit();
     const works = try fixture.connect();
@@ -406,14 +407,14 @@ test "an address is the same however it is written" {
     try testing.expect(std.mem.startsWith(u8, answer, "HTTP/1.1 400 "));
 }
 
-test "connections beyond the places are closed and counted" {
+test "connections beyond the capacity are closed and counted" {
     const fixture = try Fixture.init(2);
     defer fixture.deinit();
     var fds: [3]i32 = undefined;
     for (fds[0..2]) |*fd| fd.* = try fixture.connect();
     defer for (fds) |fd| sys.close(fd);
     for (fds[0..2]) |fd| {
-        // Both are at work: their clients do not read.
+        // Both are busy: their clients do not read.
         try sys.writeAll(fd, "GET /file HTTP/1.1\r\n\r\n");
         for (0..5) |_| try fixture.turn();
     }
@@ -424,11 +425,11 @@ test "connections beyond the places are closed and counted" {
     try testing.expect(!fixture.isClosed(fds[0]));
 }
 
-test "what ends a phase is finished when its last byte is acknowledged, at that instant" {
+test "an answer that ends a phase is finished when its last byte is acknowledged, at that instant" {
     try expectFinishedWhenAcknowledged(.{ .stamps = true });
 }
 
-test "where the kernel stamps nothing, too" {
+test "the same holds where the kernel stamps nothing" {
     try expectFinishedWhenAcknowledged(.{ .stamps = false });
 }
 
@@ -460,7 +461,7 @@ fn expectFinishedWhenAcknowledged(kernel: struct { stamps: bool }) !void {
     try testing.expect(fixture.isClosed(fd));
 }
 
-test "the instants are those of the packets, not of the turns that look at them" {
+test "the instants are those of the packets, not of the turns that handle them" {
     var witness = try StampWitness.init(testing.allocator);
     defer witness.deinit(testing.allocator);
     const fixture = try Fixture.init(1);
@@ -474,7 +475,7 @@ test "the instants are those of the packets, not of the turns that look at them"
     try testing.expect(fixture.begun_at_us <= arrived_us);
     const buffer = try testing.allocator.alloc(u8, kernel_size + 1024);
     defer testing.allocator.free(buffer);
-    // The client alone, until the kernel knows that it has everything.
+    // The client alone, until the kernel knows that the client has everything.
     const server_fd = fixture.server.connections.all[0].fd;
     var filled: usize = 0;
     while (tcp_delivery.unacknowledged(server_fd).? > 0) {
@@ -498,7 +499,7 @@ test "a client that resets before it has everything has not got the answer" {
     try testing.expectEqual(null, fixture.finished_at_us);
 }
 
-/// Closes with a reset.
+/// Closes the connection with a reset.
 fn closeAtOnce(fd: i32) !void {
     const at_once: extern struct { on: i32 = 1, seconds: i32 = 0 } = .{};
     _ = try sys.check(linux.setsockopt(
@@ -511,7 +512,7 @@ fn closeAtOnce(fd: i32) !void {
     sys.close(fd);
 }
 
-/// Loses every segment to this socket that is no reset (socket(7), SO_ATTACH_FILTER).
+/// Drops every segment to this socket that is not a reset (socket(7), SO_ATTACH_FILTER).
 fn hearOnlyResets(fd: i32) !void {
     const load_byte = 0x30;
     const jump_if_set = 0x45;
@@ -533,10 +534,10 @@ fn hearOnlyResets(fd: i32) !void {
     ));
 }
 
-/// The kernel counts in ticks, and a computer that is busy misses some: one of so many looks is exact.
+/// The kernel counts in ticks, and a busy machine misses some: of this many looks, one is exact.
 const looks_max = 20;
 
-test "a client that resets with its last acknowledgement owing has the answer since the one before" {
+test "a client that resets before its last acknowledgement has the answer since the previous one" {
     for (0..looks_max) |_| {
         const fixture = try Fixture.init(1);
         defer fixture.deinit();
@@ -548,7 +549,7 @@ test "a client that resets with its last acknowledgement owing has the answer si
     return error.TestUnexpectedResult;
 }
 
-test "one that owes more has not got it, and what it acknowledged last is told" {
+test "a client that owes more has not got it, and its last acknowledgement is reported" {
     for (0..looks_max) |_| {
         const fixture = try Fixture.init(1);
         defer fixture.deinit();
@@ -559,7 +560,7 @@ test "one that owes more has not got it, and what it acknowledged last is told" 
     return error.TestUnexpectedResult;
 }
 
-test "a client that stops acknowledging is cut off" {
+test "a client that stops acknowledging is disconnected" {
     const fixture = try Fixture.init(1);
     defer fixture.deinit();
     const fd = try fixture.connectNarrow();

@@ -1,6 +1,6 @@
-//! What the kernel knows of the bytes that were handed over to a TCP connection: how many are not
-//! acknowledged yet, when the acknowledgement of the last one arrived, and what was counted.
-//! Linux: Documentation/networking/timestamping.rst, tcp(7).
+//! Asks the kernel about the bytes that were handed to a TCP connection: how many are not
+//! acknowledged yet, when the acknowledgement of the last one arrived, and its counters. Linux:
+//! Documentation/networking/timestamping.rst, tcp(7).
 
 const std = @import("std");
 const kernel_stamp = @import("../net/kernel_stamp.zig");
@@ -10,7 +10,7 @@ const linux = std.os.linux;
 /// Since the connection began.
 pub const Counters = struct { segments_in: u64 = 0, segments_out: u64 = 0, retransmitted: u64 = 0 };
 
-/// Offsets of struct tcp_info (linux/tcp.h); it only ever grows at its end.
+/// Offsets in struct tcp_info (linux/tcp.h), which only grows at its end.
 const Info = struct {
     bytes: [148]u8 align(8) = undefined,
 
@@ -45,28 +45,28 @@ pub fn counters(fd: i32) ?Counters {
     };
 }
 
-/// Bytes that were handed over and are not acknowledged; stays above 0 after a reset.
+/// Returns the bytes that were handed over but are not acknowledged; stays above 0 after a reset.
 pub fn unacknowledged(fd: i32) ?u32 {
     var count: i32 = 0;
     _ = sys.check(linux.ioctl(fd, linux.SIOCOUTQ, @intFromPtr(&count))) catch return null;
     return @intCast(@max(count, 0));
 }
 
-/// Every byte that was handed over was sent at least once.
+/// Returns whether every byte was sent at least once.
 pub fn isAllSent(fd: i32) bool {
     const info = Info.of(fd) orelse return false;
     return info.number(Info.unsent_size) == 0;
 }
 
-/// A client that has every byte acknowledges at the latest every second segment (RFC 9293, 3.8.6.3): no more than this
-/// can be missing when it resets the connection.
+/// A client that has every byte acknowledges at least every second segment (RFC 9293, 3.8.6.3): no
+/// more than this can be missing when it resets the connection.
 pub fn mayHaveAll(fd: i32, unacknowledged_size: u32) bool {
     const info = Info.of(fd) orelse return false;
     return info.number(Info.unsent_size) == 0 and
         unacknowledged_size <= 2 * @as(u64, info.number(Info.segment_size));
 }
 
-/// The connection was reset, or timed out in the kernel. Asking takes the error away.
+/// Returns whether the connection was reset, or timed out in the kernel. The call clears the error.
 pub fn isBroken(fd: i32) bool {
     var problem: i32 = 0;
     var size: linux.socklen_t = @sizeOf(i32);
@@ -81,11 +81,11 @@ const stamp_of_acknowledgement = 1 << 9;
 const stamp_by_software = 1 << 4;
 const stamp_without_payload = 1 << 11;
 
-/// Taken in one call; there is one for each send that was noted.
+/// Read in one call; there is one for each watched send.
 const stamps_max = 64;
 
-/// While it is on, the kernel notes for the last byte of each send when its acknowledgement arrives.
-/// False where the kernel does not do it.
+/// While it is on, the kernel records for the last byte of each send when its acknowledgement
+/// arrived. Returns false if the kernel does not support it.
 pub fn stampAcknowledgements(fd: i32, on: bool) bool {
     const flags: u32 = stamp_of_acknowledgement | stamp_by_software | stamp_without_payload;
     const value: u32 = if (on) flags else 0;
@@ -99,11 +99,11 @@ pub fn stampAcknowledgements(fd: i32, on: bool) bool {
     return true;
 }
 
-/// µs of the monotonic clock at which the latest of the noted acknowledgements arrived; null where
-/// none was noted since the last call.
+/// Returns when the latest of the recorded acknowledgements arrived, in µs of the monotonic clock;
+/// null if none was recorded since the last call.
 pub fn takeStamp(fd: i32) ?u64 {
     var latest_ns: ?i128 = null;
-    // What is more than that is here with the next call.
+    // Further ones come with the next call.
     for (0..stamps_max) |_| {
         const stamp_ns = nextStampNs(fd) catch break orelse continue;
         latest_ns = @max(latest_ns orelse stamp_ns, stamp_ns);
@@ -111,8 +111,8 @@ pub fn takeStamp(fd: i32) ?u64 {
     return kernel_stamp.Clocks.now().monotonicOf(latest_ns orelse return null);
 }
 
-/// Reads what has arrived; `arrived_us` becomes the instant at which the last of it did, on sockets
-/// whose packets are stamped, else now. 0: the client sends no more.
+/// Reads what has arrived; sets `arrived_us` to the instant at which the last of it arrived, on
+/// sockets whose packets are stamped, else to now. 0: the client sends no more.
 pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
     var control: [kernel_stamp.control_size]u8 align(8) = undefined;
     var vector: [1]std.posix.iovec = .{.{ .base = room.ptr, .len = room.len }};
@@ -132,9 +132,10 @@ pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
     return count;
 }
 
-/// Of the latest acknowledgement of any byte, also after a reset. Coarser than a stamp: the kernel tells how many of its
-/// timer's ticks ago it was, and the middle of that tick is taken. Since Linux 6.4 ticks begin at multiples of their
-/// length on the monotonic clock; before, this is less exact by up to a tick.
+/// Returns when the latest acknowledgement of any byte arrived, also after a reset. Less exact than
+/// a stamp: the kernel tells how many ticks of its timer ago it was, and the middle of that tick is
+/// used. Since Linux 6.4, ticks begin at multiples of their length on the monotonic clock; before,
+/// this is less exact by up to a tick.
 pub fn lastAcknowledgedUs(fd: i32) u64 {
     const tick_us = sys.tickUs();
     var looks: u8 = looks_max;
@@ -152,11 +153,11 @@ pub fn lastAcknowledgedUs(fd: i32) u64 {
 
 const looks_max = 4;
 
-/// Room for SCM_TIMESTAMPING (three struct timespec) and for IP_RECVERR (struct sock_extended_err
+/// Enough for SCM_TIMESTAMPING (three struct timespec) and for IP_RECVERR (struct sock_extended_err
 /// and an address).
 const control_size = 256;
 
-/// Null: what was next is no stamp.
+/// Returns null if the next message is not a stamp.
 fn nextStampNs(fd: i32) error{NothingThere}!?i128 {
     var control: [control_size]u8 align(8) = undefined;
     var nothing: [1]u8 = undefined;
@@ -172,6 +173,6 @@ fn nextStampNs(fd: i32) error{NothingThere}!?i128 {
     };
     const flags = linux.MSG.ERRQUEUE | linux.MSG.DONTWAIT;
     _ = sys.check(linux.recvmsg(fd, &message, flags)) catch return error.NothingThere;
-    // The first of the three is the one by software.
+    // The first of the three is the software stamp.
     return kernel_stamp.find(control[0..@min(message.controllen, control.len)], linux.SO.TIMESTAMPING_OLD);
 }

@@ -1,4 +1,4 @@
-//! What this machine has and how busy it is, as a heartbeat tells it (proc(5), statfs(2)).
+//! Reads the size and the load of this machine for the heartbeat (proc(5), statfs(2)).
 
 const std = @import("std");
 const core = @import("core");
@@ -7,7 +7,7 @@ const sys = @import("../sys.zig");
 const linux = std.os.linux;
 const Machine = core.uplink.message.Machine;
 
-/// Null where the system does not tell. `store_fd` is of the directory where vDisks are.
+/// Returns null if the system does not tell. `store_fd` is the directory where vDisks are.
 pub fn read(store_fd: i32) ?Machine {
     var buffer: [8192]u8 = undefined;
     const load = parseLoad(readFile("/proc/loadavg", &buffer) orelse return null) orelse return null;
@@ -24,7 +24,7 @@ pub fn read(store_fd: i32) ?Machine {
     };
 }
 
-/// Bytes that a program could still have.
+/// Returns the bytes that a program could still get.
 pub fn memoryAvailable() ?u64 {
     var buffer: [8192]u8 = undefined;
     return memoryBytes(readFile("/proc/meminfo", &buffer) orelse return null, "MemAvailable:");
@@ -54,7 +54,7 @@ fn readFile(path: [*:0]const u8, buffer: []u8) ?[]const u8 {
     return buffer[0..size];
 }
 
-test "this machine says what it has" {
+test "this machine reports its size" {
     var tmp = std.testing.tmpDir(.{});
     defer tmp.cleanup();
     const machine = read(tmp.dir.handle).?;
@@ -63,7 +63,7 @@ test "this machine says what it has" {
     try std.testing.expect(machine.storeFreeBytes <= machine.storeTotalBytes and machine.storeTotalBytes > 0);
 }
 
-test "load and memory are read as the kernel writes them" {
+test "load and memory are parsed as the kernel writes them" {
     try std.testing.expectEqual(0.52, parseLoad("0.52 0.58 0.59 1/1234 5678\n").?);
     try std.testing.expect(parseLoad("") == null);
     const text = "MemTotal:        8000000 kB\nSwapCached:            1 kB\nCached:          3000000 kB\n";

@@ -1,6 +1,6 @@
-//! The edge's numbers as Prometheus reads them (text exposition format 0.0.4). The packet loop counts
-//! for itself and hands a copy over once a second; whoever scrapes reads that copy and never touches
-//! the loop. Every label's values are an enum's: the page cannot grow.
+//! The edge's metrics for Prometheus (text exposition format 0.0.4). The packet loop counts for
+//! itself and hands over a copy once a second; a scraper reads that copy and never touches the
+//! loop. Every label's values are those of an enum: the page cannot grow.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,7 +17,7 @@ const bounds_ms = [_]u64{ 100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000,
 const outcome_count = @typeInfo(OutcomeKind).@"enum".field_names.len;
 
 pub const Histogram = struct {
-    /// Not cumulative; the last one has what is above every bound.
+    /// Not cumulative; the last one counts what is above every bound.
     counts: [bounds_ms.len + 1]u64 = @splat(0),
     sum_us: u64 = 0,
 
@@ -30,7 +30,7 @@ pub const Histogram = struct {
     }
 };
 
-/// Boots that ended since the start, each once.
+/// Counts boots that ended since the start, each once.
 pub const BootCounters = struct {
     outcomes: [outcome_count]u64 = @splat(0),
     phases: [Phase.count]Histogram = @splat(.{}),
@@ -45,15 +45,16 @@ pub const BootCounters = struct {
     }
 };
 
-/// How full a write cache is, as pages and alarms have it.
+/// How full a write cache is, as pages and alerts show it.
 pub const FillLevel = enum { ok, warning, critical, full };
 pub const FillCounts = [@typeInfo(FillLevel).@"enum".field_names.len]u64;
 
-/// Why a READ got no answer of its own: it came again while the first waited; no room for it; its device was gone.
+/// Why a READ got no answer: it was a duplicate of one in progress, the queue was full, or its
+/// device was gone.
 pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
-/// Of one thread that serves the stream.
+/// The counters of one thread that serves the stream.
 pub const Shard = struct { reads: u64, sessions: u64, forwarded: u64 = 0, packets_lost: u64 = 0, events_lost: u64 = 0 };
 const shards_max = @import("../stream/shards.zig").shards_max;
 
@@ -69,23 +70,23 @@ pub const LoopFigures = struct {
     stream_reads: u64 = 0,
     stream_cold_reads: u64 = 0,
     stream_unanswered: [unanswered_count]u64 = @splat(0),
-    /// From shard 0 on; `stream_reads` and the like are those of all.
+    /// From shard 0 on; `stream_reads` and the like are sums over all shards.
     shards: base.BoundedArray(Shard, shards_max) = .empty,
-    /// Of devices that are heard, those that lie at this edge.
+    /// Those at this edge, of devices that are heard.
     write_caches: FillCounts = @splat(0),
 };
 
-/// What others know, read when the page is asked for.
+/// What other threads count, read when the page is requested.
 pub const OtherFigures = struct {
     uptime_us: u64,
     clock_ms: u64,
-    /// Null in standalone use.
+    /// Null without a control plane.
     uplink: ?Uplink = null,
-    /// Null also where the system does not tell.
+    /// Also null if the system does not tell.
     machine: ?core.uplink.message.Machine = null,
-    /// Null also where the store has not been listed yet.
+    /// Also null if the store has not been listed yet.
     store: ?Store = null,
-    /// Null where nothing is learned from boots.
+    /// Null if nothing is learned from boots.
     profiles: ?BootProfiles.Figures = null,
 
     pub const Store = struct { versions: u64, damaged: u64 };
@@ -104,7 +105,7 @@ pub const MetricsPage = struct {
     mutex: Io.Mutex = .init,
     figures: LoopFigures = .{},
 
-    /// By the packet loop: holds the lock for a copy of some KiB.
+    /// Called by the packet loop: holds the lock for a copy of some KiB.
     pub fn set(page: *MetricsPage, figures: *const LoopFigures) void {
         page.mutex.lockUncancelable(page.io);
         defer page.mutex.unlock(page.io);
@@ -118,13 +119,13 @@ pub const MetricsPage = struct {
     }
 };
 
-/// Longest page: every reason, every bucket of every phase, with numbers of 20 digits.
+/// The longest page: every reason, every bucket of every phase, with numbers of 20 digits.
 pub const size_max = 32 * 1024;
 
 pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigures) Io.Writer.Error!void {
-    try head(writer, "build_info", "gauge", "Always 1; what runs here.");
+    try head(writer, "build_info", "gauge", "Always 1; the version that runs here.");
     try writer.print("bootfarm_edge_build_info{{version=\"{s}\"}} 1\n", .{base.version});
-    try seconds(writer, "uptime_seconds", "Since the start.", other.uptime_us);
+    try seconds(writer, "uptime_seconds", "Time since the start.", other.uptime_us);
     try seconds(writer, "clock_seconds", "Unix time by the edge's clock.", other.clock_ms * std.time.us_per_ms);
     try head(writer, "boots_total", "counter", "Boots that ended, by outcome.");
     for (figures.boots.outcomes, 0..) |count, index| {
@@ -132,14 +133,14 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         try writer.print("bootfarm_edge_boots_total{{outcome=\"{t}\"}} {d}\n", .{ kind, count });
     }
     try phases(writer, &figures.boots.phases);
-    try gauge(writer, "devices_booting", "Boots that go on.", figures.devices_booting);
+    try gauge(writer, "devices_booting", "Boots in progress.", figures.devices_booting);
     try gauge(writer, "streams_open", "Devices that stream their disk.", figures.streams_open);
-    try head(writer, "write_caches", "gauge", "Write caches at this edge, by how full they are: below 80 %, from 80 and from 95 % on, full.");
+    try head(writer, "write_caches", "gauge", "Write caches at this edge, by fill level: below 80 %, from 80 %, from 95 %, full.");
     for (figures.write_caches, 0..) |count, index| {
         const level: FillLevel = @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
     }
-    try head(writer, "sent_bytes_total", "counter", "Bytes of answers, by transport.");
+    try head(writer, "sent_bytes_total", "counter", "Bytes sent, by transport.");
     const sent = [_]struct { []const u8, u64 }{
         .{ "tftp", figures.tftp_bytes },
         .{ "http", figures.http_bytes },
@@ -147,16 +148,16 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
     };
     for (sent) |pair|
         try writer.print("bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n", .{ pair[0], pair[1] });
-    try head(writer, "stream_reads_total", "counter", "Reads of disks, by stream.");
+    try head(writer, "stream_reads_total", "counter", "Disk reads over the stream.");
     try writer.print("bootfarm_edge_stream_reads_total {d}\n", .{figures.stream_reads});
-    try counter(writer, "stream_cold_reads_total", "Of them, those that waited for a disk or for being checked.", figures.stream_cold_reads);
-    try head(writer, "stream_reads_unanswered_total", "counter", "Reads of disks that got no answer of their own, by reason.");
+    try counter(writer, "stream_cold_reads_total", "Of these, reads that waited for a disk or for verification.", figures.stream_cold_reads);
+    try head(writer, "stream_reads_unanswered_total", "counter", "Disk reads without an answer, by reason.");
     for (figures.stream_unanswered, 0..) |count, index| {
         const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
     }
     try renderShards(writer, figures.shards.constSlice());
-    try head(writer, "ignored_total", "counter", "Packets and requests that got no service, by reason.");
+    try head(writer, "ignored_total", "counter", "Packets and requests that were ignored, by reason.");
     for (figures.ignored.values, 0..) |count, index| {
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
         try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
@@ -165,7 +166,7 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
     if (other.machine) |*machine| try renderMachine(writer, machine);
     if (other.store) |*store| {
         try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
-        try gauge(writer, "store_versions_damaged", "Of them, those that were found damaged.", store.damaged);
+        try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
     }
     if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
 }
@@ -190,11 +191,11 @@ fn eachShard(writer: *Io.Writer, shards: []const Shard, name: []const u8, compti
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {
-    try counter(writer, "profile_boots_total", "Boots that a boot profile was learned from.", figures.boots);
+    try counter(writer, "profile_boots_total", "Boots that boot profiles were learned from.", figures.boots);
     try counter(writer, "profile_handed_total", "Boot profiles that devices have read.", figures.handed);
     const ahead = "Bytes that devices read ahead of demand, in boots that were learned from.";
     try counter(writer, "profile_ahead_bytes_total", ahead, figures.ahead_bytes);
-    try counter(writer, "profile_used_bytes_total", "Of them, those that their systems wanted.", figures.used_bytes);
+    try counter(writer, "profile_used_bytes_total", "Of these, bytes that their systems used.", figures.used_bytes);
     try counter(writer, "profile_warmed_bytes_total", "Bytes read into this machine's memory ahead of boots.", figures.warmed_bytes);
 }
 
@@ -204,35 +205,35 @@ fn counter(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) I
 }
 
 fn renderMachine(writer: *Io.Writer, machine: *const core.uplink.message.Machine) Io.Writer.Error!void {
-    try head(writer, "load_average", "gauge", "Of one minute.");
+    try head(writer, "load_average", "gauge", "Load average over one minute.");
     try writer.print("bootfarm_edge_load_average {d:.2}\n", .{machine.loadAverage});
-    try gauge(writer, "processors", "Of this machine.", machine.processors);
-    try gauge(writer, "memory_size_bytes", "Of this machine.", machine.memoryTotalBytes);
-    try gauge(writer, "memory_available_bytes", "Of it, free or to be had.", machine.memoryAvailableBytes);
-    const cache = "Of it, blocks of files: what is read there is not read from the store.";
+    try gauge(writer, "processors", "Cores of this machine.", machine.processors);
+    try gauge(writer, "memory_size_bytes", "Memory of this machine.", machine.memoryTotalBytes);
+    try gauge(writer, "memory_available_bytes", "Of this, available memory.", machine.memoryAvailableBytes);
+    const cache = "Of this, memory of the page cache: what is read there is not read from the store.";
     try gauge(writer, "block_cache_bytes", cache, machine.fileCacheBytes);
-    try gauge(writer, "store_size_bytes", "Of the file system that vDisks lie in.", machine.storeTotalBytes);
-    try gauge(writer, "store_available_bytes", "Of it, free.", machine.storeFreeBytes);
+    try gauge(writer, "store_size_bytes", "Size of the file system with the vDisks.", machine.storeTotalBytes);
+    try gauge(writer, "store_available_bytes", "Of this, free space.", machine.storeFreeBytes);
 }
 
 fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Writer.Error!void {
     try gauge(writer, "uplink_up", "1 while the control plane answers.", @intFromBool(uplink.is_up));
-    try gauge(writer, "report_backlog", "Reports kept that the control plane has not acknowledged.", uplink.report_backlog);
+    try gauge(writer, "report_backlog", "Reports that the control plane has not acknowledged.", uplink.report_backlog);
     if (uplink.losses) |*losses| {
-        try head(writer, "reports_lost_total", "counter", "Reports that could not be kept since the start.");
+        try head(writer, "reports_lost_total", "counter", "Reports lost since the start.");
         try writer.print("bootfarm_edge_reports_lost_total {d}\n", .{losses.since_start});
-        const gaps = "Stretches of lost reports that the control plane has not acknowledged.";
+        const gaps = "Gaps of lost reports that the control plane has not acknowledged.";
         try gauge(writer, "report_gaps", gaps, losses.gap_count);
-        try gauge(writer, "report_gap_reports", "Reports in them.", losses.gap_reports);
+        try gauge(writer, "report_gap_reports", "Reports in these gaps.", losses.gap_reports);
     }
     try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
-    try gauge(writer, "state_incarnation", "Of the desired state that the edge acts by.", uplink.state.incarnation);
-    try gauge(writer, "state_counter", "Of the desired state that the edge acts by.", uplink.state.counter);
+    try gauge(writer, "state_incarnation", "Incarnation of the desired state in force.", uplink.state.incarnation);
+    try gauge(writer, "state_counter", "Counter of the desired state in force.", uplink.state.counter);
 }
 
 fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writer.Error!void {
     const name = "bootfarm_edge_boot_phase_duration_seconds";
-    try head(writer, "boot_phase_duration_seconds", "histogram", "Phases of boots that ended.");
+    try head(writer, "boot_phase_duration_seconds", "histogram", "Duration of boot phases that ended.");
     for (histograms, 0..) |*histogram, index| {
         const phase: Phase = @fromBackingInt(@as(u8, @intCast(index)));
         var total: u64 = 0;
@@ -315,7 +316,7 @@ test "the longest page fits" {
     @memset(&figures.ignored.values, std.math.maxInt(u64));
     @memset(&figures.boots.outcomes, std.math.maxInt(u64));
     for (&figures.boots.phases) |*histogram| {
-        // Their sum is within 64 bits.
+        // Their sum fits 64 bits.
         @memset(&histogram.counts, std.math.maxInt(u64) / histogram.counts.len);
         histogram.sum_us = std.math.maxInt(u64);
     }

@@ -1,5 +1,6 @@
-//! `/metrics` on an address of its own, by a thread of its own with fixed memory: one scraper at a time,
-//! each with seconds to ask and to take its answer. Neither a slow one nor many of them reach the packet loop.
+//! Serves `/metrics` on a separate address, in a separate thread with fixed memory: one scraper at
+//! a time, each with seconds to send its request and to read its answer. Neither slow scrapers nor
+//! many of them reach the packet loop.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,20 +15,20 @@ const BootProfiles = @import("../boots/profiles.zig").BootProfiles;
 const StoreWorker = @import("../uplink/store_worker.zig").StoreWorker;
 const linux = std.os.linux;
 
-/// For each read and each write of a scraper.
+/// For each read from and each write to a scraper.
 const wait_limit_s = 2;
-/// A head may come in so many pieces.
+/// Pieces in which a head may arrive.
 const reads_max = 8;
 
 pub const MetricsServer = struct {
     page: *metrics_page.MetricsPage,
     started_us: u64,
-    /// These are null in standalone use.
+    /// These are null without a control plane.
     link: ?*UplinkLink = null,
     log: ?*ReportLog = null,
     epoch: u64 = 0,
     store_fd: ?i32 = null,
-    /// Null in standalone use.
+    /// Null without a control plane.
     store_worker: ?*StoreWorker = null,
     profiles: ?*BootProfiles = null,
     listener: i32,

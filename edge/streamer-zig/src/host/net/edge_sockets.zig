@@ -1,5 +1,5 @@
-//! The sockets that an edge listens at, opened together so that a start either has all of them or
-//! says which one it cannot have.
+//! The sockets that an edge listens on, opened together so that a start either has all of them or
+//! names the one that it cannot have.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,25 +13,25 @@ pub const EdgeSockets = struct {
     links: base.BoundedArray(LinkSockets, core.dhcp.network.links_max) = .empty,
     tftp: UdpSocket,
     stream: UdpSocket,
-    /// Of shards 1 and on, with the same address; empty where there is one shard.
+    /// The sockets of shards 1 and on, with the same address; empty with one shard.
     stream_shards: []UdpSocket = &.{},
-    /// To the other edges of the site; null in standalone use.
+    /// For the other edges of the site; null without a control plane.
     peer: ?UdpSocket = null,
     listener: i32,
 
-    /// What is open for one address of this edge.
+    /// The sockets of one address of this edge.
     pub const LinkSockets = struct {
-        /// Null where DHCP is off, and for the further addresses of an interface: broadcasts are
-        /// everybody's there.
+        /// Null if DHCP is off, and for further addresses of an interface, which all get the same
+        /// broadcasts.
         dhcp: ?UdpSocket = null,
         pxe: ?UdpSocket = null,
         wol: UdpSocket,
     };
 
-    /// An address to listen at.
+    /// An address to listen on.
     pub const Listen = struct {
         ip: base.Ip4,
-        /// The one that has the address; null on loopback, where there are no broadcasts.
+        /// The interface that has the address; null on loopback, which has no broadcasts.
         interface: ?sockets.Interface,
         dhcp: bool,
     };
@@ -47,7 +47,7 @@ pub const EdgeSockets = struct {
 
     pub const What = enum { dhcp, pxe, tftp, http, stream, wol, peer };
 
-    /// Which one cannot be had, and why.
+    /// Names the socket that cannot be opened, and why.
     pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
 
     pub const OpenError = error{ Problem, OutOfMemory };
@@ -66,16 +66,16 @@ pub const EdgeSockets = struct {
             .whole = true,
             .with_destination = listens.len > 1,
             .buffer_size = 8 << 20,
-            // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
-            // devices take turns, and where a READ that is repeated meanwhile is answered once.
+            // The kernel sends its queue in order, which delays every device: 8 ms at 1 Gb/s. The
+            // rest waits where devices take turns, and where a duplicate READ is answered once.
             .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.shards),
         };
         var result: EdgeSockets = .{
             .tftp = try .init(gpa, try one(.tftp, problem, .{
                 .address = .{ .ip = ip, .port = ports.tftp },
                 .with_destination = listens.len > 1,
-                // The kernel doubles it and counts 768 bytes and more for a small packet: a full one
-                // holds fewer requests than the server keeps waiting.
+                // The kernel doubles it and counts at least 768 bytes for a small packet: a full
+                // buffer holds fewer requests than the server keeps waiting.
                 .buffer_size = 4 << 20,
             }), null),
             .stream = try .init(gpa, try one(.stream, problem, stream), null),
@@ -98,7 +98,7 @@ pub const EdgeSockets = struct {
         return result;
     }
 
-    /// Empty where the system cannot tell shards apart: there is one then.
+    /// Empty if the system cannot steer packets to shards: there is one shard then.
     fn openShards(
         gpa: std.mem.Allocator,
         first: *const UdpSocket,
@@ -140,7 +140,8 @@ pub const EdgeSockets = struct {
             .address = .{ .ip = listen.ip, .port = ports.pxe },
         }), null);
         if (!is_first) return link;
-        // Broadcasts arrive only at a socket of no address; the interface keeps others' packets out.
+        // Broadcasts arrive only at a socket without an address; the interface keeps other
+        // networks' packets out.
         const fd = try one(.dhcp, problem, .{
             .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
             .interface = interface,

@@ -1,4 +1,4 @@
-//! Which sockets have something: one epoll instance with a token per file descriptor.
+//! Waits for sockets: one epoll instance with a token per file descriptor.
 
 const std = @import("std");
 const sys = @import("../sys.zig");
@@ -33,9 +33,10 @@ pub const Epoll = struct {
         }
     };
 
-    /// A socket that is not in the instance, but is waited for beside it by poll(2). An epoll instance is told of every packet that comes
-    /// to a socket of its own, and of every one that a network card is done with, also while its thread is awake; who polls is told of
-    /// the one that ends its sleep. Pays for the socket that most packets go through.
+    /// A socket that is not in the instance, but is waited for beside it with poll(2). An epoll
+    /// instance is notified of every packet that arrives at one of its sockets, and of every packet
+    /// that a network card has sent, even while its thread is awake; a poller is notified only of
+    /// the one that ends its sleep. Pays off for the socket that most packets go through.
     pub const Busy = struct { fd: i32, interest: Interest = .read, token: u64 };
 
     pub fn init() sys.Error!Epoll {
@@ -55,7 +56,7 @@ pub const Epoll = struct {
         try epoll.control(linux.EPOLL.CTL_MOD, fd, interest, token);
     }
 
-    /// Tokens of what is ready; none when `timeout_ms` has passed or a signal came.
+    /// Returns the tokens of what is ready; none after `timeout_ms` or a signal.
     pub fn wait(epoll: Epoll, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
         var events: [64]linux.epoll_event = undefined;
         const most: u32 = @intCast(@min(events.len, buffer.len));
@@ -69,7 +70,8 @@ pub const Epoll = struct {
         return buffer[0..count];
     }
 
-    /// As `wait`, with a socket beside the instance, whose token comes first. `buffer` has room for more than that one.
+    /// Does what `wait` does, with a socket beside the instance, whose token comes first. `buffer`
+    /// has capacity for more than that one.
     pub fn waitBeside(epoll: Epoll, busy: *const Busy, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
         assert(buffer.len > 1);
         var polled: [2]linux.pollfd = .{
@@ -80,7 +82,8 @@ pub const Epoll = struct {
             error.Interrupted => return buffer[0..0],
             error.WouldBlock, error.SystemCallFailed => return err,
         };
-        // Errors of the socket come without being asked for, and go with the next receive.
+        // Errors of the socket are reported without being requested, and are cleared by the next
+        // receive.
         const is_busy = polled[0].revents != 0;
         if (is_busy) buffer[0] = busy.token;
         const first = @intFromBool(is_busy);
@@ -102,7 +105,7 @@ pub const Epoll = struct {
 
 const testing = std.testing;
 
-test "a busy socket and those of the instance are told of together, and each alone" {
+test "a busy socket and those of the instance are reported together, and each alone" {
     var epoll: Epoll = try .init();
     defer epoll.deinit();
     var fds: [2]i32 = undefined;
@@ -119,7 +122,7 @@ test "a busy socket and those of the instance are told of together, and each alo
     try testing.expectEqualSlices(u64, &.{ 5, 7 }, try epoll.waitBeside(&busy, &buffer, -1));
     var count: u64 = undefined;
     for (fds) |fd| _ = linux.read(fd, @ptrCast(&count), 8);
-    // There is room in it, which only who asks is told of.
+    // The send buffer has free space, which only a caller that asks is told.
     busy.interest = .read_and_write;
     try testing.expectEqualSlices(u64, &.{5}, try epoll.waitBeside(&busy, &buffer, -1));
 }

@@ -1,4 +1,5 @@
-//! Addresses put on a network interface for a while (rtnetlink(7)); simulated devices on a real interface need theirs.
+//! Adds addresses to a network interface for a while (rtnetlink(7)); simulated devices on a real
+//! interface need their own.
 
 const std = @import("std");
 const base = @import("base");
@@ -38,7 +39,8 @@ pub const InterfaceAddresses = struct {
         return .{ .index = std.mem.readInt(u32, request[16..20], .native) };
     }
 
-    /// An address that cannot be added (or is there already) is left as it is; using it then fails in its own way.
+    /// An address that cannot be added (or already exists) is left alone; using it then fails by
+    /// itself.
     pub fn add(addresses: *InterfaceAddresses, ip: base.Ip4, subnet_mask: ?base.Ip4) void {
         const prefix_size: u8 = if (subnet_mask) |mask| @popCount(mask.toInt()) else prefix_size_default;
         if (!addresses.change(.RTM_NEWADDR, linux.NLM_F_CREATE | linux.NLM_F_EXCL, ip, prefix_size)) return;

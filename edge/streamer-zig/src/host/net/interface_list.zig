@@ -1,4 +1,4 @@
-//! The networks that this machine is in, as a heartbeat tells them.
+//! Lists the networks that this machine is in, for the heartbeat.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,7 +8,8 @@ const Interface = core.uplink.message.Interface;
 
 pub const Interfaces = base.BoundedArray(Interface, core.uplink.message.interfaces_max);
 
-/// The first ones of the system's order, without loopback; none where the system does not tell.
+/// Returns the first ones in the system's order, without loopback; none if the system does not
+/// tell.
 pub fn read(interfaces: *Interfaces) void {
     interfaces.clear();
     sockets.eachAddress(interfaces, add) catch {};
@@ -17,7 +18,7 @@ pub fn read(interfaces: *Interfaces) void {
 fn add(interfaces: *Interfaces, address: sockets.Address) bool {
     if (sockets.isLoopback(address.ip)) return true;
     const interface = sockets.withName(address.index, address.prefix_size) catch return true;
-    // It may be gone since.
+    // It may have disappeared since.
     const mtu = sockets.mtuOf(interface.name()) catch return true;
     interfaces.append(.{
         .name = .init(interface.name()),
@@ -28,7 +29,7 @@ fn add(interfaces: *Interfaces, address: sockets.Address) bool {
     return true;
 }
 
-test "interfaces are listed with what the system says of them, loopback is not" {
+test "interfaces are listed as the system describes them, without loopback" {
     var interfaces: Interfaces = .empty;
     read(&interfaces);
     for (interfaces.constSlice()) |*interface| {

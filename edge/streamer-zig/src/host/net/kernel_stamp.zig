@@ -1,6 +1,5 @@
-//! Time stamps that the kernel gives to packets: found in control messages (cmsg(3)) and carried
-//! over from the wall clock, which they are on, to the monotonic one.
-//! Linux: Documentation/networking/timestamping.rst.
+//! Time stamps that the kernel gives packets: found in control messages (cmsg(3)) and converted
+//! from the wall clock to the monotonic clock. Linux: Documentation/networking/timestamping.rst.
 
 const std = @import("std");
 const sockets = @import("sockets.zig");
@@ -16,7 +15,7 @@ pub const Clocks = struct {
     monotonic_us: u64,
     wall_ns: i128,
 
-    /// A process that is put aside between two looks at clocks looks again.
+    /// Repeats if the process was interrupted between its two looks at the clocks.
     pub fn now() Clocks {
         var tries: u8 = looks_max;
         while (true) {
@@ -32,10 +31,11 @@ pub const Clocks = struct {
     const looks_max = 4;
     const instant_us = 20;
 
-    /// A stamp older than this, or of the future, shows that the wall clock was set meanwhile.
+    /// A stamp older than this, or in the future, shows that the wall clock was set in the
+    /// meantime.
     const stamp_age_max_us = 60 * std.time.us_per_s;
 
-    /// µs of the monotonic clock; now where the wall clock was set after the stamp.
+    /// In µs of the monotonic clock; now if the wall clock was set after the stamp.
     pub fn monotonicOf(clocks: Clocks, stamp_ns: i128) u64 {
         const age_us = @divFloor(clocks.wall_ns - stamp_ns, std.time.ns_per_us);
         if (age_us < 0 or age_us > stamp_age_max_us) return clocks.monotonic_us;
@@ -43,12 +43,12 @@ pub const Clocks = struct {
     }
 };
 
-/// Packets that arrive at this socket are stamped; without, they count as arrived when they are read.
+/// Stamps packets that arrive at this socket; without, they count as arrived when they are read.
 pub fn stampPackets(fd: i32) void {
     sockets.setInt(fd, linux.SOL.SOCKET, each_packet, 1) catch {};
 }
 
-/// The stamp in the first control message of this kind, in ns of the wall clock.
+/// Returns the stamp in the first control message of this kind, in ns of the wall clock.
 pub fn find(control: []const u8, kind: i32) ?i128 {
     const header_size = @sizeOf(linux.cmsghdr);
     const stamp_size = @sizeOf(linux.timespec);
@@ -71,14 +71,14 @@ fn nanoseconds(ts: linux.timespec) i128 {
 
 const testing = std.testing;
 
-test "a stamp of the wall clock becomes an instant of the monotonic clock, and one after the clock was set is now" {
+test "a stamp of the wall clock becomes an instant of the monotonic clock, and is now if the clock was set" {
     const clocks: Clocks = .{ .monotonic_us = 5_000_000, .wall_ns = 1_000_000_000_000 };
     try testing.expectEqual(4_999_993, clocks.monotonicOf(1_000_000_000_000 - 7_000));
     try testing.expectEqual(5_000_000, clocks.monotonicOf(1_000_000_000_000 + 1));
     try testing.expectEqual(5_000_000, clocks.monotonicOf(0));
 }
 
-test "a stamp is found behind other control messages, and cut ones are none" {
+test "a stamp is found behind other control messages, and a truncated one is ignored" {
     var control: [64]u8 = @splat(0);
     const header_size = @sizeOf(linux.cmsghdr);
     const other: linux.cmsghdr = .{ .len = header_size + 4, .level = linux.SOL.IP, .type = 8 };

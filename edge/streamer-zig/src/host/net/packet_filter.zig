@@ -1,7 +1,8 @@
-//! Which frames the kernel gives to the listener on a segment, as a classic BPF program (socket(7),
-//! SO_ATTACH_FILTER): a download at line rate must cost the edge next to nothing. Given are DHCP,
-//! whole; TFTP but for most of its DATA and ACK; of the boot HTTP port what opens, closes or pushes,
-//! but for the pieces of large answers; and ICMP "unreachable". The stream is never given.
+//! Decides which frames the kernel gives to the listener on a segment, as a classic BPF program
+//! (socket(7), SO_ATTACH_FILTER): a download at line rate must cost the edge next to nothing. It
+//! passes DHCP, complete; TFTP except most of its DATA and ACK; on the boot HTTP port the segments
+//! that open, close or push, except the pieces of large answers; and ICMP "unreachable". It never
+//! passes the stream.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -13,12 +14,12 @@ pub const Ports = struct { dhcp: u16 = 67, pxe: u16 = 4011, tftp: u16 = 69, http
 
 /// A whole frame of DHCP.
 pub const snap_size_whole = 1522;
-/// Headers and the begin of what a request or an answer says.
+/// Headers and the start of a request or an answer.
 pub const snap_size_head = 640;
 /// Headers and the first bytes of a DATA block.
 pub const snap_size_block = 80;
-/// Of a transfer every DATA and ACK up to this block is given, then one of so many; so is every short
-/// DATA, which a transfer's last one is.
+/// Passes every DATA and ACK of a transfer up to this block, then one in so many; also every short
+/// DATA, because the last one of a transfer is short.
 const blocks_whole = 16;
 const blocks_step_mask = 63;
 
@@ -35,7 +36,7 @@ pub const Program = struct {
         return program.buffer[0..program.count];
     }
 
-    /// For frames of Ethernet with IPv4; tags were taken off by the kernel.
+    /// For Ethernet frames with IPv4; the kernel has removed VLAN tags.
     pub fn init(ports: Ports) Program {
         var writer: Writer = .{};
         writer.load(.half, 12);
@@ -47,7 +48,7 @@ pub const Program = struct {
         writer.when(jeq, 17, .udp);
         writer.when(jeq, 6, .tcp);
         writer.unless(jeq, 1, .reject);
-        // ICMP: destination unreachable alone, which "fragmentation needed" is a kind of.
+        // ICMP: only destination unreachable, which includes "fragmentation needed".
         writer.loadBehindIp(.byte, 14);
         writer.unless(jeq, 3, .reject);
         writer.accept(.head);
@@ -66,7 +67,7 @@ pub const Program = struct {
         writer.unless(jeq, 4, .head);
         writer.jump(.numbered);
         writer.label(.data);
-        // 8 of UDP, 4 of TFTP, less than the smallest block that anyone agrees on.
+        // 8 for UDP, 4 for TFTP, less than the smallest block that anyone negotiates.
         writer.loadBehindIp(.half, 18);
         writer.unless(jge, 8 + 4 + 512, .block);
         writer.label(.numbered);
@@ -85,7 +86,7 @@ pub const Program = struct {
         writer.loadBehindIp(.byte, 14 + 13);
         // FIN, SYN, RST.
         writer.when(jset, 0x07, .head);
-        // Pieces of a large file are many and say nothing; short answers are whole.
+        // Pieces of a large file are many and tell nothing; short answers are complete.
         writer.load(.half, 16);
         writer.when(jge, ip_size_short_max + 1, .reject);
         writer.label(.http);
@@ -114,7 +115,7 @@ const ret = 0x06;
 
 const Label = enum { reject, udp, tcp, tftp, data, numbered, answer, http, whole, head, block };
 
-/// Jumps go forward only; each is filled in when its label's place is known.
+/// Jumps only go forward; each is filled in once the position of its label is known.
 const Writer = struct {
     program: Program = .{ .buffer = undefined, .count = 0 },
     places: [@typeInfo(Label).@"enum".field_names.len]?u16 = @splat(null),
@@ -179,7 +180,7 @@ const Writer = struct {
 
 const testing = std.testing;
 
-/// What the kernel would do; bytes beyond the frame reject it.
+/// Does what the kernel would do; a load beyond the frame rejects it.
 fn run(program: *const Program, frame: []const u8) u32 {
     var a: u32 = 0;
     var x: u32 = 0;
@@ -223,7 +224,7 @@ fn verdict(program: *const Program, source: u16, destination: u16, payload: []co
     return run(program, frame);
 }
 
-test "DHCP is given whole, TFTP's data in part, and the stream never" {
+test "DHCP is passed complete, TFTP's data in part, and the stream never" {
     const program: Program = .init(.{ .http = 6980 });
     try testing.expectEqual(snap_size_whole, try verdict(&program, 68, 67, "x"));
     try testing.expectEqual(snap_size_whole, try verdict(&program, 67, 68, "x"));
@@ -245,7 +246,7 @@ test "DHCP is given whole, TFTP's data in part, and the stream never" {
     for ([_]u16{ 6910, 53 }) |port| try testing.expectEqual(0, try verdict(&program, 2000, port, "x"));
 }
 
-test "of HTTP what opens, closes or pushes is given, of ICMP what says unreachable" {
+test "HTTP segments that open, close or push are passed, and ICMP unreachable" {
     const program: Program = .init(.{ .http = 6980 });
     var buffer: [128]u8 = undefined;
     const payload: [40]u8 = @splat(0);

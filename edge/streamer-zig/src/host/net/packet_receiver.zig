@@ -1,5 +1,6 @@
-//! Receives UDP packets many at a time: the kernel hands over what came from one sender in packets of one size as a single piece
-//! (UDP_GRO, udp(7), Linux 5.0), and it is cut in place. A kernel that does not know this gives one packet each time.
+//! Receives many UDP packets at a time: the kernel hands over packets of one sender and one size as
+//! a single piece (UDP_GRO, udp(7), Linux 5.0), which is split in place. A kernel without this
+//! feature gives one packet each time.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,15 +11,16 @@ const linux = std.os.linux;
 pub const PacketReceiver = struct {
     /// No IP packet is larger, and no piece is either.
     bytes: [65_535]u8 = undefined,
-    /// Of a socket that is connected: the network has said that nobody listens there. Who acts on it clears it.
+    /// For a connected socket: the network has reported that nobody listens there. The caller that
+    /// acts on it clears it.
     is_refused: bool = false,
 
-    /// Asks the kernel for pieces from now on.
+    /// Asks the kernel to join packets from now on.
     pub fn join(fd: i32) void {
         sockets.setInt(fd, linux.IPPROTO.UDP, linux.UDP.GRO, 1) catch {};
     }
 
-    /// What waits at the head of the socket's queue, or null; valid until the next call.
+    /// Returns what waits at the head of the socket's queue, or null; valid until the next call.
     pub fn receive(receiver: *PacketReceiver, fd: i32) ?Packets {
         var from: linux.sockaddr.in = undefined;
         var control: [control_size]u8 align(@alignOf(linux.cmsghdr)) = undefined;
@@ -44,7 +46,8 @@ pub const PacketReceiver = struct {
     }
 };
 
-/// Packets of one sender in the order in which they came: all of one size but the last, which may be shorter.
+/// Packets of one sender in the order of their arrival: all have one size except the last, which
+/// may be shorter.
 pub const Packets = struct {
     rest: []const u8,
     packet_size: usize,
@@ -61,7 +64,7 @@ pub const Packets = struct {
 const header_size = @sizeOf(linux.cmsghdr);
 const control_size = std.mem.alignForward(usize, header_size + @sizeOf(c_int), @alignOf(linux.cmsghdr));
 
-/// Nothing else is asked for, so it is the only message there.
+/// Nothing else is requested, so it is the only message.
 fn packetSize(control: []const u8) ?usize {
     if (control.len < header_size + @sizeOf(c_int)) return null;
     const header = std.mem.bytesToValue(linux.cmsghdr, control[0..header_size]);
@@ -73,7 +76,8 @@ fn packetSize(control: []const u8) ?usize {
 const testing = std.testing;
 const udp_socket = @import("udp_socket.zig");
 
-/// 40 packets of 1000 bytes and one of 300, as one piece for the kernel; how many pieces came out.
+/// Sends 40 packets of 1000 bytes and one of 300, as one piece for the kernel; returns how many
+/// pieces came out.
 fn expectAllArrive(is_joined: bool) !usize {
     const address: base.Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
     const fd = try sockets.openUdp(.{ .address = address });
@@ -106,7 +110,7 @@ fn expectAllArrive(is_joined: bool) !usize {
     return calls;
 }
 
-test "packets come out as they were sent, in one call where the kernel joins them and in many where not" {
+test "packets come out as they were sent, in one call if the kernel joins them and in many if not" {
     try testing.expectEqual(1, try expectAllArrive(true));
     try testing.expectEqual(41, try expectAllArrive(false));
 }

@@ -1,5 +1,5 @@
-//! The other edges of the site on the network (packages/proto/PEERS.md): their messages to the table of
-//! peers, its messages to them, and what both mean for boots.
+//! The other edges of the site on the network (packages/proto/PEERS.md): passes their messages to
+//! the table of peers, sends its messages to them, and applies what both mean for boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,16 +12,16 @@ const UdpSocket = @import("udp_socket.zig").UdpSocket;
 pub const PeerPort = struct {
     table: *core.site.PeerTable,
     boots: *Boots,
-    /// Those that were heard when it was last told, by their place in the site.
+    /// The edges that were alive when that was last logged, by their index in the site.
     told_alive: [core.site.Edges.edges_max + 1]bool = @splat(false),
     buffer: [wire.peer.packet_size_max]u8 = undefined,
 
-    /// What does not go out in one turn of the loop goes in the next.
+    /// What is not sent in one turn of the loop is sent in the next.
     const messages_per_turn_max = 64;
-    /// Offers taken back in one second.
+    /// Offers withdrawn in one second.
     const lost_per_tick_max = 64;
 
-    /// Everything that waits at the socket, at most one batch.
+    /// Receives what waits at the socket, at most one batch.
     pub fn receive(port: *PeerPort, socket: *UdpSocket, now_us: u64) void {
         const count = socket.receive();
         for (0..count) |index| {
@@ -34,7 +34,7 @@ pub const PeerPort = struct {
         port.tellChanges(now_us);
     }
 
-    /// Sends what is due, to each other edge whose address is known.
+    /// Sends what is due to each other edge whose address is known.
     pub fn flush(port: *PeerPort, socket: *UdpSocket, now_us: u64) void {
         for (0..messages_per_turn_max) |_| {
             const message = port.table.next(now_us, &port.buffer) orelse return;
@@ -46,7 +46,7 @@ pub const PeerPort = struct {
         }
     }
 
-    /// Once a second.
+    /// Runs once a second.
     pub fn tick(port: *PeerPort, now_us: u64) void {
         port.table.setBooting(now_us, port.boots.table.active_count);
         port.tellChanges(now_us);
@@ -57,7 +57,7 @@ pub const PeerPort = struct {
         }
     }
 
-    /// A new state lists the site's edges anew.
+    /// A new state lists the site's edges again.
     pub fn setSite(port: *PeerPort, now_us: u64, site: ?core.site.Edges) void {
         port.table.setSite(now_us, site);
         for (&port.told_alive, 0..) |*told, index|
@@ -74,7 +74,7 @@ pub const PeerPort = struct {
             if (is_alive)
                 log.info("Edge {f} of this site is heard: each device is answered by one edge alone.", .{edge.id})
             else
-                log.info("Edge {f} of this site is not heard any more: its devices are answered here.", .{edge.id});
+                log.info("Edge {f} of this site is no longer heard: its devices are answered here.", .{edge.id});
         }
     }
 

@@ -1,5 +1,5 @@
-//! Answers IPv6 router solicitations of one segment with "no router here". The iPXE of 2019, which is
-//! in many network cards, waits for such an answer before it goes on over IPv4.
+//! Answers IPv6 router solicitations of one segment with "no router here". The iPXE of 2019, which
+//! is in many network cards, waits for such an answer before it continues with IPv4.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,7 +17,7 @@ pub const RouterAdvertiser = struct {
     /// Answers that may still be sent in this second.
     budget: u32 = answers_per_second_max,
 
-    /// More than any number of machines that are switched on together needs; a flood gets no more.
+    /// More than the machines that are switched on together need; a flood gets no more.
     pub const answers_per_second_max = 64;
     const batch_max = 16;
 
@@ -41,7 +41,7 @@ pub const RouterAdvertiser = struct {
             else => return error.SystemCallFailed,
         };
         errdefer sys.close(fd);
-        // A set bit keeps a type out.
+        // A set bit blocks a type.
         var filter: [8]u32 = @splat(std.math.maxInt(u32));
         filter[router_discovery.type_solicitation / 32] ^= 1 << (router_discovery.type_solicitation % 32);
         try set(fd, linux.IPPROTO.ICMPV6, icmpv6_filter, std.mem.sliceAsBytes(&filter));
@@ -90,12 +90,12 @@ pub const RouterAdvertiser = struct {
         }
     }
 
-    /// Once a second.
+    /// Runs once a second.
     pub fn tick(advertiser: *RouterAdvertiser) void {
         advertiser.budget = answers_per_second_max;
     }
 
-    /// To the host itself; to all, where it has no address yet (RFC 4861 section 6.2.6).
+    /// Sends to the host itself, or to all hosts if it has no address yet (RFC 4861 section 6.2.6).
     fn answer(advertiser: *RouterAdvertiser, host: [16]u8) void {
         if (advertiser.budget == 0) return;
         advertiser.budget -= 1;
@@ -107,7 +107,7 @@ pub const RouterAdvertiser = struct {
             .scope_id = advertiser.interface_index,
         };
         const message = router_discovery.advertisement();
-        // An answer that cannot be sent is asked for again.
+        // If an answer cannot be sent, the host asks again.
         _ = linux.sendto(
             advertiser.fd,
             &message,

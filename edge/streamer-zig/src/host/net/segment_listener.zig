@@ -1,7 +1,7 @@
-//! Listens on the edge's network segment (packet(7)): what other DHCP servers offer to devices that
-//! boot here, and the packets of a boot for its capture. It never answers, and never slows the packet
-//! loop down: a bounded number of frames per turn and per second is looked at, the kernel drops and
-//! counts the rest. Needs CAP_NET_RAW.
+//! Listens on the edge's network segment (packet(7)) for offers of other DHCP servers to devices
+//! that boot here, and for the packets of a boot's capture. It never answers and never slows the
+//! packet loop down: it handles a bounded number of frames per turn and per second, and the kernel
+//! drops and counts the rest. Needs CAP_NET_RAW.
 
 const std = @import("std");
 const base = @import("base");
@@ -38,7 +38,7 @@ pub const Frame = struct {
     bytes: []const u8,
     /// On the wire; what is longer than `bytes` was cut off.
     size: u32,
-    /// ns of the wall clock, as the kernel took it.
+    /// In ns of the wall clock, stamped by the kernel.
     unix_ns: u64,
     is_outgoing: bool,
 };
@@ -47,7 +47,7 @@ pub const OpenError = error{ NotPermitted, SystemCallFailed };
 
 pub const SegmentListener = struct {
     fd: i32,
-    /// Loopback shows each packet twice; the outgoing one is left out.
+    /// Loopback shows each packet twice; the outgoing one is skipped.
     is_loopback: bool,
     dropped: u64 = 0,
     batch: *Batch,
@@ -69,7 +69,7 @@ pub const SegmentListener = struct {
         interface_index: u32,
         ports: packet_filter.Ports,
     ) (OpenError || error{OutOfMemory})!SegmentListener {
-        // Protocol 0: nothing is received until the filter is there and an interface is named.
+        // Protocol 0: nothing is received until the filter is attached and an interface is named.
         const rc = linux.socket(linux.AF.PACKET, linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC, 0);
         switch (linux.errno(rc)) {
             .SUCCESS => {},
@@ -111,7 +111,7 @@ pub const SegmentListener = struct {
         listener.* = undefined;
     }
 
-    /// Sends a frame as it is; one that does not go out is as lost as any other.
+    /// Sends a frame as it is; one that cannot be sent counts as lost.
     pub fn send(listener: *const SegmentListener, interface_index: u32, bytes: []const u8) void {
         const address: linux.sockaddr.ll = .{
             .protocol = std.mem.nativeToBig(u16, linux.ETH.P.IP),
@@ -124,13 +124,14 @@ pub const SegmentListener = struct {
         _ = linux.sendto(listener.fd, bytes.ptr, bytes.len, 0, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
     }
 
-    /// Whether frames that this machine sends are heard, too. Each of them, whatever the filter says, is cloned for whoever hears them:
-    /// with a stream under way that is a tenth of the edge's processor time. Kernels before 4.20 know no other way.
+    /// Switches the capture of frames that this machine sends. Whatever the filter decides, the
+    /// kernel clones each such frame for its listeners: during a stream that takes a tenth of the
+    /// edge's processor time. Kernels before 4.20 have no other method.
     pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
         sockets.setInt(listener.fd, linux.SOL.PACKET, packet_ignore_outgoing, @intFromBool(!on)) catch {};
     }
 
-    /// Receives what waits, at most one batch; returns its size. `frame` gives each.
+    /// Receives what waits, at most one batch; returns its size. `frame` returns each.
     pub fn receive(listener: *SegmentListener) usize {
         const batch = listener.batch;
         for (
@@ -156,7 +157,7 @@ pub const SegmentListener = struct {
         ) catch 0;
     }
 
-    /// Null for one that has been seen already.
+    /// Returns null for a frame that has already been seen.
     pub fn frame(listener: *const SegmentListener, index: usize) ?Frame {
         const message = &listener.batch.messages[index];
         const is_outgoing = listener.batch.names[index].pkttype == packet_outgoing;
@@ -196,7 +197,7 @@ pub const SegmentListener = struct {
 
     const Told = struct { unix_ns: u64 = 0, size: u32 = 0 };
 
-    /// The control messages of one frame (cmsg(3)), as the kernel wrote them.
+    /// Parses the control messages of one frame (cmsg(3)), as the kernel wrote them.
     fn toldBy(header: *const linux.msghdr) Told {
         var told: Told = .{};
         const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
@@ -226,7 +227,7 @@ pub const SegmentListener = struct {
 
 const testing = std.testing;
 
-test "what is sent on loopback is heard once, cut to what the filter gives, with its time" {
+test "a packet sent on loopback is heard once, cut to what the filter passes, with its time" {
     const loopback: base.Ip4 = .init(127, 0, 0, 1);
     const any: base.Endpoint = .{ .ip = loopback, .port = 0 };
     const interface = (try sockets.interfaceOf(loopback)).?;

@@ -1,6 +1,6 @@
-//! What is heard on the segment, as the boots of this edge see it: offers of other DHCP servers, and
-//! which server a device turned to. Frames of a boot that has not begun yet wait a moment, since the
-//! listener may be quicker than the socket that begins it.
+//! Relates what is heard on the segment to the boots of this edge: offers of other DHCP servers,
+//! and the server that a device turned to. Frames of a boot that has not begun yet wait a moment,
+//! because the listener may be quicker than the socket that begins it.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,12 +18,12 @@ const SegmentListener = segment_listener.SegmentListener;
 
 pub const SegmentWatch = struct {
     boots: *Boots,
-    /// This edge's own: what it offers itself is noted where it is sent.
+    /// This edge's own: its offers are recorded where they are sent.
     own: core.dhcp.network.Addresses,
     listeners: []SegmentListener,
-    /// Null: no packets are kept.
+    /// Null: no packets are captured.
     captures: ?*BootCaptures = null,
-    /// Frames that may still be looked at in this second.
+    /// Frames that may still be handled in this second.
     budget: u32 = frames_per_second_max,
     is_listening: bool = true,
     hears_outgoing: bool = true,
@@ -52,8 +52,8 @@ pub const SegmentWatch = struct {
         for (watch.listeners) |*listener| try epoll.add(listener.fd, .read, token);
     }
 
-    /// Looks at what waits, at most one batch of each interface. To be called after the sockets that
-    /// begin boots.
+    /// Handles what waits, at most one batch per interface. Call it after the sockets that begin
+    /// boots.
     pub fn receive(watch: *SegmentWatch, epoll: Epoll, token: u64, now_us: u64) void {
         watch.retry(now_us);
         for (watch.listeners) |*listener| {
@@ -68,7 +68,7 @@ pub const SegmentWatch = struct {
         if (watch.budget == 0 and watch.is_listening) watch.listen(epoll, token, false);
     }
 
-    /// Once a second.
+    /// Runs once a second.
     pub fn tick(watch: *SegmentWatch, epoll: Epoll, token: u64, now_us: u64) void {
         watch.retry(now_us);
         if (watch.captures) |captures| captures.tick(watch.boots);
@@ -81,18 +81,18 @@ pub const SegmentWatch = struct {
         if (!watch.is_listening) watch.listen(epoll, token, true);
     }
 
-    /// A boot begins: what its device is sent belongs into its capture from the first answer on.
+    /// A boot begins: what its device is sent belongs to its capture from the first answer on.
     pub fn noteBegin(watch: *SegmentWatch) void {
         if (watch.keepsPackets()) watch.hearOutgoing(true);
     }
 
-    /// Only captures are made of it, and they end where the stream begins.
+    /// Only captures need outgoing frames, and they end where the stream begins.
     fn wantsOutgoing(watch: *SegmentWatch) bool {
         if (!watch.keepsPackets()) return false;
         var iterator = watch.boots.table.iterate();
         while (iterator.next()) |boot| {
             if (boot.stream_was_open) continue;
-            // The last packets of one that has ended may still be on their way.
+            // The last packets of a boot that has ended may still arrive.
             if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null) return true;
         }
         return false;
@@ -143,7 +143,8 @@ pub const SegmentWatch = struct {
     ) Verdict {
         const ref = watch.boots.table.findByMac(dhcp.chaddr) orelse return .waits;
         const boot = watch.boots.get(ref).?;
-        // It may be the first of the device's next boot; an answer to what this one asked is not.
+        // The frame may be the first of the device's next boot, unless it answers what this boot
+        // requested.
         if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid))) return .waits;
         if (watch.captures) |captures| captures.add(boot, captured(frame));
         switch (dhcp.op) {
@@ -161,15 +162,15 @@ pub const SegmentWatch = struct {
         return .{ .bytes = frame.bytes, .size = frame.size, .unix_ns = frame.unix_ns };
     }
 
-    /// The socket has told that the device asked; here is whom. Later phases say more of a boot than
-    /// a frame that comes late.
+    /// The socket has recorded that the device made a request; this records to which server. Later
+    /// phases say more about a boot than a frame that arrives late.
     fn noteRequest(watch: *const SegmentWatch, boot: *core.boot.Boot, at_us: u64, dhcp: *const wire.dhcp.Packet) void {
         if (dhcp.options.message_type != .request) return;
         if (boot.current() != .dhcp) return;
         const server = dhcp.options.server_identifier orelse return;
         boot.onPacket(at_us, .from_device, .{ .name = .dhcp_request, .number = server.toInt() });
-        // An offer that was sent to the device alone is not heard behind a switch; who takes it says so
-        // to all.
+        // An offer that was sent to the device alone is not heard behind a switch; the device
+        // broadcasts which one it accepts.
         if (watch.own.has(server) or boot.offers.hasServer(server)) return;
         boot.onOffer(at_us, .{
             .server = server,
@@ -192,7 +193,7 @@ pub const SegmentWatch = struct {
     }
 
     fn retry(watch: *SegmentWatch, now_us: u64) void {
-        // From the oldest on, so that a boot's frames stay in their order.
+        // From the oldest on, so that a boot's frames keep their order.
         for (0..pending_max) |step| {
             const place = &watch.pending[(watch.next_pending + step) % pending_max];
             if (place.size == 0) continue;

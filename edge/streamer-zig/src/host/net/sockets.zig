@@ -1,5 +1,5 @@
-//! Opening the sockets that devices reach, with the errors that a person can do something about,
-//! and which interface has an address.
+//! Opens the sockets that devices reach, with the errors that a person can act on, and finds the
+//! interface of an address.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +13,7 @@ pub const Interface = struct {
     index: u32,
     name_buffer: [linux.IFNAMESIZE]u8,
     name_size: u8,
-    /// Of the address that was looked for.
+    /// Of the address that was looked up.
     prefix_size: u8,
 
     pub fn name(interface: *const Interface) []const u8 {
@@ -21,7 +21,7 @@ pub const Interface = struct {
     }
 };
 
-/// A socket for broadcasts on the interface of this name.
+/// Opens a socket for broadcasts on the interface of this name.
 pub fn openUdpOn(name: []const u8, address: base.Endpoint) OpenError!i32 {
     var interface: Interface = .{
         .index = 0,
@@ -33,8 +33,8 @@ pub fn openUdpOn(name: []const u8, address: base.Endpoint) OpenError!i32 {
     return openUdp(.{ .address = address, .interface = &interface, .broadcast = true });
 }
 
-/// Begins a connection from `own` or from wherever the system likes; it is made when the socket is
-/// writable.
+/// Starts a connection from `own` or from an address that the system chooses; it is established
+/// when the socket is writable.
 pub fn connectTcp(own: ?base.Ip4, to: base.Endpoint) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.STREAM);
     errdefer sys.close(fd);
@@ -55,25 +55,26 @@ pub const UdpOptions = struct {
     /// Receive broadcasts on this interface only; the address is then 0.0.0.0.
     interface: ?*const Interface = null,
     broadcast: bool = false,
-    /// Each datagram comes with the address that it was sent to.
+    /// Each datagram comes with its destination address.
     with_destination: bool = false,
-    /// Bytes; the kernel may give less.
+    /// In bytes; the kernel may give less.
     buffer_size: u32 = 1 << 20,
     /// Null: the same as for receiving.
     send_buffer_size: ?u32 = null,
-    /// No packet is cut into pieces on its way.
+    /// No packet is fragmented on its path.
     whole: bool = false,
-    /// Others that are shared, too, have the same address (`share`).
+    /// Other shared sockets have the same address (`share`).
     is_shared: bool = false,
 };
 
-/// Others that are opened as shared may have this socket's address from now on. It was opened alone, so that nobody else had it.
+/// Lets sockets that are opened as shared use this socket's address from now on. It was opened
+/// alone, so that no other process has the address.
 pub fn share(fd: i32) OpenError!void {
     const so_reuseport = 15;
     try setInt(fd, linux.SOL.SOCKET, so_reuseport, 1);
 }
 
-/// Which address and port a socket was given.
+/// Returns the address and port of a socket.
 pub fn addressOf(fd: i32) error{SystemCallFailed}!base.Endpoint {
     var address: linux.sockaddr.in = undefined;
     var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
@@ -81,14 +82,17 @@ pub fn addressOf(fd: i32) error{SystemCallFailed}!base.Endpoint {
     return fromSockaddr(&address);
 }
 
-/// Packets go out with "don't fragment", and what routers say of their size is not believed: IP_PMTUDISC_PROBE of ip(7).
+/// Sends packets with "don't fragment", and ignores what routers report about their size:
+/// IP_PMTUDISC_PROBE of ip(7).
 pub fn neverCut(fd: i32) void {
     const probe = 3;
-    // Where the system does not know it packets may be cut, which is slower and not wrong.
+    // Where the system does not support it, packets may be fragmented, which is slower but not
+    // wrong.
     setInt(fd, linux.SOL.IP, linux.IP.MTU_DISCOVER, probe) catch {};
 }
 
-/// UDP payload that the way of a connected socket takes at this machine, in bytes; null where that is not known.
+/// Returns the UDP payload in bytes that this machine can send on a connected socket's path; null
+/// if it is not known.
 pub fn payloadSizeOf(fd: i32) ?u32 {
     const headers_size = 28;
     var mtu: i32 = 0;
@@ -125,7 +129,7 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
 pub fn openListener(address: base.Endpoint) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.STREAM);
     errdefer sys.close(fd);
-    // Only against connections of an earlier process in TIME_WAIT; two listeners still exclude each
+    // Only for connections of an earlier process in TIME_WAIT; two listeners still exclude each
     // other.
     try setInt(fd, linux.SOL.SOCKET, linux.SO.REUSEADDR, 1);
     try bind(fd, address);
@@ -133,7 +137,7 @@ pub fn openListener(address: base.Endpoint) OpenError!i32 {
     return fd;
 }
 
-/// The address of this machine that packets to another one carry; null where there is no route.
+/// Returns this machine's source address for packets to another machine; null without a route.
 pub fn sourceTo(ip: base.Ip4) ?base.Ip4 {
     const fd = openSocket(linux.SOCK.DGRAM) catch return null;
     defer sys.close(fd);
@@ -146,7 +150,7 @@ pub fn sourceTo(ip: base.Ip4) ?base.Ip4 {
     return fromSockaddr(&own).ip;
 }
 
-/// The interface that has this address; null when this machine does not have it.
+/// Returns the interface that has this address; null if this machine does not have it.
 pub fn interfaceOf(ip: base.Ip4) error{SystemCallFailed}!?Interface {
     var search: Search = .{ .ip = ip };
     try eachAddress(&search, Search.take);
@@ -168,7 +172,7 @@ const Search = struct {
 /// An IPv4 address of this machine.
 pub const Address = struct { index: u32, prefix_size: u8, ip: base.Ip4 };
 
-/// Calls `take` for each IPv4 address of this machine until it says false.
+/// Calls `take` for each IPv4 address of this machine until it returns false.
 pub fn eachAddress(
     context: anytype,
     comptime take: fn (@TypeOf(context), Address) bool,
@@ -244,7 +248,8 @@ fn bind(fd: i32, address: base.Endpoint) OpenError!void {
     }
 }
 
-/// `forced` is SO_RCVBUFFORCE or SO_SNDBUFFORCE, which needs CAP_NET_ADMIN; without it the system's limit holds. `size` in bytes.
+/// `forced` is SO_RCVBUFFORCE or SO_SNDBUFFORCE, which needs CAP_NET_ADMIN; without it the system's
+/// limit applies. `size` is in bytes.
 pub fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
     const value: i32 = @intCast(size);
     setInt(
@@ -258,7 +263,7 @@ pub fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
 /// struct ifaddrmsg (linux/if_addr.h).
 const AddressMessage = extern struct { family: u8, prefix_size: u8, flags: u8, scope: u8, index: u32 };
 
-/// False when there is no more, or nobody wants it.
+/// Returns false at the end, or when `take` has returned false.
 fn readAddresses(
     bytes: []align(4) const u8,
     context: anytype,
@@ -296,7 +301,7 @@ fn localAddress(body: []const u8) ?base.Ip4 {
     return null;
 }
 
-/// The largest IP packet of this interface, in bytes.
+/// Returns the size in bytes of the largest IP packet of this interface.
 pub fn mtuOf(name: []const u8) error{SystemCallFailed}!u32 {
     const siocgifmtu = 0x8921;
     const fd = openSocket(linux.SOCK.DGRAM) catch return error.SystemCallFailed;
@@ -332,7 +337,7 @@ pub fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
 
 const testing = std.testing;
 
-test "the loopback address is on the loopback interface and a foreign one on none" {
+test "the loopback address is on the loopback interface, and a foreign one is on none" {
     const interface = (try interfaceOf(.init(127, 0, 0, 1))).?;
     try testing.expectEqualStrings("lo", interface.name());
     try testing.expectEqual(8, interface.prefix_size);

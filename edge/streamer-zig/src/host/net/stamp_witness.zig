@@ -1,5 +1,5 @@
-//! For tests of packets' times: the kernel begins to stamp packets a moment after a first socket
-//! wants it, and ends with the last one (net_enable_timestamp, net/core/dev.c).
+//! Helps tests of packet times: the kernel begins to stamp packets a moment after the first socket
+//! requests it, and stops with the last one (net_enable_timestamp, net/core/dev.c).
 
 const std = @import("std");
 const base = @import("base");

@@ -1,6 +1,7 @@
-//! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one
-//! super-packet that kernel or network card cuts (UDP_SEGMENT). Sending waits for a full buffer a few
-//! ms at most, and `sendPackets` not at all: what does not go out is asked for again by the device.
+//! A UDP socket of the packet loop. Datagrams are received in batches; large answers are sent as
+//! one super-packet that the kernel or the network card segments (UDP_SEGMENT). Sending waits at
+//! most a few ms for a full buffer, and `sendPackets` not at all: the device retransmits its
+//! request for what was not sent.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,35 +14,35 @@ const linux = std.os.linux;
 const Endpoint = base.Endpoint;
 
 pub const batch_max = 32;
-/// Longer datagrams arrive cut, and every parser refuses what is longer than this less one.
+/// Longer datagrams arrive truncated, and every parser refuses what is longer than this less one.
 pub const datagram_size_max = 2048;
-/// A super-packet is one IP packet to the kernel; 64 segments work everywhere.
+/// A super-packet is one IP packet for the kernel; 64 segments work everywhere.
 const super_packet_size_max = 65_000;
 const segments_max = 64;
-/// In parts, that many packets go out together, and before them that few.
+/// In parts: this many packets are sent together, and before them this few.
 const part_packets_max = 16;
 const part_packets_first = 4;
-/// How often, and for how long each time, a full send buffer is waited for.
+/// How often, and how long each time, sending waits for a full send buffer.
 const send_tries_max = 3;
 const send_wait_ms = 2;
 
 pub const Datagram = struct {
     from: Endpoint,
     bytes: []const u8,
-    /// When it arrived, µs of the monotonic clock, however late it is read.
+    /// When it arrived, in µs of the monotonic clock, however late it is read.
     at_us: u64,
 };
 
-/// One fragment of an answer: a header, and bytes behind it.
+/// A socket with fixed buffers for one batch.
 pub const UdpSocket = struct {
     fd: i32,
-    /// Packets to be sent carry this source address; for sockets bound to 0.0.0.0.
+    /// The source address of sent packets; for sockets bound to 0.0.0.0.
     source_ip: ?base.Ip4 = null,
-    /// For sockets bound to 0.0.0.0 that several networks reach: packets to be sent carry this edge's
-    /// address in the receiver's network, and what was sent to any other address of this machine is
-    /// left alone.
+    /// For sockets bound to 0.0.0.0 that several networks reach: sent packets carry this edge's
+    /// address in the receiver's network, and packets to any other address of this machine are
+    /// ignored.
     own: ?core.dhcp.network.Addresses = null,
-    /// Interfaces (bits, as in `own`) that cannot cut super-packets.
+    /// Interfaces (bits, as in `own`) that cannot segment super-packets.
     uncut_links: u32 = 0,
     /// Packets and super-packets that were not sent.
     dropped: u64 = 0,
@@ -53,11 +54,11 @@ pub const UdpSocket = struct {
         vectors: [batch_max]std.posix.iovec,
         messages: [batch_max]linux.mmsghdr,
         controls: [batch_max][received_control_size]u8 align(8),
-        /// When it was received.
+        /// When the batch was received.
         clocks: kernel_stamp.Clocks,
-        /// How many of them the last receive has written to; at first all.
+        /// How many buffers the last receive has written to; at first all of them.
         used: usize,
-        /// Which of them are for this edge.
+        /// The indexes of those that are for this edge.
         taken: [batch_max]u8,
     };
 
@@ -81,7 +82,7 @@ pub const UdpSocket = struct {
         socket.* = undefined;
     }
 
-    /// Receives what waits, at most one batch; returns its size. `datagram` gives each.
+    /// Receives what waits, at most one batch; returns its size. `datagram` returns each.
     pub fn receive(socket: *UdpSocket) usize {
         const batch = socket.batch;
         const used = batch.used;
@@ -103,7 +104,8 @@ pub const UdpSocket = struct {
                 .flags = 0,
             } };
         }
-        // An ICMP error of an earlier answer comes back as an error here; the next call goes on.
+        // An ICMP error for an earlier answer is returned as an error here; the next call
+        // continues.
         const count = sys.check(
             linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
         ) catch 0;
@@ -128,7 +130,7 @@ pub const UdpSocket = struct {
         return socket.batch.controls[index][0..@min(size, received_control_size)];
     }
 
-    /// Valid for the indexes below the last `receive`'s count.
+    /// Valid for indexes below the count of the last `receive`.
     pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
         const batch = socket.batch;
         const at = batch.taken[index];
@@ -143,7 +145,7 @@ pub const UdpSocket = struct {
         };
     }
 
-    /// Of such a datagram.
+    /// The sender of such a datagram.
     pub fn sender(socket: *const UdpSocket, index: usize) Endpoint {
         return sockets.fromSockaddr(&socket.batch.names[socket.batch.taken[index]]);
     }
@@ -153,9 +155,9 @@ pub const UdpSocket = struct {
         socket.sendVectors(to, &vector, null, .waits) catch {};
     }
 
-    /// Packets of `packet_size` bytes, one behind the other, at most `packetsTogether` of them; the last one may be shorter. Waits for
-    /// nothing: returns how many of them are on their way, less than all where the send buffer is full. What is lost for another reason
-    /// counts as sent.
+    /// Sends packets of `packet_size` bytes, one behind the other, at most `packetsTogether` of
+    /// them; the last one may be shorter. Never waits: returns how many were sent, fewer than all
+    /// if the send buffer is full. What is lost for another reason counts as sent.
     pub fn sendPackets(socket: *UdpSocket, to: Endpoint, packets: []const u8, packet_size: usize) usize {
         const count = std.math.divCeil(usize, packets.len, packet_size) catch unreachable;
         const link = socket.linkTo(to);
@@ -177,23 +179,23 @@ pub const UdpSocket = struct {
         return socket.sendSingly(to, vectors[0..count], 1, .at_once);
     }
 
-    /// Packets of this size that the kernel takes as one.
+    /// Returns how many packets of this size the kernel takes as one.
     pub fn packetsTogether(packet_size: usize) usize {
         return @max(1, @min(segments_max, super_packet_size_max / packet_size));
     }
 
     pub const Cut = struct {
         pieces_each: usize,
-        /// In bytes; the last one has at most that.
+        /// In bytes; the last one has at most this size.
         packet_size: usize,
-        /// For a receiver that waits: it takes the first packets in while the kernel cuts the rest, so
-        /// that it does not fall asleep, or has woken by then. Costs a little more, for nothing where
-        /// both are on the same processor.
+        /// For a receiver that waits: it handles the first packets while the kernel segments the
+        /// rest, so that it does not fall asleep, or has woken by then. Costs a little more, in
+        /// vain if both are on the same processor.
         in_parts: bool = false,
     };
 
-    /// `pieces` are those of all packets. What kernel and card cannot cut goes out in batches of single
-    /// packets.
+    /// `pieces` are those of all packets. What neither kernel nor card can segment is sent in
+    /// batches of single packets.
     pub fn sendCut(
         socket: *UdpSocket,
         to: Endpoint,
@@ -230,7 +232,7 @@ pub const UdpSocket = struct {
 
     const WhenFull = enum { waits, at_once };
 
-    /// The interface that leads to a receiver, as far as this socket tells them apart.
+    /// Returns the interface that leads to a receiver, as far as this socket distinguishes them.
     fn linkTo(socket: *const UdpSocket, to: Endpoint) u5 {
         const own = if (socket.own) |*own| own else return 0;
         const facing = own.facing(to.ip);
@@ -242,13 +244,13 @@ pub const UdpSocket = struct {
         return socket.uncut_links & @as(u32, 1) << link == 0;
     }
 
-    /// This interface or kernel cannot cut: one by one from now on.
+    /// This interface or kernel cannot segment: sends one by one from now on.
     fn noteUncut(socket: *UdpSocket, link: u5) void {
         socket.uncut_links |= @as(u32, 1) << link;
     }
 
-    /// At most `segments_max` packets in one system call. How many went out or were lost: less than all only where `when_full` does not
-    /// wait.
+    /// Sends at most `segments_max` packets in one system call. Returns how many were sent or lost:
+    /// fewer than all only if `when_full` does not wait.
     fn sendSingly(
         socket: *UdpSocket,
         to: Endpoint,
@@ -264,7 +266,7 @@ pub const UdpSocket = struct {
         const count = pieces.len / pieces_each;
         assert(count <= segments_max);
         for (messages[0..count], 0..) |*message, index| {
-            // The kernel only reads what goes out.
+            // The kernel only reads what is sent.
             const own: []std.posix.iovec = @ptrCast(@constCast(
                 pieces[index * pieces_each ..][0..pieces_each],
             ));
@@ -300,8 +302,9 @@ pub const UdpSocket = struct {
         return count;
     }
 
-    /// `Unsupported`: the interface or the kernel cannot cut. `TooLarge`: nothing can be cut to this size on the way to this receiver, or
-    /// the kernel does not know how. `Full`: the send buffer.
+    /// `Unsupported`: the interface or the kernel cannot segment. `TooLarge`: nothing of this size
+    /// can be segmented on the path to this receiver, or the kernel does not support it. `Full`:
+    /// the send buffer.
     const SendError = error{ Unsupported, TooLarge, Full, Dropped };
 
     fn sendVectors(
@@ -346,8 +349,8 @@ pub const UdpSocket = struct {
     }
 };
 
-/// The address that a datagram was sent to, out of its IP_PKTINFO (ip(7)): interface, the address that
-/// took it, the one in its header.
+/// Returns the destination address of a datagram from its IP_PKTINFO (ip(7)): interface, the
+/// address that accepted it, the one in its header.
 fn destinationIn(control: []const u8) ?base.Ip4 {
     const head_size = @sizeOf(linux.cmsghdr);
     var rest = control;
@@ -362,7 +365,7 @@ fn destinationIn(control: []const u8) ?base.Ip4 {
     return null;
 }
 
-/// Control messages of one sendmsg (cmsg(3)), each padded to 8 bytes.
+/// The control messages of one sendmsg (cmsg(3)), each padded to 8 bytes.
 const Control = struct {
     bytes: [64]u8 align(8) = @splat(0),
     size: usize = 0,
@@ -412,7 +415,7 @@ fn endpointOf(socket: *const UdpSocket) !Endpoint {
     return sockets.fromSockaddr(&address);
 }
 
-test "a cut super-packet arrives as the segments it was made of" {
+test "a segmented super-packet arrives as the segments that it was made of" {
     var sender = try testSocket();
     defer sender.deinit(testing.allocator);
     var receiver = try testSocket();
@@ -437,7 +440,7 @@ test "a cut super-packet arrives as the segments it was made of" {
     try testing.expectEqual(0, sender.dropped);
 }
 
-test "a socket of several networks answers with its address there, and takes nothing for other addresses" {
+test "a socket of several networks answers with its address there, and ignores packets to other addresses" {
     const any: Endpoint = .{ .ip = .zero, .port = 0 };
     var open: UdpSocket = try .init(
         testing.allocator,
@@ -499,7 +502,7 @@ test "a datagram that is read late has the time at which it arrived" {
     const before_us = sys.monotonicUs();
     sender.send(try endpointOf(&receiver), "first");
     const between_us = sys.monotonicUs();
-    // On loopback it has arrived when the sender's call is over.
+    // On loopback it has arrived when the sender's call returns.
     while (sys.monotonicUs() < between_us + 20_000) {}
     try testing.expectEqual(1, receiver.receive());
     const at_us = receiver.datagram(0).at_us;

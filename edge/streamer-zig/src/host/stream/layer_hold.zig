@@ -1,7 +1,8 @@
-//! What the packet loop and the thread that works for the store have to say to each other of layers. The loop has a layer of a maintenance
-//! version open for the version's device; before work on it, it closes it and opens it for nobody until the work is over. It does not
-//! take it from a device that is still there, and says which devices are. Of a device whose writes another edge is to keep it says when
-//! it begins no layer any more.
+//! Coordinates the packet loop and the thread for store jobs in the use of layers. The loop has the
+//! layer of a maintenance version open for the version's device; before a job works on it, the loop
+//! closes it and opens it for nobody until the job ends. It does not take it from a device that is
+//! still there, and reports which devices are. For a device whose write owner is to be another
+//! edge, it reports when it begins no layer any more.
 
 const std = @import("std");
 const base = @import("base");
@@ -14,7 +15,7 @@ const Written = core.uplink.store_inventory.Written;
 pub const LayerHold = struct {
     io: Io,
     mutex: Io.Mutex = .init,
-    /// Of the thread that works for the store.
+    /// Of the thread for store jobs.
     wake_fd: i32,
     subject: ?Subject = null,
     answer: Answer = .waiting,
@@ -23,7 +24,7 @@ pub const LayerHold = struct {
     is_written_news: bool = false,
 
     pub const Subject = union(enum) {
-        /// One in maintenance.
+        /// A version in maintenance.
         version: Uuid,
         device: Uuid,
     };
@@ -36,7 +37,7 @@ pub const LayerHold = struct {
         written,
     };
 
-    /// Asked again and again until it is `held`; `end` follows in any case. One subject at a time.
+    /// Repeated until it is `held`; `end` follows in any case. One subject at a time.
     pub fn ask(hold: *LayerHold, subject: Subject) Answer {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
@@ -48,7 +49,7 @@ pub const LayerHold = struct {
         return hold.answer;
     }
 
-    /// The layer may be opened again, where it is still there.
+    /// The layer may be opened again, if it still exists.
     pub fn end(hold: *LayerHold) void {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
@@ -56,7 +57,7 @@ pub const LayerHold = struct {
         hold.answer = .waiting;
     }
 
-    /// What devices write now, once it is another; null: it is as before.
+    /// Returns what devices write now, if it has changed; null: it has not.
     pub fn takeWritten(hold: *LayerHold) ?Written {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
@@ -65,7 +66,7 @@ pub const LayerHold = struct {
         return hold.written;
     }
 
-    /// By the packet loop.
+    /// Called by the packet loop.
     pub fn setWritten(hold: *LayerHold, written: *const Written) void {
         {
             hold.mutex.lockUncancelable(hold.io);
@@ -77,14 +78,14 @@ pub const LayerHold = struct {
         edge_loop.EdgeLoop.wake(hold.wake_fd);
     }
 
-    /// By the packet loop: what is asked for.
+    /// Called by the packet loop: returns the requested subject.
     pub fn asked(hold: *LayerHold) ?Subject {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
         return hold.subject;
     }
 
-    /// By the packet loop.
+    /// Called by the packet loop.
     pub fn tell(hold: *LayerHold, subject: Subject, answer: Answer) void {
         {
             hold.mutex.lockUncancelable(hold.io);

@@ -1,5 +1,6 @@
-//! Hands pointers from one thread to others through a pipe, so that a thread can wait for them and the packet loop beside its sockets.
-//! Pointers go through whole: they are shorter than what a pipe takes at once.
+//! Passes pointers from one thread to others through a pipe, so that a thread can wait for them,
+//! and the packet loop beside its sockets. Pointers are never split: they are shorter than what a
+//! pipe takes at once.
 
 const std = @import("std");
 const sys = @import("../sys.zig");
@@ -9,7 +10,7 @@ pub const PointerChannel = struct {
     /// To read, to write.
     fds: [2]i32,
 
-    /// `loop`: the packet loop receives, and never waits for that. `thread`: a thread does, and waits.
+    /// `loop`: the packet loop receives and never waits. `thread`: a thread receives and waits.
     pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChannel {
         var fds: [2]i32 = undefined;
         _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
@@ -27,13 +28,13 @@ pub const PointerChannel = struct {
         pipe.* = undefined;
     }
 
-    /// Those who wait at the other end get null once all that was sent is received.
+    /// Receivers get null once everything that was sent is received.
     pub fn end(pipe: *PointerChannel) void {
         sys.close(pipe.fds[1]);
         pipe.fds[1] = -1;
     }
 
-    /// Something to wait for, by the receiver.
+    /// The descriptor that the receiver can wait for.
     pub fn receiveFd(pipe: *const PointerChannel) i32 {
         return pipe.fds[0];
     }
@@ -43,7 +44,7 @@ pub const PointerChannel = struct {
         while (linux.errno(linux.write(pipe.fds[1], &bytes, bytes.len)) == .INTR) {}
     }
 
-    /// Null: there is none now (loop), or none will come (thread).
+    /// Returns null if there is none now (loop), or if none will come (thread).
     pub fn receive(pipe: *const PointerChannel, comptime T: type) ?*T {
         var bytes: [@sizeOf(usize)]u8 = undefined;
         while (true) {

@@ -1,8 +1,10 @@
-//! READs of the stream that wait: to be sent in their device's turn, or for a disk. Every device has its own line, and lines take turns: a
-//! device that asks for everything at once keeps none waiting that asks for a little. Fixed size; pure: no clock, no system call.
+//! The READs of the stream that wait: to be sent in their device's turn, or for a disk. Every
+//! device has its own queue, and the queues take turns: a device that requests everything at once
+//! does not delay one that requests little. Fixed capacity; pure: no clock, no system call.
 //!
-//! Sending is shared out by bytes (deficit round robin): in each round a device may send `quantum_size`; a read goes out whole, and
-//! what it takes too much is missing in the rounds that follow. Waiting for disks is shared out by reads.
+//! Sending is shared by bytes (deficit round robin): in each round a device may send
+//! `quantum_size`; a read is sent whole, and its excess is subtracted in the following rounds.
+//! Waiting for disks is shared by reads.
 
 const std = @import("std");
 const core = @import("core");
@@ -12,12 +14,12 @@ const assert = std.debug.assert;
 const ReadRequest = core.stream.Server.ReadRequest;
 
 pub const Options = struct {
-    /// Places of sessions.
+    /// Slots for sessions.
     flows: u16 = 1024,
     slots: u16 = 4096,
-    /// Of one device: all that may be outstanding, in reads of 4 KiB.
+    /// Per device: everything that may be in flight, in reads of 4 KiB.
     slots_each: u16 = 256,
-    /// Of one device, how many reads are at the disks at a time.
+    /// Per device: how many reads are at the disks at a time.
     at_disks_each: u16 = 4,
 };
 
@@ -30,7 +32,7 @@ comptime {
     assert(wire.read_size_max <= turn_size);
 }
 
-/// How a READ came.
+/// How a READ arrived.
 pub const Arrival = struct {
     /// Bytes of its datagram.
     size: usize,
@@ -40,13 +42,13 @@ pub const Arrival = struct {
 pub const Slot = struct {
     state: State = .free,
     flow: u16 = 0,
-    /// Of its device, or of those that are free; behind this one.
+    /// The next slot of the device, or of the free ones, behind this one.
     next: u16 = none,
     /// How often it has been at the disk.
     tries: u8 = 0,
-    /// Fragments that are on their way.
+    /// Fragments that were sent.
     sent: u16 = 0,
-    /// Since when its bytes were in hand; null before.
+    /// Since when its bytes are in memory; null before.
     in_hand_us: ?u64 = null,
     read: ReadRequest = undefined,
     ranges: [4 * wire.ranges_max]u8 = undefined,
@@ -64,7 +66,7 @@ const Flow = struct {
     ready: u16 = 0,
     cold: u16 = 0,
     at_disk: u16 = 0,
-    /// Bytes that it may send in its round; negative: too much was sent.
+    /// Bytes that it may send in its round; negative if too much was sent.
     credit: i64 = quantum_size,
     round: u64 = 0,
     links: [2]u16 = @splat(none),
@@ -80,9 +82,9 @@ const Line = struct {
 };
 
 pub const Counters = struct {
-    /// Repeated while the first one waited: answered once.
+    /// Duplicates of a waiting READ: answered once.
     joined: u64 = 0,
-    /// There was no room for it; the device asks again.
+    /// The queue was full; the device retransmits.
     full: u64 = 0,
 };
 
@@ -115,13 +117,14 @@ pub const ReadQueue = struct {
         queue.* = undefined;
     }
 
-    /// The packet loop has looked at its sockets.
+    /// Called after the packet loop has looked at its sockets.
     pub fn beginTurn(queue: *ReadQueue) void {
         queue.turn_left = turn_size;
         queue.round += 1;
     }
 
-    /// Whether a READ of this device that has just come may be answered before those that wait.
+    /// Returns whether a READ of this device that has just arrived may be answered before those
+    /// that wait.
     pub fn mayGoAtOnce(queue: *ReadQueue, flow_index: u16) bool {
         const flow = queue.refreshed(flow_index);
         return flow.ready == 0 and flow.credit > 0 and queue.turn_left > 0;
@@ -133,13 +136,13 @@ pub const ReadQueue = struct {
         queue.turn_left -= @intCast(size);
     }
 
-    /// The same READ waits already.
+    /// Returns whether the same READ already waits.
     pub fn joins(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest) bool {
         var at = queue.flows[flow_index].first;
         while (at != none) : (at = queue.slots[at].next) {
             const waiting = &queue.slots[at].read;
             if (waiting.request_id != read.request_id or waiting.session_id != read.session_id) continue;
-            // The way became narrower: what waits would not come through.
+            // The path MTU has shrunk: what waits would not get through.
             if (waiting.fragment_size != read.fragment_size) continue;
             queue.counters.joined += 1;
             return true;
@@ -147,7 +150,7 @@ pub const ReadQueue = struct {
         return false;
     }
 
-    /// Keeps a copy; null: there is no room. `cold`: it has to wait for its disk.
+    /// Keeps a copy; returns null if the queue is full. `cold`: it has to wait for its disk.
     pub fn add(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest, arrival: Arrival, state: enum { ready, cold }) ?*Slot {
         const flow = &queue.flows[flow_index];
         if (flow.count == queue.options.slots_each or (queue.first_free == none and !queue.makeRoomFor(flow))) {
@@ -178,7 +181,8 @@ pub const ReadQueue = struct {
         return slot;
     }
 
-    /// What is to be sent next: it stays where it is until `end` or `toCold`. Null: nothing waits, or the turn's bytes are sent.
+    /// Returns what is to be sent next; its slot stays taken until `end` or `toCold`. Null: nothing
+    /// waits, or the turn's bytes are sent.
     pub fn nextReady(queue: *ReadQueue) ?*Slot {
         if (queue.turn_left <= 0) return null;
         var passed: u16 = 0;
@@ -192,7 +196,7 @@ pub const ReadQueue = struct {
             if (flow.credit > 0) return queue.firstOf(flow, .ready);
             queue.rotate(&queue.ready);
             passed += 1;
-            // Nobody has anything left: the next round begins.
+            // Nobody has credit left: the next round begins.
             if (passed >= queue.ready.count) {
                 queue.round += 1;
                 passed = 0;
@@ -201,7 +205,8 @@ pub const ReadQueue = struct {
         return null;
     }
 
-    /// What goes to its disk next. Null: nothing waits, or each device has enough there.
+    /// Returns what goes to its disk next. Null: nothing waits, or each device has enough reads
+    /// there.
     pub fn nextCold(queue: *ReadQueue) ?*Slot {
         var passed: u16 = 0;
         while (passed < queue.cold.count) {
@@ -223,7 +228,7 @@ pub const ReadQueue = struct {
         return null;
     }
 
-    /// It has to wait for its disk: for the first time, or again.
+    /// The read has to wait for its disk: for the first time, or again.
     pub fn toCold(queue: *ReadQueue, slot: *Slot) void {
         const flow = &queue.flows[slot.flow];
         switch (slot.state) {
@@ -237,7 +242,7 @@ pub const ReadQueue = struct {
         queue.enter(&queue.cold, slot.flow);
     }
 
-    /// It is answered, or will not be.
+    /// The read is answered, or will not be.
     pub fn end(queue: *ReadQueue, slot: *Slot) void {
         const flow = &queue.flows[slot.flow];
         switch (slot.state) {
@@ -260,7 +265,8 @@ pub const ReadQueue = struct {
         queue.first_free = index;
     }
 
-    /// The device with the most gives up its latest, where it has more than the one that asks.
+    /// The device with the most reads drops its latest one, if it has more than the requesting
+    /// device.
     fn makeRoomFor(queue: *ReadQueue, flow: *const Flow) bool {
         var most = &queue.flows[0];
         for (queue.flows) |*other| if (other.count > most.count) {
@@ -280,7 +286,7 @@ pub const ReadQueue = struct {
 
     fn refreshed(queue: *ReadQueue, flow_index: u16) *Flow {
         const flow = &queue.flows[flow_index];
-        // A read of the greatest size is made up for in so many rounds.
+        // Number of rounds that make up for a read of the greatest size.
         const rounds: i64 = @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
         flow.credit = @min(quantum_size, flow.credit + rounds * quantum_size);
         flow.round = queue.round;
@@ -304,7 +310,7 @@ pub const ReadQueue = struct {
         line.count += 1;
     }
 
-    /// The first one has nothing for this line any more.
+    /// The first device has nothing in this queue any more.
     fn leave(queue: *ReadQueue, line: *Line) void {
         const flow = &queue.flows[line.first];
         const kind = @backingInt(line.kind);
@@ -353,7 +359,7 @@ fn send(queue: *ReadQueue) ?*Slot {
     return slot;
 }
 
-test "a device that asks for much delays one that asks for a little by one quantum at most" {
+test "a device that requests much delays one that requests little by at most one quantum" {
     var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 8, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
     for (0..32) |number| _ = queue.add(2, &testRead(2, @intCast(number), 32 << 10), test_arrival, .ready).?;
@@ -371,7 +377,7 @@ test "a device that asks for much delays one that asks for a little by one quant
     try testing.expectEqual(0, queue.count);
 }
 
-test "a read larger than a quantum goes out whole and is made up for" {
+test "a read larger than a quantum is sent whole and made up for" {
     var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
     try testing.expect(queue.mayGoAtOnce(1));
@@ -396,7 +402,7 @@ test "after a turn's bytes the loop looks at its sockets" {
     try testing.expect(send(&queue) != null);
 }
 
-test "disks are shared by devices, whoever asked first" {
+test "disks are shared among devices, whoever came first" {
     var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32, .at_disks_each = 2 });
     defer queue.deinit(testing.allocator);
     for (0..9) |number| _ = queue.add(1, &testRead(1, @intCast(number), 4096), test_arrival, .cold).?;
@@ -406,13 +412,13 @@ test "disks are shared by devices, whoever asked first" {
     try testing.expectEqual(1, first.flow);
     try testing.expectEqual(3, queue.nextCold().?.flow);
     try testing.expectEqual(1, queue.nextCold().?.flow);
-    // Two of one device are at the disks.
+    // Two reads of one device are at the disks.
     try testing.expectEqual(null, queue.nextCold());
     queue.end(first);
     try testing.expectEqual(2, queue.nextCold().?.read.request_id);
 }
 
-test "a full queue takes from the device with the most, and a repeated READ takes no place" {
+test "a full queue drops a read of the device with the most, and a duplicate READ takes no slot" {
     var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 8, .slots_each = 7 });
     defer queue.deinit(testing.allocator);
     for (0..7) |number| _ = queue.add(0, &testRead(1, @intCast(number), 4096), test_arrival, .ready).?;
@@ -422,7 +428,7 @@ test "a full queue takes from the device with the most, and a repeated READ take
     try testing.expectEqual(null, queue.add(0, &testRead(1, 7, 4096), test_arrival, .ready));
     for (0..4) |number| _ = queue.add(1, &testRead(3, @intCast(number), 4096), test_arrival, .ready).?;
     try testing.expectEqual(null, queue.add(1, &testRead(3, 4, 4096), test_arrival, .ready));
-    // One of its own limit, three given up, one for which nobody gives up a place.
+    // One over its own limit, three dropped, one for which nobody gives up a slot.
     try testing.expectEqual(Counters{ .joined = 1, .full = 5 }, queue.counters);
     try testing.expectEqual(8, queue.count);
     try testing.expect(queue.joins(0, &testRead(1, 0, 4096)));

@@ -1,5 +1,6 @@
-//! Threads that read disks where that takes waiting for them, or hashing what has come. Each has a reader of its own: what they share with
-//! the packet loop is a pipe to either side. Everything that they need is allocated at the start.
+//! Threads that read disks where this means waiting for them, or hashing what was read. Each has
+//! its own reader: they share only a pipe in each direction with the packet loop. Everything that
+//! they need is allocated at the start.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,11 +16,12 @@ pub const Error = store.block_source.ReadError;
 
 pub const Options = struct {
     threads: u16 = 8,
-    /// So many reads are with the threads, or back and not sent yet; the buffer of each takes memory once it was used.
+    /// Reads that are with the threads, or back but not sent yet; the buffer of each takes memory
+    /// once it was used.
     tasks: u16 = 16,
-    /// Nodes of versions' trees in memory, of each thread: 1 MiB, above 100 MiB of blocks.
+    /// Nodes of versions' trees in memory, per thread: 1 MiB, for 100 MiB of blocks.
     cache_nodes: u32 = 256,
-    /// What a thread does; tests put something in between.
+    /// What a thread does; tests replace it.
     fill: *const fn (reader: *Reader, task: *Task) Error!void = Reader.fill,
 };
 
@@ -29,15 +31,15 @@ pub const Part = struct { offset: u64, size: u32, is_own: bool };
 /// One read.
 pub const Task = struct {
     buffer: []u8,
-    /// From here on it is the loop's to fill in.
+    /// From here on, the loop fills in the fields.
     slot: *Slot = undefined,
     disk: HeldDisk = undefined,
     /// It stays open until the task has ended.
     layer: ?*Layer = null,
-    /// Byte of the disk that the buffer begins with.
+    /// Offset in the disk at which the buffer begins.
     begin: u64 = 0,
     parts: base.BoundedArray(Part, parts_max) = .empty,
-    /// The thread's.
+    /// Set by the thread.
     result: Error!void = {},
     next: ?*Task = null,
 
@@ -49,10 +51,10 @@ pub const Task = struct {
     }
 };
 
-/// Of one thread.
+/// The reader of one thread.
 pub const Reader = struct {
     cache: store.node_cache.NodeCache,
-    /// Of the store that the first version lies in: an edge has one.
+    /// Of the store of the first version: an edge has one store.
     files: ?struct { data: store.file_set.FileSet, nodes: store.file_set.FileSet } = null,
 
     pub fn fill(reader: *Reader, task: *Task) Error!void {
@@ -132,13 +134,13 @@ pub const ReadWorkers = struct {
         return workers;
     }
 
-    /// Threads run until `deinit`, or until the process ends: `workers` stays where it is.
+    /// Threads run until `deinit`, or until the process ends: `workers` must not move.
     pub fn start(workers: *ReadWorkers) std.Thread.SpawnError!void {
         for (workers.threads, workers.readers) |*thread, *reader|
             thread.* = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
     }
 
-    /// After `start`: waits until the reads that threads have begun are over.
+    /// After `start`: waits until the threads have ended the reads in progress.
     pub fn deinit(workers: *ReadWorkers, gpa: std.mem.Allocator) void {
         workers.orders.end();
         for (workers.threads) |thread| thread.join();
@@ -153,7 +155,7 @@ pub const ReadWorkers = struct {
         workers.* = undefined;
     }
 
-    /// Null: all are out. To be given to `order` or `put`.
+    /// Returns null if all tasks are out. Pass the task to `order` or `put`.
     pub fn take(workers: *ReadWorkers) ?*Task {
         const task = workers.free orelse return null;
         workers.free = task.next;
@@ -161,17 +163,18 @@ pub const ReadWorkers = struct {
         return task;
     }
 
-    /// It goes to a thread, and comes back by `takeEnded`; never waits: a pipe has room for all tasks.
+    /// Gives the task to a thread; it comes back by `takeEnded`. Never waits: a pipe has capacity
+    /// for all tasks.
     pub fn order(workers: *ReadWorkers, task: *Task) void {
         workers.orders.send(Task, task);
     }
 
-    /// Something to wait for: a task has ended.
+    /// The descriptor that becomes readable when a task has ended.
     pub fn endedFd(workers: *const ReadWorkers) i32 {
         return workers.ended.receiveFd();
     }
 
-    /// Its buffer stays as it is until `release`.
+    /// The task's buffer stays unchanged until `release`.
     pub fn takeEnded(workers: *ReadWorkers) ?*Task {
         return workers.ended.receive(Task);
     }
@@ -181,7 +184,7 @@ pub const ReadWorkers = struct {
         workers.put(task);
     }
 
-    /// One that was not ordered.
+    /// Returns a task that was not ordered.
     pub fn put(workers: *ReadWorkers, task: *Task) void {
         task.next = workers.free;
         workers.free = task;

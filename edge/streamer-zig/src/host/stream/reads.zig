@@ -1,11 +1,13 @@
-//! Where the bytes of READs come from. What lies in memory and was found right before is sent at once; everything else is read by threads
-//! (`read_workers.zig`), while the packet loop goes on with other devices. Who waits, and whose turn it is, says `read_queue.zig`.
+//! Reads the bytes of READs. What is in memory and already verified is sent at once; threads read
+//! everything else (`read_workers.zig`), while the packet loop continues with other devices.
+//! `read_queue.zig` decides whose turn it is.
 //!
-//! `port` is the `StreamPort`, or a `StreamShard`, with reads of its own. Its `sendRead` looks the session up again: a device may be gone while
-//! a disk was waited for.
+//! `port` is the `StreamPort`, or a `StreamShard` with its own reads. Its `sendRead` looks the
+//! session up again: a device may have disappeared during the wait for a disk.
 //!
-//! What lies in a write layer is always read by the packet loop itself, when it is sent: a thread has then only brought it into memory, so
-//! that a read holds every write that was acknowledged before it is answered.
+//! The packet loop itself always reads what is in a write layer, at the moment of sending: a thread
+//! has then only brought it into memory, so that a read contains every write that was acknowledged
+//! before its answer.
 
 const std = @import("std");
 const core = @import("core");
@@ -26,16 +28,17 @@ const ReadWorkers = read_workers.ReadWorkers;
 const Slot = read_queue.Slot;
 const Task = read_workers.Task;
 
-/// How often a read of a write layer goes to the threads that lies in more pieces than one task has.
+/// How often a read of a write layer goes to the threads if it has more pieces than one task can
+/// hold.
 const tries_max = 8;
 
-/// `StoreError`: the device asks again. `Lost`, `Stopped`: of a write layer.
+/// `StoreError`: the device retransmits. `Lost`, `Stopped`: of a write layer.
 pub const Error = error{ StoreError, Lost, Stopped };
 
 pub const Figures = struct {
-    /// They waited for a disk, or for being checked.
+    /// Reads that waited for a disk, or for verification.
     cold: u64 = 0,
-    /// Their devices were gone when it was their turn.
+    /// Reads whose devices were gone when it was their turn.
     gone: u64 = 0,
 };
 
@@ -46,7 +49,7 @@ pub const StreamReads = struct {
     buffer: []u8,
     /// Back from the threads and not sent yet, oldest first.
     done: std.Deque(*Task),
-    /// The socket's send buffer is full: nothing is sent until it has room.
+    /// The socket's send buffer is full: nothing is sent until it has free space.
     awaits_room: bool = false,
     figures: Figures = .{},
 
@@ -66,7 +69,7 @@ pub const StreamReads = struct {
         return .{ .queue = queue, .workers = workers, .buffer = buffer, .done = done };
     }
 
-    /// After its threads were started: waits for what they are reading.
+    /// After its threads were started: waits for their reads in progress.
     pub fn deinit(reads: *StreamReads, gpa: std.mem.Allocator) void {
         while (reads.done.popFront()) |task| reads.workers.release(task);
         reads.workers.deinit(gpa);
@@ -77,7 +80,7 @@ pub const StreamReads = struct {
         reads.* = undefined;
     }
 
-    /// Something may be sent without waiting for anything.
+    /// Returns whether something can be sent without waiting.
     pub fn hasWork(reads: *const StreamReads) bool {
         return !reads.awaits_room and (reads.queue.ready_count > 0 or reads.done.len > 0);
     }
@@ -88,12 +91,12 @@ pub const StreamReads = struct {
         return .{ counters.joined, counters.full, reads.figures.gone };
     }
 
-    /// The same READ waits for its turn or for a disk: one answer is enough.
+    /// Returns whether the same READ waits for its turn or for a disk: one answer is enough.
     pub fn isWaiting(reads: *StreamReads, read: *const ReadRequest) bool {
         return reads.queue.joins(flowOf(read), read);
     }
 
-    /// A READ that has just come.
+    /// Takes a READ that has just arrived.
     pub fn take(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, arrival: Arrival) void {
         const flow = flowOf(read);
         const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
@@ -117,12 +120,12 @@ pub const StreamReads = struct {
         if (is_cold) reads.order(port, socket);
     }
 
-    /// Threads have read something.
+    /// Threads have finished reads.
     pub fn takeEnded(reads: *StreamReads) void {
         while (reads.workers.takeEnded()) |task| reads.done.pushBackAssumeCapacity(task);
     }
 
-    /// Once a turn of the packet loop: sends what waits, as much as one turn may take.
+    /// Runs once per turn of the packet loop: sends what waits, up to one turn's share.
     pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
         defer reads.queue.beginTurn();
         reads.awaits_room = false;
@@ -169,7 +172,8 @@ pub const StreamReads = struct {
         }
     }
 
-    /// Answers what a thread has read. False: the send buffer is full, and it is to be tried again.
+    /// Answers what a thread has read. Returns false if the send buffer is full and it has to be
+    /// tried again.
     fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) bool {
         const slot = task.slot;
         const read = &slot.read;
@@ -188,7 +192,7 @@ pub const StreamReads = struct {
         return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and reads.conclude(port, task, .over);
     }
 
-    /// False: threads have more to read.
+    /// Returns false if threads have more to read.
     fn bytesOf(port: anytype, task: *Task) Error!bool {
         const layer = task.layer orelse {
             task.result catch return error.StoreError;
@@ -198,7 +202,7 @@ pub const StreamReads = struct {
         if (try fillNow(port, &slot.read, task.buffer)) return true;
         task.result catch return error.StoreError;
         if (task.parts.isFull() and slot.tries < tries_max) return false;
-        // It lies in memory since a moment ago; not every file system can say so.
+        // It has just been brought into memory; not every file system can confirm that.
         var ranges: ByteRanges = .{ .read = &slot.read };
         while (ranges.next()) |range| {
             layer.inner.read(task.buffer[range.begin..][0..range.size], slot.read.offset + range.begin) catch |err|
@@ -219,7 +223,7 @@ pub const StreamReads = struct {
         sent: *u16,
         arrival: Arrival,
         in_hand_us: u64,
-        /// Nothing of it was tried to be sent before.
+        /// Nothing of it has been sent yet.
         is_begin: bool,
         is_cold: bool,
 
@@ -238,7 +242,7 @@ pub const StreamReads = struct {
         }
     };
 
-    /// False: the send buffer is full; what is left goes out when it has room.
+    /// Returns false if the send buffer is full; the rest is sent when it has free space.
     fn send(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, what: Sending) bool {
         if (what.is_begin) port.noteSending(read, what.arrival);
         switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
@@ -270,12 +274,13 @@ pub const StreamReads = struct {
     }
 };
 
-/// Sessions have places; a place's waiting READs are one device's.
+/// The waiting READs of a session's slot are those of one device.
 fn flowOf(read: *const ReadRequest) u16 {
     return core.stream.Server.slotOf(read.session_id);
 }
 
-/// Reads what a READ asks for, into its place in `buffer`, if that waits for nothing. False: it takes a thread.
+/// Reads the range of a READ into its position in `buffer`, if this does not have to wait. False: a
+/// thread is needed.
 fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     const layer = try layerOf(port, read);
     const disk = port.diskOf(read.version_id) orelse return error.StoreError;
@@ -289,14 +294,14 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     return true;
 }
 
-/// What lies below is never served in place of what was written.
+/// What is below is never served in place of what was written.
 fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_layers.Layer {
     if (read.write_cache == .device_ram) return null;
     const layer = port.layerOf(read.boot_id) orelse return error.Lost;
     return if (layer.held().state == .stopped) error.Stopped else layer;
 }
 
-/// What a thread has to know, with everything kept open that it reads.
+/// Collects what a thread has to know, and keeps everything open that it reads.
 fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     const read = &slot.read;
     const layer = try layerOf(port, read);
@@ -312,7 +317,7 @@ fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     if (layer) |above| port.layers.?.beginRead(above);
 }
 
-/// What does not fit is found missing, and read the next time.
+/// What does not fit is found missing and read the next time.
 fn addParts(task: *Task, offset: u64, size: usize) void {
     const layer = task.layer orelse
         return task.parts.appendAssumeCapacity(.{ .offset = offset, .size = @intCast(size), .is_own = false });
@@ -321,7 +326,7 @@ fn addParts(task: *Task, offset: u64, size: usize) void {
         task.parts.append(.{ .offset = run.offset, .size = @intCast(run.size), .is_own = run.is_own }) catch return;
 }
 
-/// The bytes that a READ asks for, from its begin: all of it, or the fragments that it names.
+/// The bytes that a READ requests, from its start: all of it, or the fragments that it names.
 const ByteRanges = struct {
     read: *const ReadRequest,
     index: u16 = 0,

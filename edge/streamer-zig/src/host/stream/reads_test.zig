@@ -1,4 +1,4 @@
-//! READs over real sockets, with disks whose reads wait until a test lets them go on.
+//! Tests READs over real sockets, with disks whose reads wait until a test lets them continue.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +18,7 @@ const gpa = testing.allocator;
 
 const disk_size = 256 << 10;
 
-/// What every read of a thread passes.
+/// Every read of a thread passes through it.
 const Gate = struct {
     var is_open: std.atomic.Value(u32) = .init(1);
     var arrived: std.atomic.Value(u32) = .init(0);
@@ -52,7 +52,7 @@ const Gate = struct {
     }
 };
 
-/// An edge's stream with two versions: 1 lies in memory, and every byte of 2 has to be waited for.
+/// An edge's stream with two versions: 1 is in memory, and every byte of 2 has to be waited for.
 const Site = struct {
     tmp: testing.TmpDir,
     boots: Boots,
@@ -107,14 +107,14 @@ const Site = struct {
         site.tmp.cleanup();
     }
 
-    /// Where what devices write is kept at the edge.
+    /// Keeps the writes of devices at the edge.
     fn keepWrites(site: *Site) !void {
         site.boots.write_cache = .{ .class = .edge };
         site.layers = try .init(gpa, site.tmp.dir.handle, 4, site.boots.write_cache);
         site.port.layers = &site.layers.?;
     }
 
-    /// Of the packet loop, once something has come: from devices, or from a disk.
+    /// Runs the packet loop once something has come from devices or from a disk.
     fn turn(site: *Site) void {
         var polled = [_]linux.pollfd{
             .{ .fd = site.socket.fd, .events = linux.POLL.IN, .revents = 0 },
@@ -192,7 +192,7 @@ const Device = struct {
         } });
     }
 
-    /// On loopback what was sent has arrived.
+    /// On loopback, what was sent has arrived.
     fn hear(device: *Device) !wire.Packet {
         if (device.socket.receive() == 0) return error.NothingHeard;
         const bytes = device.socket.datagram(0).bytes;
@@ -204,7 +204,7 @@ const Device = struct {
         try testing.expectEqual(0, device.socket.receive());
     }
 
-    /// All bytes of a READ, and nothing else.
+    /// Expects all bytes of a READ, and nothing else.
     fn expectBytes(device: *Device, request_id: u32, offset: u64, length: u32) !void {
         var missing = length;
         while (missing > 0) {
@@ -229,7 +229,7 @@ fn endpointOf(socket: *const UdpSocket) !base.Endpoint {
     return sockets.fromSockaddr(&address);
 }
 
-test "while a disk is waited for, other devices are greeted and get what lies in memory" {
+test "during the wait for a disk, other devices are welcomed and get what is in memory" {
     Gate.close();
     var site: Site = undefined;
     try site.init(.{});
@@ -240,7 +240,7 @@ test "while a disk is waited for, other devices are greeted and get what lies in
     slow.ask(1, 1024, 32 << 10);
     site.turn();
     Gate.awaitArrived(1);
-    // One that says hello, and reads.
+    // A device that says hello and reads.
     var quick: Device = undefined;
     try quick.init(&site, 11, Site.in_memory);
     defer quick.deinit();
@@ -255,16 +255,16 @@ test "while a disk is waited for, other devices are greeted and get what lies in
     try testing.expectEqual(2, site.port.reads_count);
     try testing.expectEqual(1, site.port.reads.figures.cold);
     try testing.expectEqual(0, site.port.reads.queue.count);
-    // Where the time went is each boot's own.
+    // Each boot's own times are reported.
     const cold = site.timesOf(&slow);
     const warm = site.timesOf(&quick);
     try testing.expectEqual([_]u64{ 1, 0, 1 }, [_]u64{ cold.cold.count(), cold.warm.count(), cold.send.count() });
     try testing.expectEqual([_]u64{ 0, 1, 1 }, [_]u64{ warm.cold.count(), warm.warm.count(), warm.send.count() });
-    // All that the other one did lies within its wait.
+    // Everything that the other device did lies within the first one's wait.
     try testing.expect(cold.cold.sum_us >= warm.warm.sum_us + warm.send.sum_us);
 }
 
-test "a READ that is repeated while its disk is waited for is answered once, and is no sign of a bad path" {
+test "a READ that is retransmitted during the wait for its disk is answered once, and is no sign of a bad path" {
     Gate.close();
     var site: Site = undefined;
     try site.init(.{});
@@ -279,15 +279,15 @@ test "a READ that is repeated while its disk is waited for is answered once, and
     Gate.open();
     site.turn();
     try slow.expectBytes(7, 4096, 8 << 10);
-    // After that it is a new question.
+    // After that it is a new request.
     slow.ask(7, 4096, 8 << 10);
     while (site.port.reads_count < 2) site.turn();
     try slow.expectBytes(7, 4096, 8 << 10);
-    // One that comes again is no read of its own.
+    // A duplicate does not count as a read.
     try testing.expectEqual(1, site.timesOf(&slow).send.count());
 }
 
-test "a device that asks for everything at a slow disk leaves threads to others, and is told nothing it did not ask for" {
+test "a device that requests everything from a slow disk leaves threads to others, and is told nothing that it did not request" {
     Gate.close();
     var site: Site = undefined;
     try site.init(.{ .queue = .{ .slots = 16, .slots_each = 12, .at_disks_each = 2 }, .workers = .{ .threads = 3, .tasks = 3 } });
@@ -303,7 +303,7 @@ test "a device that asks for everything at a slow disk leaves threads to others,
     defer other.deinit();
     other.ask(1, 0, 4096);
     site.turn();
-    // It is at the disk, before ten that came earlier.
+    // It is at the disk before ten that came earlier.
     Gate.awaitArrived(3);
     Gate.open();
     while (site.port.reads.queue.count > 0) site.turn();
@@ -311,7 +311,7 @@ test "a device that asks for everything at a slow disk leaves threads to others,
     try testing.expectEqual(13, site.port.reads_count);
 }
 
-test "a disk that fails is told to the device, and bytes for a device that is gone go nowhere" {
+test "a disk that fails is reported to the device, and bytes for a device that is gone go nowhere" {
     Gate.close();
     var site: Site = undefined;
     try site.init(.{});
@@ -355,7 +355,7 @@ test "a version may be closed while a thread reads it" {
     for (site.boots.versions.versions) |*place| if (place.* != null and &place.*.? == version) {
         place.* = null;
     };
-    // Its descriptor is another file's by now.
+    // Its descriptor now belongs to another file.
     const other = try site.tmp.dir.createFile(testing.io, "other", .{});
     defer other.close(testing.io);
     Gate.open();
@@ -376,7 +376,7 @@ test "the end comes with READs that wait, and threads that are at a disk" {
     site.deinit();
 }
 
-test "a read of a write layer holds what was written while its disk was waited for" {
+test "a read of a write layer contains what was written during the wait for its disk" {
     Gate.close();
     var site: Site = undefined;
     try site.init(.{});
@@ -391,7 +391,7 @@ test "a read of a write layer holds what was written while its disk was waited f
     const layer = site.port.layerOf(device.boot_id).?;
     const written: [4096]u8 = @splat('w');
     try layer.inner.write(&written, 4096);
-    // Nobody takes the layer away from under the thread.
+    // Nobody takes the layer away from the thread.
     try testing.expectEqual(1, layer.reads);
     site.boots.table.remove(site.boots.table.findById(device.boot_id).?);
     site.layers.?.tick(sys.monotonicUs(), &site.boots.table);

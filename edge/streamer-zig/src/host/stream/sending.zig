@@ -1,4 +1,4 @@
-//! Sends what a READ asks for: fragments become sealed packets, and packets go out together.
+//! Sends what a READ requests: fragments become sealed packets, and packets are sent together.
 
 const std = @import("std");
 const core = @import("core");
@@ -6,22 +6,23 @@ const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
 
 const StreamServer = core.stream.Server;
 
-/// Of packets that go out together.
+/// For packets that are sent together.
 pub const sealed_size = 64 << 10;
 
 pub const Sent = union(enum) {
     all,
-    /// The send buffer is full; so many fragments are on their way.
+    /// The send buffer is full; this many fragments were sent.
     some: u16,
-    /// The READ's session is over.
+    /// The READ's session has ended.
     gone,
 };
 
-/// `bytes` are those of the READ's whole range, of which only the fragments' have to be there; the first `sent` of these are on their way
-/// already.
+/// `bytes` are those of the READ's whole range, of which only the fragments' bytes have to be
+/// valid; the first `sent` of these were already sent.
 pub const What = struct { bytes: []const u8, sent: u16 };
 
-/// Now, and without waiting. The READ may have come long ago: only its session's device gets them, where that is now.
+/// Sends now and without waiting. The READ may have arrived long ago: only its session's device
+/// gets the bytes, at its present address.
 pub fn sendRead(server: *StreamServer, sealed: []u8, socket: *UdpSocket, read: *const StreamServer.ReadRequest, what: What) Sent {
     var sealer = server.sealer(read.session_id) orelse return .gone;
     const packet_size = @as(usize, read.fragment_size) + read.overhead;
@@ -39,7 +40,7 @@ pub fn sendRead(server: *StreamServer, sealed: []u8, socket: *UdpSocket, read: *
             const at: usize = @intCast(fragment.offset - read.offset);
             filled += sealer.seal(&fragment.header, what.bytes[at..][0..fragment.length], sealed[filled..]).len;
         }
-        // What did not go out is sealed anew later: no packet is ever another one under the same counter.
+        // What was not sent is sealed again later: no two packets ever share a counter.
         const taken = socket.sendPackets(sealer.to(), sealed[0..filled], packet_size);
         done += @intCast(taken);
         if (taken < count) return .{ .some = done };

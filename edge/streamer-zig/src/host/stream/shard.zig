@@ -1,7 +1,8 @@
-//! One shard of the stream: a thread with a socket of the stream's port, that serves the READs of the sessions it was given, from memory by
-//! itself and from disks by threads of its own. It shares nothing with other shards; with the packet loop, which opens the sessions and keeps
-//! their boots, it shares three bounded queues and each session's packet counter. It allocates nothing after its start, and never waits for
-//! the packet loop (docs/decisions/0022-stream-shards.md).
+//! One shard of the stream: a thread with its own socket on the stream's port that serves the READs
+//! of its sessions, from memory by itself and from disks by its own threads. It shares nothing with
+//! other shards. With the packet loop, which opens the sessions and keeps their boots, it shares
+//! three bounded rings and each session's packet counter. It allocates nothing after its start, and
+//! never waits for the packet loop (docs/decisions/0022-stream-shards.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -33,28 +34,28 @@ pub const StreamShard = struct {
     reply: StreamServer.ReplyBuffer = undefined,
     epoll: Epoll,
     busy: Epoll.Busy,
-    /// The packet loop has written mail, or wants the shard to end.
+    /// The packet loop has written commands, or wants the shard to stop.
     wake_fd: i32,
-    /// Of the packet loop.
+    /// The packet loop's.
     loop_wake_fd: i32,
     commands: SpscRing(shard_messages.Command),
     events: SpscRing(shard_messages.ReadEvent),
     forwarded: SpscRing(shard_messages.Forwarded),
     ends: std.atomic.Value(bool) = .init(false),
-    /// The system refused what it needs: the edge ends.
+    /// The system refused what the shard needs: the edge stops.
     has_failed: std.atomic.Value(bool) = .init(false),
     /// A shard keeps no writes.
     layers: ?*write_layers.WriteLayers = null,
     disks: []?Disk,
     cache: store.node_cache.NodeCache,
-    /// Of the store that the first version lies in: an edge has one.
+    /// Of the store of the first version: an edge has one store.
     files: ?Files = null,
     figures: shard_messages.Figures = .{},
-    /// What others may read.
+    /// For readers in other threads.
     published: shard_messages.Figures = .{},
     published_at_us: u64 = 0,
     has_unpublished: bool = true,
-    /// Notes were given that the packet loop was not woken for.
+    /// Events were emitted for which the packet loop was not woken yet.
     must_wake: bool = false,
     woke_at_us: u64 = 0,
     thread: ?std.Thread = null,
@@ -64,17 +65,17 @@ pub const StreamShard = struct {
 
     pub const Options = struct {
         versions: u32 = 64,
-        /// 8 MiB: above 0.8 GiB of blocks that devices read.
+        /// 8 MiB, for more than 0.8 GiB of blocks that devices read.
         cache_nodes: u32 = 2048,
         reads: StreamReads.Options = .{ .workers = .{ .threads = 4, .tasks = 8 } },
     };
 
-    /// As many letters as sessions may change at once in a hurry; what does not fit is written later.
+    /// As many commands as sessions may change in a burst; what does not fit is sent later.
     const commands_max = 64;
     /// Three for a READ: a third of a second at 1 GB/s in reads of 32 KiB; 7 MB.
     const events_max = 1 << 15;
     const forwarded_max = 128;
-    /// The packet loop is woken for notes this often at most.
+    /// The shortest interval at which events wake the packet loop.
     const wake_interval_us = 2000;
     const publish_interval_us = 250_000;
 
@@ -86,7 +87,7 @@ pub const StreamShard = struct {
 
     pub const InitError = StreamReads.InitError;
 
-    /// `server` has as many places as the packet loop's; the shard owns it, and not its socket.
+    /// `server` has as many slots as the packet loop's; the shard owns it, but not its socket.
     pub fn init(gpa: std.mem.Allocator, server: StreamServer, socket: *UdpSocket, loop_wake_fd: i32, options: Options) InitError!StreamShard {
         var reads_options = options.reads;
         reads_options.queue.flows = @intCast(server.sessions.len);
@@ -115,13 +116,13 @@ pub const StreamShard = struct {
         };
     }
 
-    /// The shard stays where it is until `stop`.
+    /// The shard must not move until `stop`.
     pub fn start(shard: *StreamShard) std.Thread.SpawnError!void {
         try shard.reads.workers.start();
         shard.thread = try std.Thread.spawn(.{ .stack_size = 1 << 20 }, run, .{shard});
     }
 
-    /// By the packet loop: the shard's turn ends, and no other begins.
+    /// Called by the packet loop: the shard finishes its turn and starts no other.
     pub fn stop(shard: *StreamShard) void {
         shard.ends.store(true, .release);
         wake(shard.wake_fd);
@@ -189,7 +190,8 @@ pub const StreamShard = struct {
 
     fn receive(shard: *StreamShard) void {
         const count = shard.socket.receive();
-        // A session's letter is written before its device is welcomed, so before it asks for anything.
+        // The command for a session is written before its device is welcomed, and so before the
+        // device's first request.
         shard.takeCommands();
         shard.has_unpublished = true;
         for (0..count) |index| {
@@ -204,7 +206,7 @@ pub const StreamShard = struct {
             .ignored => {},
             .reply => |packet| shard.socket.send(datagram.from, packet),
             .read => |*read| shard.takeRead(read, .{ .size = datagram.bytes.len, .at_us = datagram.at_us }),
-            // What READ can become is above.
+            // The cases above are all that a READ can become.
             .taken, .admit, .probe, .used, .write, .control, .ready, .report => unreachable,
         }
     }
@@ -258,7 +260,7 @@ pub const StreamShard = struct {
         }
     }
 
-    /// False: there is no place for the disk; what is asked of it goes to the packet loop.
+    /// Returns false if there is no slot for the disk; requests for it go to the packet loop.
     fn keep(shard: *StreamShard, version_id: base.Uuid, disk: *VersionDisk) bool {
         if (shard.diskOf(version_id) != null) {
             disk.close();
@@ -274,7 +276,7 @@ pub const StreamShard = struct {
         return false;
     }
 
-    /// Its nodes and files are this thread's own.
+    /// Gives the disk this thread's own nodes and files.
     fn readBy(shard: *StreamShard, disk: *VersionDisk) void {
         const version = switch (disk.*) {
             .file => return,
@@ -297,7 +299,7 @@ pub const StreamShard = struct {
         }
     }
 
-    // What `StreamReads` asks of its port.
+    // The functions that `StreamReads` calls on its port.
 
     pub fn diskOf(shard: *StreamShard, version_id: base.Uuid) ?*VersionDisk {
         for (shard.disks) |*place| {
@@ -339,7 +341,7 @@ pub const StreamShard = struct {
     }
 };
 
-test "news that the packet loop has no room for is counted, what it has keeps its order, and later news are heard again" {
+test "events beyond the ring's capacity are counted, the others keep their order, and later events get through again" {
     const testing = std.testing;
     var shard: StreamShard = undefined;
     shard.events = try .init(testing.allocator, 2);

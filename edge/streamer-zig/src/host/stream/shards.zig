@@ -1,5 +1,6 @@
-//! The packet loop's side of the shards: which session is whose, and letters about what has changed. Shard 0 is the packet loop; sessions with
-//! a write cache, or of a version that is written yet, are always its own (docs/decisions/0022-stream-shards.md).
+//! The packet loop's side of the shards: which session each shard has, and the commands about what
+//! has changed. Shard 0 is the packet loop; sessions with a write cache, or of a version in
+//! maintenance, always stay there (docs/decisions/0022-stream-shards.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +16,10 @@ const linux = std.os.linux;
 const Session = core.stream.Server.Session;
 const StreamServer = core.stream.Server;
 
-/// What one card can be given by more is not known.
+/// It is not known whether one network card gains from more.
 pub const shards_max = 16;
 
-/// One core is left to what is not the stream's: the kernel that receives, boots, downloads, the store.
+/// One core is left to the rest: the kernel's receive path, boots, downloads and the store.
 pub fn shardCount(cores: usize) u16 {
     return @intCast(std.math.clamp(cores -| 1, 1, shards_max));
 }
@@ -26,14 +27,14 @@ pub fn shardCount(cores: usize) u16 {
 pub const StreamShards = struct {
     /// Without shard 0.
     shards: []*StreamShard,
-    /// By the place of a session, what its shard knows.
+    /// What a session's shard knows of it, by the slot of the session.
     known: []KnownSession,
-    /// `StreamServer.changes` that the shards know of.
+    /// The `StreamServer.changes` that the shards know of.
     known_changes: u64 = 0,
     /// Shards have something for the packet loop.
     wake_fd: i32,
 
-    /// `id` 0: nothing. A session of shard 0 is known to nobody.
+    /// `id` 0: none. A session of shard 0 is unknown to the others.
     const KnownSession = struct { id: u64 = 0, from: base.Endpoint = .{ .ip = .zero, .port = 0 }, packet_size_max: u16 = 0, shard: u16 = 0 };
 
     pub const InitError = StreamShard.InitError;
@@ -59,19 +60,20 @@ pub const StreamShards = struct {
         for (shards.shards) |shard| shard.stop();
     }
 
-    /// One of them cannot go on: its devices would wait for ever.
+    /// Returns whether a shard cannot continue: its devices would wait for ever.
     pub fn hasFailed(shards: *const StreamShards) bool {
         for (shards.shards) |shard| if (shard.has_failed.load(.acquire)) return true;
         return false;
     }
 
-    /// Before what they have given is looked at: what comes later wakes the packet loop again.
+    /// Called before the rings are drained: what comes later wakes the packet loop again.
     pub fn clearWake(shards: *const StreamShards) void {
         var count: u64 = undefined;
         _ = linux.read(shards.wake_fd, @ptrCast(&count), 8);
     }
 
-    /// After anything that may have changed a session. What finds a shard's mail full is known by a later call.
+    /// Called after anything that may have changed a session. If a shard's ring is full, a later
+    /// call sends the rest.
     pub fn sync(shards: *StreamShards, server: *StreamServer, boots: *Boots) void {
         if (server.changes == shards.known_changes) return;
         var is_all = true;
@@ -98,7 +100,7 @@ pub const StreamShards = struct {
         const is_plain = session.write_cache.class == .device_ram and version != null and version.?.layer_above == null;
         if (shard != 0 and is_plain) {
             if (shards.shards[shard - 1].commands.room() == null) return false;
-            // Without a descriptor it stays with shard 0.
+            // Without a descriptor the session stays with shard 0.
             const disk = version.?.disk.copy() catch return false;
             _ = shards.post(shard, .{ .adopt = .{ .session = session.*, .disk = disk } });
         }
@@ -117,7 +119,7 @@ pub const StreamShards = struct {
     }
 };
 
-test "an edge leaves a core to what is not the stream's, and has one shard at least" {
+test "an edge leaves one core to what is not the stream, and has at least one shard" {
     const testing = std.testing;
     for ([_][2]usize{ .{ 0, 1 }, .{ 1, 1 }, .{ 2, 1 }, .{ 4, 3 }, .{ 64, shards_max } }) |pair|
         try testing.expectEqual(pair[1], shardCount(pair[0]));

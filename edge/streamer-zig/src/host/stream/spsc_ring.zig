@@ -1,5 +1,6 @@
-//! A bounded queue from one thread to one other, without locks and without waiting: who finds it full decides what that means. What goes
-//! through is written and read in its place, never copied.
+//! A bounded ring from one thread to another (single producer, single consumer), without locks and
+//! without waiting: the side that finds it full decides what to do. Entries are written and read in
+//! place, never copied.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -9,7 +10,7 @@ pub fn SpscRing(comptime T: type) type {
         const Ring = @This();
 
         places: []T,
-        /// How many were put in and taken out so far; each is written by one side alone.
+        /// How many entries were put in and taken out; each is written by one side alone.
         put: std.atomic.Value(u64) align(std.atomic.cache_line) = .init(0),
         taken: std.atomic.Value(u64) align(std.atomic.cache_line) = .init(0),
 
@@ -23,7 +24,8 @@ pub fn SpscRing(comptime T: type) type {
             ring.* = undefined;
         }
 
-        /// The writer's: to be filled in and then given by `give`. Null: it is full.
+        /// For the producer: returns the slot to fill in before `give`, or null if the ring is
+        /// full.
         pub fn room(ring: *Ring) ?*T {
             const at = ring.put.load(.monotonic);
             if (at - ring.taken.load(.acquire) == ring.places.len) return null;
@@ -34,7 +36,7 @@ pub fn SpscRing(comptime T: type) type {
             ring.put.store(ring.put.load(.monotonic) + 1, .release);
         }
 
-        /// The reader's: good until `done`. Null: there is none now.
+        /// For the consumer: returns the next entry, valid until `done`, or null if there is none.
         pub fn next(ring: *Ring) ?*T {
             const at = ring.taken.load(.monotonic);
             if (at == ring.put.load(.acquire)) return null;
@@ -51,7 +53,7 @@ pub fn SpscRing(comptime T: type) type {
     };
 }
 
-test "what one thread puts in another takes out, all of it, in order, however short the queue" {
+test "everything that one thread puts in, another takes out in order, however short the ring" {
     const testing = std.testing;
     const total = 20_000;
     var ring: SpscRing(u64) = try .init(testing.allocator, 4);
@@ -80,7 +82,7 @@ test "what one thread puts in another takes out, all of it, in order, however sh
     try testing.expectEqual(null, ring.next());
 }
 
-test "a full queue takes nothing until something was taken out" {
+test "a full ring takes nothing until something was taken out" {
     const testing = std.testing;
     var ring: SpscRing(u8) = try .init(testing.allocator, 2);
     defer ring.deinit(testing.allocator);

@@ -1,5 +1,7 @@
-//! Which socket of a port a packet of the stream goes to, as a classic BPF program (socket(7), SO_ATTACH_REUSEPORT_CBPF): a READ of a disk by
-//! the mark of its session (packages/proto/STREAM.md, "Threads of an edge"), all else to the first socket. Where it is wrong nothing is: a shard passes on what is not its own.
+//! Steers packets of the stream to the sockets of its port, as a classic BPF program (socket(7),
+//! SO_ATTACH_REUSEPORT_CBPF): a READ of a disk by the mark of its session
+//! (packages/proto/STREAM.md, "Threads of an edge"), all else to the first socket. Wrong steering
+//! does no harm: a shard forwards what is not its own.
 
 const std = @import("std");
 const core = @import("core");
@@ -20,12 +22,12 @@ const return_accumulator = 0x16;
 
 const so_attach_reuseport_cbpf = 51;
 
-/// The shard of a session with this mark.
+/// Returns the shard of a session with this mark.
 pub fn shardOf(mark: u16, shards: u16) u16 {
     return mark % shards;
 }
 
-/// Offsets are from the begin of the UDP payload; a load behind its end gives 0, the first socket.
+/// Offsets are from the start of the UDP payload; a load beyond its end gives 0, the first socket.
 fn program(shards: u16) [9]Instruction {
     return .{
         of(load_byte, 1),
@@ -47,7 +49,8 @@ fn of(code: u16, k: u32) Instruction {
 /// struct sock_fprog.
 const SockProgram = extern struct { count: u16, instructions: [*]const Instruction };
 
-/// At a socket that shares its address with `shards - 1` others, opened after it in the order of their shards.
+/// Attaches the program to a socket that shares its address with `shards - 1` others, opened after
+/// it in the order of their shards.
 pub fn attach(fd: i32, shards: u16) error{SystemCallFailed}!void {
     const instructions = program(shards);
     const given: SockProgram = .{ .count = instructions.len, .instructions = &instructions };
@@ -58,7 +61,7 @@ pub fn attach(fd: i32, shards: u16) error{SystemCallFailed}!void {
 
 const testing = std.testing;
 
-test "READs go to the shard of their session's mark, and whatever else there is to the first one" {
+test "READs go to the shard of their session's mark, and all else to the first one" {
     const shards = 3;
     const any: @import("base").Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
     var fds: [shards]i32 = undefined;
@@ -69,7 +72,7 @@ test "READs go to the shard of their session's mark, and whatever else there is 
     for (fds[1..]) |*fd| fd.* = try sockets.openUdp(.{ .address = at, .is_shared = true });
     defer for (fds[1..]) |fd| sys.close(fd);
     try attach(fds[0], shards);
-    // Another program that begins alone, as this one did, finds the port taken.
+    // Another program that opens its first socket alone, like this one, finds the port taken.
     try testing.expectError(error.PortInUse, sockets.openUdp(.{ .address = at }));
     const sender = try sockets.openUdp(.{ .address = any });
     defer sys.close(sender);
@@ -89,7 +92,7 @@ test "READs go to the shard of their session's mark, and whatever else there is 
         const size: usize = if (index == 8) 2 else packet.len;
         _ = try sys.check(linux.sendto(sender, packet, size, 0, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
     }
-    // On loopback they have arrived when the sender's call is over.
+    // On loopback they have arrived when the sender's call returns.
     var counts: [shards]usize = @splat(0);
     for (fds, &counts, 0..) |fd, *count, shard| {
         var packet: [64]u8 = undefined;

@@ -1,4 +1,5 @@
-//! What the devices of a version read: a plain file, or a version of the store, whose blocks are found right before they leave.
+//! The disk that the devices of a version read: a plain file, or a version of the store, whose
+//! blocks are verified before they are sent.
 
 const std = @import("std");
 const store = @import("store");
@@ -9,7 +10,7 @@ pub const VersionDisk = union(enum) {
     file: store.StoreFile,
     version: store.OpenVersion,
 
-    /// Bytes; a multiple of 512, not 0.
+    /// In bytes; a multiple of 512, not 0.
     pub fn size(disk: *const VersionDisk) u64 {
         return switch (disk.*) {
             .file => |*file| file.size,
@@ -17,7 +18,7 @@ pub const VersionDisk = union(enum) {
         };
     }
 
-    /// Root hash of the version; zeros where it has none (a plain file).
+    /// Root hash of the version; zeros if it has none (a plain file).
     pub fn root(disk: *const VersionDisk) [32]u8 {
         return switch (disk.*) {
             .file => @splat(0),
@@ -25,7 +26,7 @@ pub const VersionDisk = union(enum) {
         };
     }
 
-    /// Good as long as the disk stays where it is.
+    /// Valid as long as the disk does not move.
     pub fn source(disk: *VersionDisk) store.BlockSource {
         return switch (disk.*) {
             .file => |*file| file.source(),
@@ -33,7 +34,8 @@ pub const VersionDisk = union(enum) {
         };
     }
 
-    /// Another thread has read the range by a `HeldDisk` of this disk: what it found right need not be checked here.
+    /// Another thread has read the range with a `HeldDisk` of this disk: what it verified need not
+    /// be verified here.
     pub fn noteChecked(disk: *VersionDisk, offset: u64, bytes: u64) void {
         switch (disk.*) {
             .file => {},
@@ -41,7 +43,8 @@ pub const VersionDisk = union(enum) {
         }
     }
 
-    /// The same disk for another thread that keeps it; a version still has to be given what that thread reads it by.
+    /// Duplicates the disk for another thread that keeps it; a version still has to be given that
+    /// thread's nodes and files.
     pub fn copy(disk: *const VersionDisk) error{SystemCallFailed}!VersionDisk {
         var other = disk.*;
         switch (other) {
@@ -59,14 +62,15 @@ pub const VersionDisk = union(enum) {
     }
 };
 
-/// The disk for another thread: open, and as it is, until it is let go, whatever becomes of the `VersionDisk` meanwhile.
+/// The disk for another thread: open and unchanged until it is released, whatever becomes of the
+/// `VersionDisk` in the meantime.
 pub const HeldDisk = union(enum) {
     file: store.StoreFile,
     version: Version,
 
     pub const Version = struct {
         files: store.Files,
-        /// Its manifest: a version that is open is not deleted.
+        /// The version's manifest: an open version is not deleted.
         fd: i32,
         root: store.block.Entry,
         root_level: u8,

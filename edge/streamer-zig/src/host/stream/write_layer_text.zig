@@ -1,4 +1,4 @@
-//! What the edge says on its console of devices' write layers.
+//! Logs events of devices' write layers.
 
 const log = @import("../log.zig");
 const Layer = @import("write_layers.zig").Layer;
@@ -12,19 +12,19 @@ pub fn tellFull(layer: *const Layer) void {
         layer.device_id,
         layer.inner.head.limit_bytes >> 20,
         switch (layer.full) {
-            .stop => "the device's disk stands still, as was chosen; give it more room, and start it again",
-            .read_only => "the device goes on, and writes nothing any more until it starts again",
+            .stop => "the device's disk is suspended, as chosen; increase the limit and restart the device",
+            .read_only => "the device continues, but cannot write until it restarts",
         },
     });
 }
 
-/// Within its limit, and somebody else may have taken the room.
+/// The layer is within its limit, but something else may have taken the space.
 pub fn tellDiskFull(layer: *const Layer) void {
     log.info("write cache of device {f}: the disk of the store is full: {s}", .{
         layer.device_id,
         switch (layer.full) {
-            .stop => "the device's disk stands still, as was chosen; free some room there, and start it again",
-            .read_only => "the device goes on, and writes nothing any more until it starts again",
+            .stop => "the device's disk is suspended, as chosen; free some space there and restart the device",
+            .read_only => "the device continues, but cannot write until it restarts",
         },
     });
 }
@@ -32,9 +32,9 @@ pub fn tellDiskFull(layer: *const Layer) void {
 pub fn tellFill(layer: *const Layer, now_us: u64, mark: u8) void {
     const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
     if (mark == 100) return log.info(
-        "write cache of device {f} has no more room ({d} MiB): what needs more of it {s}",
+        "write cache of device {f} has no free space left ({d} MiB): a write that needs more {s}",
         .{ layer.device_id, limit >> 20, switch (layer.full) {
-            .stop => "stops the device",
+            .stop => "suspends the device's disk",
             .read_only => "fails, and all writes after it",
         } },
     );
@@ -42,7 +42,7 @@ pub fn tellFill(layer: *const Layer, now_us: u64, mark: u8) void {
         "write cache of device {f} is {d} % full ({d} of {d} MiB)",
         .{ layer.device_id, mark, used >> 20, limit >> 20 },
     );
-    log.info("write cache of device {f} is {d} % full ({d} of {d} MiB); as it goes, it is full in {d} min", .{
+    log.info("write cache of device {f} is {d} % full ({d} of {d} MiB); at this rate it is full in {d} min", .{
         layer.device_id, mark, used >> 20, limit >> 20, seconds / 60,
     });
 }

@@ -1,5 +1,5 @@
-//! Sends the captures that wait to the control plane, the oldest first (UPLINK.md, capture). One that
-//! cannot be sent is kept for a while; it never holds up a report.
+//! Sends waiting captures to the control plane, the oldest first (UPLINK.md, capture). One that
+//! cannot be sent is kept for a while; it never delays a report.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,23 +15,23 @@ pub const CaptureSender = struct {
     buffer: []u8,
     next_ms: u64 = 0,
     delay_ms: u64 = delay_ms_first,
-    /// Their boots were not known when they were sent last.
+    /// Captures whose boots the control plane did not know when they were sent last.
     unknown: base.BoundedArray(base.Uuid, unknown_max) = .empty,
     /// When those are tried again.
     unknown_until_ms: u64 = 0,
 
-    /// One byte more than a capture may have, so that a longer one is seen.
+    /// One byte more than a capture may have, so that a longer one is detected.
     pub const buffer_size = core.boot.CaptureStore.file_size_max + 1;
     const unknown_max = 16;
     const unknown_retry_ms = 60_000;
-    /// A boot that the control plane does not know by then is one that it has forgotten.
+    /// By then, a boot that the control plane does not know is one that it has forgotten.
     const unknown_age_ms_max = 60 * 60 * 1000;
     const delay_ms_first = 1000;
     const delay_ms_max = 30_000;
     /// Short, so that heartbeats are not late.
     const timeout_ms = 8_000;
 
-    /// True when one was looked at: there may be more.
+    /// Returns true if it handled a capture: there may be more.
     pub fn send(sender: *CaptureSender, gpa: std.mem.Allocator, client: *UplinkClient, now_ms: u64) bool {
         const files = sender.files orelse return false;
         if (now_ms < sender.next_ms) return false;

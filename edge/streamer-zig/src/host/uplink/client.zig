@@ -1,5 +1,5 @@
-//! Signed HTTP(S) requests to the API, each with a limit on its whole time and on the size of its
-//! answer. Blocks its thread; never used by the packet loop.
+//! Signed HTTP(S) requests to the API, each with a limit on its total time and on the size of its
+//! answer. Blocks its thread; the packet loop never uses it.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +11,8 @@ const Ed25519 = base.Ed25519;
 pub const Answer = struct {
     status: u16,
     body: []const u8,
-    /// `Retry-After` in seconds (RFC 9110, 10.2.3); a date is not understood, for clocks are not trusted.
+    /// `Retry-After` in seconds (RFC 9110, 10.2.3); a date is ignored, because clocks are not
+    /// trusted.
     retry_after_s: ?u32 = null,
     /// Requests to this path may be sent with `content-encoding: gzip` (RFC 7694).
     takes_gzip: bool = false,
@@ -20,7 +21,7 @@ pub const Answer = struct {
 pub const Encoding = enum { identity, gzip };
 
 pub const RequestError = error{
-    /// No connection, no answer in time, or none that is HTTP.
+    /// No connection, no answer in time, or one that is not HTTP.
     NoAnswer,
     /// The answer does not fit the buffer.
     AnswerTooLarge,
@@ -31,13 +32,13 @@ pub const Method = enum { GET, POST, PUT };
 pub const UplinkClient = struct {
     io: Io,
     http: std.http.Client,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     url: []const u8,
     key: Ed25519.KeyPair,
     /// Null before enrolment.
     edge_id: ?base.Uuid,
     epoch: u64,
-    /// Shared by all clients of this edge: counters grow by each request.
+    /// Shared by all clients of this edge: counters grow with each request.
     counter: *std.atomic.Value(u64),
 
     pub const Options = struct {
@@ -50,7 +51,7 @@ pub const UplinkClient = struct {
 
     const url_size_max = 2048;
 
-    /// `gpa` must be safe for threads.
+    /// `gpa` must be thread-safe.
     pub fn init(gpa: std.mem.Allocator, io: Io, options: Options) UplinkClient {
         return .{
             .io = io,
@@ -79,11 +80,11 @@ pub const UplinkClient = struct {
         return client.requestEncoded(method, path, .{ .bytes = body }, timeout_ms, buffer);
     }
 
-    /// As it is sent: the signature is over these bytes.
+    /// As it is sent: the signature covers these bytes.
     pub const Body = struct { bytes: []const u8, encoding: Encoding = .identity };
 
-    /// `body`: empty for GET. The answer's body lies in `buffer`. `timeout_ms` covers all of it:
-    /// looking up the name, connecting, sending, waiting, receiving.
+    /// `body` is empty for GET. The answer's body is in `buffer`. `timeout_ms` covers everything:
+    /// resolving the name, connecting, sending, waiting and receiving.
     pub fn requestEncoded(
         client: *UplinkClient,
         method: Method,
@@ -182,7 +183,7 @@ pub const UplinkClient = struct {
         defer sent.deinit();
         switch (method) {
             .GET => try sent.sendBodiless(),
-            // The body is only read; the standard library's signature asks for more than it needs.
+            // The body is only read; the standard library's signature requires more than it needs.
             .POST, .PUT => try sent.sendBodyComplete(@constCast(body.bytes)),
         }
         var response = try sent.receiveHead(&.{});
@@ -191,7 +192,8 @@ pub const UplinkClient = struct {
         var received = response.head.iterateHeaders();
         while (received.next()) |header| take(&answer, header);
         // A 204 ends with its head and has no length (RFC 9112, 6.3). The standard library would
-        // read on until the connection is closed: a poll without news would be deaf until then.
+        // read on until the connection is closed: a poll without news would hear nothing until
+        // then.
         if (response.head.status == .no_content) response.head.content_length = 0;
         var transfer_buffer: [4096]u8 = undefined;
         var writer: Io.Writer = .fixed(buffer);
@@ -218,7 +220,7 @@ pub const UplinkClient = struct {
         }
     }
 
-    /// Path and query lie behind one another in the text that was parsed.
+    /// Path and query are adjacent in the parsed text.
     fn pathSize(uri: std.Uri) usize {
         const path_size = uri.path.percent_encoded.len;
         const query = uri.query orelse return path_size;
@@ -226,7 +228,7 @@ pub const UplinkClient = struct {
     }
 };
 
-/// What an answer means to the machine that decides what comes next.
+/// Translates an answer for the state machine that decides what comes next.
 pub fn meaning(arena: std.mem.Allocator, result: RequestError!Answer) core.uplink.sender.Answer {
     const answer = result catch return .nothing;
     if (answer.status >= 200 and answer.status < 300) return .ok;

@@ -1,4 +1,4 @@
-//! Tests of client.zig against a server of raw sockets.
+//! Tests client.zig against a server of raw sockets.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,12 +11,13 @@ const testing = std.testing;
 const linux = std.os.linux;
 const UplinkClient = uplink_client.UplinkClient;
 
-/// Takes one connection, reads what comes first, and answers with these bytes; null: never answers.
+/// Accepts one connection, reads the first bytes, and answers with these bytes; null: never
+/// answers.
 const Server = struct {
     listener: i32,
     port: u16,
     answer: ?[]const u8,
-    /// Leaves it to the client to close the connection, as a server does that keeps it alive.
+    /// Leaves closing the connection to the client, like a server that keeps it alive.
     keeps_open: bool = false,
     request: [2048]u8 = undefined,
     request_size: usize = 0,
@@ -105,7 +106,7 @@ test "a request carries what the signature covers" {
     try testing.expect(!answer.takes_gzip);
 }
 
-test "a server that takes the connection and says nothing costs no more than the limit" {
+test "a server that accepts the connection and stays silent costs no more than the limit" {
     var server: Server = try .init(null);
     defer sys.close(server.listener);
     var buffer: [64]u8 = undefined;
@@ -114,7 +115,7 @@ test "a server that takes the connection and says nothing costs no more than the
     try testing.expect(sys.monotonicUs() - began_us < 4_000_000);
 }
 
-test "an answer without content is over with its head, though the connection stays open" {
+test "an answer without content ends with its head, though the connection stays open" {
     var server: Server = try .init("HTTP/1.1 204 No Content\r\nconnection: keep-alive\r\n\r\n");
     defer sys.close(server.listener);
     server.keeps_open = true;
@@ -124,7 +125,7 @@ test "an answer without content is over with its head, though the connection sta
     try testing.expectEqualStrings("", answer.body);
 }
 
-test "a compressed body says so, is signed as it is sent, and the answer says when to come again" {
+test "a compressed body is declared, is signed as it is sent, and the answer's Retry-After is returned" {
     var server: Server = try .init("HTTP/1.1 503 Service Unavailable\r\nAccept-Encoding: br, GZIP\r\n" ++
         "Retry-After: 17\r\ncontent-length: 2\r\n\r\n{}");
     defer sys.close(server.listener);
@@ -155,7 +156,7 @@ test "an answer that is too large is refused, and an absent server is no answer"
     try testing.expectError(error.NoAnswer, try ask(&server, 5000, &buffer));
 }
 
-test "refusals say their code, and what may pass is tried again" {
+test "refusals have their code, and temporary ones are retried" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const a = arena.allocator();

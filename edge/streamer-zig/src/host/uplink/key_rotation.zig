@@ -1,13 +1,14 @@
-//! A new key for this edge (packages/proto/UPLINK.md, "New keys"), by the uplink's sending thread. At each moment the
-//! disk holds a key that the control plane accepts, or will accept once it has been asked again:
+//! Replaces this edge's key (packages/proto/UPLINK.md, "New keys"), in the uplink's sending thread.
+//! At each moment the disk has a key that the control plane accepts, or will accept once it is
+//! asked again:
 //!
-//! 1. `edge.key.next` is made, whole or not at all.
-//! 2. The control plane is told by a statement of the old key. Asked again, it answers the same.
-//! 3. The statement goes to `edge.key.statements`, since only the old key could make it again.
-//! 4. `edge.key.next` becomes `edge.key`.
+//! 1. `edge.key.next` is created, whole or not at all. 2. A statement of the old key is sent to the
+//! control plane, which gives the same answer if it is repeated. 3. The statement is written to
+//! `edge.key.statements`, because only the old key could make it again. 4. `edge.key.next` becomes
+//! `edge.key`.
 //!
-//! What was begun is taken up at the next start. The statements also bring back a control plane that was
-//! restored to before them.
+//! The next start continues an interrupted rotation. The statements also convince a control plane
+//! that was restored from a backup older than them.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +23,7 @@ const KeyPair = base.Ed25519.KeyPair;
 const uplink_message = core.uplink.message;
 
 const request_timeout_ms = 20_000;
-/// Made by `bootfarm-edge rotate-key`.
+/// Created by `bootfarm-edge rotate-key`.
 pub const request_name = "rotate-key";
 
 pub const KeyRotation = struct {
@@ -30,11 +31,11 @@ pub const KeyRotation = struct {
     data: *const DataDir,
     edge_id: base.Uuid,
     mutex: Io.Mutex = .init,
-    /// The one that requests are signed by.
+    /// The key that signs requests.
     current: KeyPair,
     next: ?KeyPair = null,
     statements: Statements = .empty,
-    /// The key that somebody ordered another in place of.
+    /// The key that a person ordered to be replaced.
     ordered: ?[32]u8 = null,
     back_off: core.uplink.sender.BackOff = .{},
     /// The control plane did not accept the current key, and may have been restored.
@@ -55,19 +56,19 @@ pub const KeyRotation = struct {
         return rotation.current;
     }
 
-    /// From the thread that takes desired states.
+    /// Called by the thread that accepts desired states.
     pub fn order(rotation: *KeyRotation, public_key: ?[32]u8) void {
         rotation.mutex.lockUncancelable(rotation.io);
         defer rotation.mutex.unlock(rotation.io);
         rotation.ordered = public_key;
     }
 
-    /// After a request that the control plane refused for its signature.
+    /// Called after a request that the control plane refused for its signature.
     pub fn doubt(rotation: *KeyRotation) void {
         rotation.is_doubted = rotation.next != null or rotation.statements.count > 0;
     }
 
-    /// Does what is to be done now, if anything is.
+    /// Does what is due now, if anything is.
     pub fn step(rotation: *KeyRotation, client: *uplink_client.UplinkClient, now_ms: u64, random: u64) void {
         if (rotation.next == null and rotation.isWanted()) rotation.begin();
         if (rotation.next == null and !rotation.is_doubted) return;
@@ -84,9 +85,9 @@ pub const KeyRotation = struct {
             .later => |after_ms| rotation.back_off.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 rotation.back_off.fail(now_ms, random);
-                // Told once; it is asked again, since what lies between might have answered.
+                // Logged once; it is tried again, because something in between might have answered.
                 if (rotation.back_off.failures == 1)
-                    log.info("The control plane did not take the new key of this edge: {t} ({d}); the old one is used.", .{
+                    log.info("The control plane refused the new key of this edge: {t} ({d}); the old one stays in use.", .{
                         refused.code, refused.status,
                     });
             },
@@ -103,7 +104,7 @@ pub const KeyRotation = struct {
 
     fn begin(rotation: *KeyRotation) void {
         const seed = rotation.data.secret("edge.key.next") catch {
-            log.info("A new key of this edge cannot be written to the data directory; the old one is used.", .{});
+            log.info("A new key of this edge cannot be written to the data directory; the old one stays in use.", .{});
             return;
         };
         rotation.next = KeyPair.generateDeterministic(seed) catch null;
@@ -124,7 +125,7 @@ pub const KeyRotation = struct {
         return uplink_client.meaning(arena.allocator(), result);
     }
 
-    /// The statements, and that of the key which is to be the next.
+    /// Returns the statements, and that of the next key.
     fn withNext(rotation: *const KeyRotation) Statements {
         var all = rotation.statements;
         const next = rotation.next orelse return all;
@@ -188,7 +189,7 @@ fn testRotation(tmp: *const testing.TmpDir, data: *DataDir) !KeyRotation {
     return .init(testing.io, data, .fromRandom(@splat(1)), try KeyPair.generateDeterministic(seed));
 }
 
-test "a rotation that was cut off anywhere goes on where it was, and no statement is lost" {
+test "a rotation that was interrupted anywhere continues, and no statement is lost" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var buffer: [8192]u8 = undefined;
@@ -205,7 +206,7 @@ test "a rotation that was cut off anywhere goes on where it was, and no statemen
     try testing.expect(rotation.isWanted());
     rotation.begin();
     const next = rotation.next.?.public_key.toBytes();
-    // After step 1 and 2.
+    // After steps 1 and 2.
     rotation = try testRotation(&tmp, &data);
     try testing.expectEqual(first, rotation.key().public_key.toBytes());
     try testing.expectEqual(next, rotation.next.?.public_key.toBytes());

@@ -1,5 +1,5 @@
-//! What the packet loop and the uplink's threads hand each other: numbers for the heartbeat one
-//! way, a new desired state the other way, and the sign that a report was written.
+//! What the packet loop and the uplink's threads exchange: numbers for the heartbeat one way, a new
+//! desired state the other way, and the signal that a report was written.
 
 const std = @import("std");
 const base = @import("base");
@@ -7,15 +7,15 @@ const core = @import("core");
 const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
 const Io = std.Io;
 
-/// A verified desired state and what it is made of.
+/// A verified desired state and its memory.
 pub const StateBox = struct {
     arena: std.heap.ArenaAllocator,
     state: core.uplink.desired_state.DesiredState,
     policy: core.boot.Policy,
-    /// What it was signed by, to be pinned.
+    /// The keys that signed it, to be pinned.
     reached: core.uplink.desired_state.Reached,
 
-    /// Verifies and reads an envelope. The box owns everything; `destroy` frees it.
+    /// Verifies and parses an envelope. The box owns everything; `destroy` frees it.
     pub fn create(
         gpa: std.mem.Allocator,
         envelope: []const u8,
@@ -50,12 +50,12 @@ pub const UplinkLink = struct {
     peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max) = .empty,
     /// When the numbers were set.
     numbers_us: u64 = 0,
-    /// Of the state that was taken last.
+    /// Of the state that was accepted last.
     pair: core.uplink.desired_state.Pair = .{},
-    /// Of the state that the packet loop acts by: at times one before `pair`.
+    /// Of the state in force in the packet loop: sometimes older than `pair`.
     in_force: core.uplink.desired_state.Pair = .{},
     has_state: bool = false,
-    /// Why the state that came last was not taken; null where it was.
+    /// Why the last state was refused; null if it was accepted.
     refusal: ?core.uplink.desired_state.Refusal = null,
     next_state: ?*StateBox = null,
     /// The control plane answered last time.
@@ -68,12 +68,13 @@ pub const UplinkLink = struct {
         devices_booting: u64,
         peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max),
         numbers_us: u64,
-        /// Of the state that the edge acts by.
+        /// Of the state in force.
         pair: core.uplink.desired_state.Pair,
         refusal: ?core.uplink.desired_state.Refusal,
     };
 
-    /// What became of the last answer that held a state, or said that there is none.
+    /// Records the result of the last answer that contained a state, or reported that there is
+    /// none.
     pub fn noteRefusal(link: *UplinkLink, refusal: ?core.uplink.desired_state.Refusal) void {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
@@ -112,7 +113,7 @@ pub const UplinkLink = struct {
         };
     }
 
-    /// The pair that a new state must be above; null while there is none.
+    /// Returns the pair that a new state must exceed; null while there is none.
     pub fn above(link: *UplinkLink) ?core.uplink.desired_state.Pair {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
@@ -128,14 +129,14 @@ pub const UplinkLink = struct {
         link.has_state = true;
     }
 
-    /// By the packet loop: it acts by this state from now on.
+    /// Called by the packet loop: this state is in force from now on.
     pub fn noteInForce(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
         link.in_force = pair;
     }
 
-    /// Hands a state to the packet loop. One that the loop has not taken yet is replaced.
+    /// Passes a state to the packet loop, and replaces one that the loop has not taken yet.
     pub fn offerState(link: *UplinkLink, box: *StateBox) void {
         {
             link.mutex.lockUncancelable(link.io);

@@ -1,5 +1,6 @@
-//! A process of this same program that works on the store: started without a shell, at the lowest priority of processor and disk, in a
-//! group of its own; it ends when this process does, however that ends. What it prints is read line by line, each bounded.
+//! A process of this same program that works on the store: started without a shell, at the lowest
+//! priority of processor and disk, in its own process group; it ends when this process does,
+//! however that ends. Its output is read line by line, each of limited size.
 
 const std = @import("std");
 const core = @import("core");
@@ -12,16 +13,17 @@ pub const StoreChild = struct {
     output_fd: i32,
     line: [core.uplink.store_job.line_size_max]u8 = undefined,
     line_size: u16 = 0,
-    /// The line under way is too long: it is passed over.
+    /// The current line is too long: it is skipped.
     is_long: bool = false,
 
-    /// What a turn of reading came to.
+    /// The result of one turn of reading.
     pub const Turn = enum { more, over };
 
-    /// Between the end of what it says and its own.
+    /// Between the end of its output and its own end.
     const end_limit_s = 10;
 
-    /// How many bytes one turn reads at most, so that one that prints without end does not keep others waiting.
+    /// The most bytes that one turn reads, so that a process that prints without end does not delay
+    /// others.
     const turn_size_max = 64 * 1024;
 
     pub fn start(arguments: *const core.uplink.store_job.Arguments) sys.Error!StoreChild {
@@ -39,7 +41,7 @@ pub const StoreChild = struct {
         return .{ .pid = pid, .pid_fd = pid_fd, .output_fd = pipe[0] };
     }
 
-    /// Kills it where it still runs; nothing of it is left.
+    /// Kills the process if it still runs, and reaps it.
     pub fn stop(child: *StoreChild) void {
         _ = end(child.pid);
         sys.close(child.pid_fd);
@@ -47,7 +49,8 @@ pub const StoreChild = struct {
         child.* = undefined;
     }
 
-    /// After `over`: its exit code; null: it was killed, or did not end by itself in time. Nothing of it is left.
+    /// After `over`: returns its exit code; null if it was killed, or did not end in time. Reaps
+    /// the process.
     pub fn finish(child: *StoreChild) ?u8 {
         var polled = [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
         var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
@@ -59,7 +62,7 @@ pub const StoreChild = struct {
         return if (linux.W.IFEXITED(word)) linux.W.EXITSTATUS(word) else null;
     }
 
-    /// Returns how it ended.
+    /// Returns how the process ended.
     fn end(pid: i32) u32 {
         _ = linux.kill(-pid, .KILL);
         _ = linux.kill(pid, .KILL);
@@ -68,7 +71,8 @@ pub const StoreChild = struct {
         return @bitCast(status);
     }
 
-    /// Hands over the lines that are there; `over`: it has closed its output, and says nothing more.
+    /// Passes on the lines that are available; `over`: it has closed its output, and prints nothing
+    /// more.
     pub fn read(child: *StoreChild, context: anytype, comptime take: fn (@TypeOf(context), []const u8) void) Turn {
         var left: usize = turn_size_max;
         while (left > 0) {
@@ -105,7 +109,7 @@ const idle_class = 3 << 13;
 fn runInChild(arguments: *const core.uplink.store_job.Arguments, output: i32, parent: i32) noreturn {
     _ = linux.setpgid(0, 0);
     _ = linux.prctl(death_signal_option, @backingInt(linux.SIG.KILL), 0, 0, 0);
-    // It may have ended before it was asked to tell.
+    // The parent may have ended before the child asked to be notified.
     if (linux.getppid() != parent) linux.exit_group(1);
     _ = linux.syscall3(.setpriority, 0, 0, lowest_nice);
     _ = linux.syscall3(.ioprio_set, 1, 0, idle_class);
@@ -134,7 +138,7 @@ const Heard = struct {
     }
 };
 
-/// `text` is a shell's script; it gets the words of a merge as its arguments.
+/// `text` is a shell script; it gets the words of a merge as its arguments.
 fn startScript(tmp: *std.testing.TmpDir, text: []const u8) !StoreChild {
     const options: std.Io.Dir.CreateFileOptions = .{ .permissions = .executable_file };
     var file = try tmp.dir.createFile(testing.io, "program", options);
@@ -155,7 +159,7 @@ fn readAll(child: *StoreChild, heard: *Heard) void {
     }
 }
 
-test "lines of a process are read whole, one that is too long is passed over, and what is not ended is none" {
+test "lines of a process are read whole, one that is too long is skipped, and an unfinished one is ignored" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var child = try startScript(&tmp, "#!/bin/sh\necho \"$1 $2 $5\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\nexit 3\n");
@@ -165,7 +169,7 @@ test "lines of a process are read whole, one that is too long is passed over, an
     try testing.expectEqual(3, child.finish().?);
 }
 
-test "a process that is stopped is gone, with what it has started, and its priority was the lowest" {
+test "a process that is stopped is gone with what it has started, and its priority was the lowest" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var child = try startScript(&tmp, "#!/bin/sh\nsleep 1000 &\necho $!\necho $(nice)\nwait\n");
@@ -183,7 +187,7 @@ test "a process that is stopped is gone, with what it has started, and its prior
     const pid = child.pid;
     child.stop();
     try testing.expectEqual(.SRCH, linux.errno(linux.kill(pid, @fromBackingInt(0))));
-    // Readable once it is over; whoever takes it over takes it away.
+    // Readable once it has ended; the process that adopts it reaps it.
     var polled = [_]linux.pollfd{.{ .fd = sleeper_fd, .events = linux.POLL.IN, .revents = 0 }};
     _ = linux.ppoll(&polled, 1, null, null);
     try testing.expect(polled[0].revents & linux.POLL.IN != 0);

@@ -1,4 +1,5 @@
-//! A copy of what the desired state orders of the store: it outlives the state that it comes from.
+//! A copy of the store jobs that the desired state orders: it outlives the state that it comes
+//! from.
 
 const std = @import("std");
 const core = @import("core");

@@ -1,6 +1,7 @@
-//! What the edge does for its store beside serving from it: the jobs of the desired state, one of each queue at a time; the list of what
-//! the store holds; reading each version through once a week. A thread of its own, so that the packet loop never waits for any of it;
-//! the work itself is done by processes of this same program (store_child.zig), which may be killed at any moment.
+//! Works on the store beside serving from it: the store jobs of the desired state, one of each
+//! queue at a time; the list of what the store contains; and the weekly verification of each
+//! version. A separate thread, so that the packet loop never waits for any of it; processes of this
+//! same program do the work (store_child.zig) and may be killed at any moment.
 
 const std = @import("std");
 const base = @import("base");
@@ -28,24 +29,26 @@ const StoreInventory = core.uplink.store_inventory.StoreInventory;
 const StoreJobs = core.uplink.store_jobs.StoreJobs;
 const UplinkClient = uplink_client.UplinkClient;
 
-/// Also after a fork: it names the program that runs.
+/// Also after a fork: it names the running program.
 const own_program = "/proc/self/exe";
 const turn_ms = 1_000;
 const request_timeout_ms = 20_000;
 const body_size_max = 128 * 1024;
-/// An API from before this route.
+/// An older API without this route.
 const unknown_route_ms = 600_000;
-/// The list is made anew: sizes may have changed, and what came or went by hand without being noticed.
+/// The list is made again: sizes may have changed, and versions may have come or gone by hand
+/// unnoticed.
 const list_interval_ms = core.uplink.store_inventory.told_interval_ms;
-/// What changes with each boot is told so often at most.
+/// The shortest interval for reporting what changes with each boot.
 const profiles_interval_ms = 60_000;
-/// But behind a job: what it has cleared is out of memory within a second.
+/// Except after a job: what it has cleared leaves the memory within a second.
 const profiles_eager_ms = 5_000;
-/// Where there is no store yet, somebody may make one; where there is one, versions may come and go by hand.
+/// If there is no store yet, somebody may create one; if there is one, versions may come and go by
+/// hand.
 const look_interval_ms = 10_000;
 /// Devices come first: an edge that has just started may be in a boot storm.
 const check_delay_ms = 600_000;
-/// A device that was told to shut down may need so long until it is silent.
+/// A device that was told to shut down may take this long until it is silent.
 const hold_limit_ms = 60_000;
 
 /// For the metrics page.
@@ -57,21 +60,21 @@ pub const StoreWorker = struct {
     data: *const DataDir,
     client_options: UplinkClient.Options,
     rotation: *KeyRotation,
-    /// Of the edge's store.
+    /// The directory of the edge's store.
     path: []const u8,
     program: []const u8 = own_program,
     epoch: u64,
     wake_fd: i32,
     hold: LayerHold,
-    /// The layer that the next job works on, and since when it is asked for.
+    /// The layer that the next job works on, and since when it is requested.
     wanted_layer: ?struct { subject: LayerHold.Subject, since_ms: u64 } = null,
     inventory: StoreInventory,
     /// Null: this edge learns none.
     profiles: ?*BootProfiles = null,
-    /// What `profiles` had changed to when that was looked at last.
+    /// The changes of `profiles` at the last look.
     profile_changes: u64 = 0,
     next_profiles_ms: u64 = 0,
-    /// Until then each change is told: somebody has changed something and looks.
+    /// Until then each change is reported: somebody has changed something and is watching.
     profiles_eager_until_ms: u64 = 0,
     body: []u8,
     found: []core.uplink.store_job.StoredVersion,
@@ -87,7 +90,7 @@ pub const StoreWorker = struct {
     list: ?StoreChild = null,
     back_off: core.uplink.sender.BackOff = .{},
     is_stopped: bool = false,
-    /// Nobody has made a store, which is told once.
+    /// That there is no store is logged once.
     is_absence_told: bool = false,
     scan: u64 = 0,
     next_list_ms: u64 = 0,
@@ -106,7 +109,7 @@ pub const StoreWorker = struct {
     };
 
     const jobs_name = "store-jobs";
-    /// In the data directory: when versions were read through, and what came of it.
+    /// In the data directory: when versions were verified, and the results.
     pub const checks_name = "store-checks";
 
     pub const Options = struct {
@@ -118,7 +121,7 @@ pub const StoreWorker = struct {
         epoch: u64,
     };
 
-    /// Null where the store's directory has no path.
+    /// Returns null if the store's directory has no path.
     pub fn create(gpa: std.mem.Allocator, options: Options) (error{OutOfMemory} || sys.Error)!*StoreWorker {
         const worker = try gpa.create(StoreWorker);
         const wake_fd: i32 = @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC | linux.EFD.NONBLOCK)));
@@ -144,13 +147,13 @@ pub const StoreWorker = struct {
         return worker;
     }
 
-    /// Until the process ends. Orders come before, and at any time.
+    /// Runs until the process ends. Orders may come before, and at any time.
     pub fn start(worker: *StoreWorker) std.Thread.SpawnError!void {
         const thread = try std.Thread.spawn(.{ .stack_size = 2 << 20 }, run, .{worker});
         thread.detach();
     }
 
-    /// From any thread: what the desired state orders now.
+    /// May be called from any thread: what the desired state orders now.
     pub fn setOrders(worker: *StoreWorker, orders: []const Order) void {
         const box = StoreOrders.create(worker.gpa, orders) catch return;
         worker.mutex.lockUncancelable(worker.io);
@@ -196,7 +199,7 @@ pub const StoreWorker = struct {
         worker.stopUnwanted();
     }
 
-    /// Between two inventories: the pages of one say the same.
+    /// Between two inventories: the pages of one inventory are consistent.
     pub fn takeProfiles(worker: *StoreWorker, now_ms: u64) void {
         const profiles = worker.profiles orelse return;
         if (now_ms < worker.next_profiles_ms or worker.inventory.page_from != null) return;
@@ -211,11 +214,11 @@ pub const StoreWorker = struct {
         work.child.stop();
         place.* = null;
         if (queue == .changes) worker.endHold();
-        // It may have ended its work before.
+        // The process may have finished its work before.
         worker.next_list_ms = 0;
     }
 
-    /// Work for jobs that were taken back.
+    /// Stops the work of jobs that were taken back.
     fn stopUnwanted(worker: *StoreWorker) void {
         for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| switch (work.purpose) {
             .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
@@ -223,7 +226,7 @@ pub const StoreWorker = struct {
         };
     }
 
-    /// A job does not wait for what is only idle work.
+    /// A job does not wait for idle work.
     fn stopCheck(worker: *StoreWorker, now_ms: u64) void {
         for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| if (work.purpose == .check) {
             worker.stopWork(queue);
@@ -239,7 +242,7 @@ pub const StoreWorker = struct {
             const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
             if (!has_orders or worker.is_absence_told) return;
             worker.is_absence_told = true;
-            log.info("The control plane has work for the store in {s}, and there is none that can be opened ({t}): it waits.", .{ worker.path, err });
+            log.info("The control plane has work for the store in {s}, but no store can be opened there ({t}): the work waits.", .{ worker.path, err });
             return;
         };
     }
@@ -264,12 +267,12 @@ pub const StoreWorker = struct {
             core.uplink.store_job.writeList(&arguments, worker.program, worker.path);
             worker.list = StoreChild.start(&arguments) catch null;
         }
-        // What takes no time is begun first: an import that begins at the same time waits for it.
+        // Short work is started first: an import that starts at the same time waits for it.
         const is_busy = [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
         if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
     }
 
-    /// False: nothing is done in this queue, and nothing is to be begun now.
+    /// Returns false if nothing runs in this queue and nothing is to be started now.
     fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
         const orders = if (worker.orders) |box| box.orders else &.{};
         while (worker.jobs.next(queue, orders, now_ms)) |id| {
@@ -318,7 +321,7 @@ pub const StoreWorker = struct {
         worker.works.set(.images, .{ .child = child, .purpose = .{ .check = id } });
     }
 
-    /// Devices' writes go through this process: what a job takes away or makes a version of is closed here before.
+    /// Devices' writes go through this process: it closes what a job removes or makes a version of.
     fn holdFor(worker: *StoreWorker, order: *const Order, now_ms: u64) LayerHold.Answer {
         const version_id = core.uplink.store_job.layerOf(order) orelse {
             worker.endHold();
@@ -335,8 +338,9 @@ pub const StoreWorker = struct {
         return worker.hold.ask(subject);
     }
 
-    /// Says of devices whose writes another edge is to keep whether this one keeps any: not before the packet loop has heard that it
-    /// begins none. It needs no store, and no process.
+    /// Reports, for devices whose write owner is to be another edge, whether this one keeps any of
+    /// their writes: not before the packet loop has confirmed that it begins none. It needs no
+    /// store and no process.
     pub fn releaseHomes(worker: *StoreWorker, now_ms: u64) void {
         const orders = if (worker.orders) |box| box.orders else return;
         const id = worker.jobs.next(.changes, orders, now_ms) orelse return;
@@ -407,7 +411,7 @@ pub const StoreWorker = struct {
         }
     };
 
-    /// Its output is closed: what it had to say was said.
+    /// Its output is closed: it has printed everything.
     fn endWork(worker: *StoreWorker, queue: Queue) void {
         var work = worker.works.get(queue).?;
         worker.works.set(queue, null);
@@ -416,7 +420,7 @@ pub const StoreWorker = struct {
         const is_done = code == 0;
         switch (work.purpose) {
             .job => |id| {
-                if (work.why.count == 0) work.why = core.uplink.store_job.messageOf("its process ended before its work did");
+                if (work.why.count == 0) work.why = core.uplink.store_job.messageOf("its process ended before its work was done");
                 if (code == core.uplink.store_job.exit_busy) worker.jobs.postpone(id, nowMs(), work.why) else worker.jobs.end(
                     id,
                     if (is_done) .{ .done = work.made } else .{ .failed = work.why },
@@ -427,7 +431,7 @@ pub const StoreWorker = struct {
             },
             .check => |id| {
                 if (is_done) worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false });
-                // One that could not be read through is not tried again at once.
+                // A version that could not be verified is not tried again at once.
                 worker.next_check_ms = nowMs() + @as(u64, if (is_done) turn_ms else check_delay_ms);
                 worker.keepChecks();
             },
@@ -483,7 +487,7 @@ pub const StoreWorker = struct {
         worker.figures = figures;
     }
 
-    /// One message at most, when it is due.
+    /// Sends at most one message, when it is due.
     fn tell(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
         const has_page = worker.facts != null and worker.inventory.page_from != null;
         if (now_ms < worker.back_off.not_before_ms) return;
@@ -502,7 +506,7 @@ pub const StoreWorker = struct {
                 if (has_page) {
                     worker.inventory.pageTold();
                     worker.inventory_told_ms = now_ms;
-                    // Nothing was said of jobs, and what there is to say follows at once.
+                    // Nothing was sent about jobs, and what there is to report follows at once.
                 } else worker.settle(arena.allocator(), (result catch unreachable).body);
             },
             .nothing => worker.back_off.fail(now_ms, randomNumber()),
@@ -523,7 +527,7 @@ pub const StoreWorker = struct {
         // Starts of an edge have growing numbers, so that scans only grow.
         if (has_page) worker.inventory.writePage(&writer, worker.epoch << 20 | worker.scan) catch unreachable;
         writer.writeAll("\"jobs\":") catch unreachable;
-        // A page and reports together might be more than a message holds.
+        // A page and reports together might exceed the size of a message.
         if (has_page) writer.writeAll("[]") catch unreachable else worker.jobs.writeReports(&writer, .untold) catch unreachable;
         writer.writeByte('}') catch unreachable;
         return writer.buffered();
@@ -536,7 +540,7 @@ pub const StoreWorker = struct {
         worker.stopUnwanted();
     }
 
-    /// What has ended must not be lost while the control plane is away.
+    /// Results must not be lost while the control plane is unreachable.
     pub fn keep(worker: *StoreWorker) void {
         if (!worker.jobs.is_end_changed) return;
         const buffer = worker.gpa.alloc(u8, StoreJobs.over_size_max + 16) catch return;
@@ -560,7 +564,7 @@ pub const StoreWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         if (worker.data.read(arena.allocator(), jobs_name)) |text|
-            worker.jobs.restore(arena.allocator(), text) catch log.info("What became of earlier work for the store cannot be read; it is done again.", .{})
+            worker.jobs.restore(arena.allocator(), text) catch log.info("The results of earlier store jobs cannot be read; the jobs are done again.", .{})
         else |_| {}
         const text = worker.data.read(arena.allocator(), checks_name) catch return;
         const checks = core.uplink.message.parse([]const core.uplink.store_inventory.Check, arena.allocator(), text) catch return;

@@ -1,4 +1,4 @@
-//! Tests of store_worker.zig: a real store and real processes; nobody answers, so that nothing is told.
+//! Tests store_worker.zig: a real store and real processes; nobody answers, so nothing is reported.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,7 +18,8 @@ fn uuid(number: u8) base.Uuid {
     return .fromRandom(@splat(number));
 }
 
-/// In place of our own program: it lists a version, makes another, finds one damaged, collects without end.
+/// Replaces our own program: it lists a version, makes another, finds one damaged, and collects
+/// without end.
 const script =
     \\#!/bin/sh
     \\version='{"version":"02020202-0202-4202-8202-020202020202","sizeBytes":4096,"manifest":{"root":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=","counter":1},"ownBytes":1,"sharedBytes":2}'
@@ -63,7 +64,7 @@ const Fixture = struct {
         try fixture.start();
     }
 
-    /// As the edge does, also after a kill -9.
+    /// Starts as the edge does, also after a kill -9.
     fn start(fixture: *Fixture) !void {
         const key = try base.Ed25519.KeyPair.generateDeterministic(@splat(3));
         fixture.rotation = .init(testing.io, &fixture.data, uuid(9), key);
@@ -99,7 +100,7 @@ const Fixture = struct {
         worker.lookForStore(1);
         worker.releaseHomes(fixture.now_ms);
         worker.begin(fixture.now_ms);
-        // The packet loop, where no device writes.
+        // Plays the packet loop, with no device that writes.
         if (worker.hold.asked()) |subject| worker.hold.tell(subject, fixture.loop_says);
         worker.keep();
         worker.wait();
@@ -122,7 +123,7 @@ const Fixture = struct {
     }
 };
 
-test "a job is done once by a process of its own, also when the edge is killed after it and starts again" {
+test "a job is done once by a separate process, also when the edge is killed after it and starts again" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -137,7 +138,7 @@ test "a job is done once by a process of its own, also when the edge is killed a
     try testing.expectEqual(2, merged.total_bytes);
     try testing.expect(std.mem.startsWith(u8, merged.made.constSlice(), "{\"versionId\":\"02020202-"));
     const deleted = fixture.untilOver(uuid(5));
-    try testing.expectEqualStrings("its process ended before its work did", deleted.message.constSlice());
+    try testing.expectEqualStrings("its process ended before its work was done", deleted.message.constSlice());
     try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
     fixture.kill();
     try fixture.start();
@@ -148,7 +149,7 @@ test "a job is done once by a process of its own, also when the edge is killed a
     try testing.expectEqualStrings("run\n", try fixture.text("runs"));
 }
 
-test "a job that is taken back is killed, and the next one begins" {
+test "a job that is taken back is killed, and the next one starts" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -164,7 +165,7 @@ test "a job that is taken back is killed, and the next one begins" {
     try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
 }
 
-test "an import is read for as long as it takes, and other work is done meanwhile; either is taken back alone" {
+test "an import may take as long as it needs, other work is done in the meantime, and either is taken back alone" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -189,7 +190,7 @@ test "an import is read for as long as it takes, and other work is done meanwhil
     try testing.expect(made.made.count > 0);
 }
 
-test "what a device writes is not sealed or deleted while the device is heard, and nobody opens it meanwhile" {
+test "what a device writes is not sealed or deleted while the device is heard, and nobody opens it in the meantime" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -198,13 +199,13 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     fixture.loop_says = .written;
     while (worker.hold.answer != .written) fixture.turn();
     fixture.turn();
-    // It may be shutting down: it is waited for, a minute at most.
+    // It may be shutting down: the job waits for a minute at most.
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
     worker.begin(60_001);
     const refused = worker.jobs.find(uuid(4)).?;
     try testing.expectEqualStrings("its device still runs from it: shut the device down first", refused.message.constSlice());
     try testing.expectEqual(null, worker.hold.asked());
-    // The next one waits until the layer is closed, and it is anybody's when the work is over.
+    // The next one waits until the layer is closed, which is free again when the work ends.
     fixture.loop_says = .waiting;
     worker.setOrders(&.{.{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) }});
     fixture.turn();
@@ -213,7 +214,7 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     fixture.loop_says = .held;
     _ = fixture.untilOver(uuid(5));
     try testing.expectEqual(null, worker.hold.asked());
-    // One that is taken back leaves nothing held.
+    // A job that is taken back leaves nothing held.
     fixture.loop_says = .waiting;
     worker.setOrders(&.{.{ .id = uuid(6), .kind = "delete", .versionId = uuid(2) }});
     while (worker.hold.asked() == null) fixture.turn();
@@ -240,7 +241,7 @@ test "a job that finds the store in use waits, and is done when it is free" {
     try testing.expectEqual(.done, fixture.untilOver(uuid(4)).stage);
 }
 
-test "what the store holds is listed, and what is read through and damaged is counted until it is right again" {
+test "the store's contents are listed, and versions found damaged are counted until they are right again" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -257,7 +258,7 @@ test "what the store holds is listed, and what is read through and damaged is co
     try testing.expectEqual(1, fixture.worker.getFigures().damaged);
 }
 
-test "a version that comes or goes by hand is listed soon, and not with the next list that is due" {
+test "a version that comes or goes by hand is listed soon, before the next list is due" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
@@ -268,7 +269,7 @@ test "a version that comes or goes by hand is listed soon, and not with the next
     fixture.now_ms = 20_000;
     fixture.turn();
     try testing.expectEqual(due_ms, worker.next_list_ms);
-    // Again where the file system's clock has not moved since the look before.
+    // Again if the file system's clock has not moved since the previous look.
     while (worker.next_list_ms == due_ms) {
         fixture.now_ms += 20_000;
         var name: [32]u8 = undefined;
@@ -278,7 +279,7 @@ test "a version that comes or goes by hand is listed soon, and not with the next
     try testing.expect(fixture.now_ms < due_ms);
 }
 
-test "an edge lets go of a device's writes once it begins none, and not while it keeps some" {
+test "an edge gives up a device's writes once it begins none, and not while it keeps some" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();

@@ -1,5 +1,5 @@
-//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states. What
-//! to do when is decided by core/uplink/sender.zig; here it is done.
+//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states.
+//! core/uplink/sender.zig decides what to do when; this file does it.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -28,8 +28,8 @@ const StateBox = link_module.StateBox;
 /// The API answers a long poll after 25 s at the latest.
 const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
 
-/// For whoever restored a control plane; a key that anybody could send must not be the one to name.
-const trust_hint = " If the control plane was restored from a backup of before its signing key was changed, read the key " ++
+/// For the person who restored a control plane; a key that anybody could send must not be named.
+const trust_hint = " If the control plane was restored from a backup older than a change of its signing key, read the key " ++
     "on the organization's page of the dashboard and name it on this machine: bootfarm-edge trust-key --data DIR --key KEY";
 
 pub const UplinkWorker = struct {
@@ -46,20 +46,20 @@ pub const UplinkWorker = struct {
     address: base.Ip4,
     peer_port: u16,
     stream_port: u16,
-    /// Read and written by the thread that takes states alone.
+    /// Used only by the thread that accepts states.
     identity: Identity,
     signing_key: [32]u8,
     rotation: *KeyRotation,
-    /// Of the directory where vDisks are.
+    /// The directory where vDisks are.
     store_fd: i32,
-    /// For the heartbeat; they are read once.
+    /// For the heartbeat; read once.
     boot_programs: []const core.uplink.message.BootProgram = &.{},
     counter: std.atomic.Value(u64) = .init(0),
     sender: core.uplink.sender.Sender = .{},
     poller: core.uplink.sender.Poller = .{},
-    /// So that an absent API is told once, not at each try.
+    /// An unreachable API is logged once, not at each try.
     is_answered: bool = true,
-    /// The same refusal is told once.
+    /// The same refusal is logged once.
     last_refusal: u64 = 0,
 
     /// Both threads run until the process ends.
@@ -88,7 +88,7 @@ pub const UplinkWorker = struct {
             switch (worker.sender.next(now_ms, worker.log.backlog())) {
                 .heartbeat => worker.sendHeartbeat(&client),
                 .reports => worker.sendReports(&client, buffer, &gzip),
-                // A capture is of a boot whose reports have been applied.
+                // A capture belongs to a boot whose reports have been applied.
                 .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or !captures.send(worker.gpa, &client, now_ms))
                     worker.waitForReport(seen, until_ms - now_ms),
                 .stopped => return,
@@ -103,7 +103,7 @@ pub const UplinkWorker = struct {
             .clock = .awake,
         } };
         io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
-        // Phases often change together; what follows within a moment goes in the same request.
+        // Phases often change together; what follows within a moment is sent in the same request.
         if (worker.link.reports_written.load(.acquire) != seen)
             io.sleep(.fromMilliseconds(core.uplink.sender.report_delay_ms), .awake) catch {};
     }
@@ -179,7 +179,7 @@ pub const UplinkWorker = struct {
                 body,
             )) |acked| {
                 worker.log.ack(acked.bootEpoch, acked.ackedSeq);
-                // An answer that moves nothing would be asked for again at once.
+                // An answer that acknowledges nothing would be requested again at once.
                 if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
             } else |_| answer = .nothing;
         }
@@ -231,7 +231,7 @@ pub const UplinkWorker = struct {
         _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
     }
 
-    /// Verified, then on disk, then acted on.
+    /// Verifies the state, writes it to disk, then puts it in force.
     fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
         const box = StateBox.create(worker.gpa, envelope, .{
             .edge_id = worker.client_options.edge_id.?,
@@ -251,7 +251,7 @@ pub const UplinkWorker = struct {
             box.destroy(worker.gpa);
             return false;
         };
-        // Behind the state: that has the statements, and is found right by the key before as well.
+        // After the state, which has the statements and is also verified by the previous key.
         worker.pin(box.reached);
         if (!box.reached.is_named) named_key.forget(worker.data);
         worker.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
@@ -260,17 +260,18 @@ pub const UplinkWorker = struct {
         return true;
     }
 
-    /// The edge goes on with the state that it has, and its heartbeats say why.
+    /// The edge keeps the state that it has, and its heartbeats report why.
     fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
         worker.link.noteRefusal(refusal);
         const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
         log.info("The desired state was refused: {s}.{s}", .{ core.uplink.desired_state.sentence(refusal), hint });
     }
 
-    /// A key that follows the one that was pinned, or was named on this machine, takes its place, also over restarts.
+    /// Replaces the pinned key by one that follows it, or by one that was named on this machine,
+    /// also over restarts.
     pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.Reached) void {
         if (reached.id == null and !reached.is_named) return;
-        // Of one that was named nobody said the id.
+        // A named key comes without an id.
         const id = reached.id orelse base.Uuid.zero;
         const text = core.uplink.message.keyText(reached.key);
         var identity = worker.identity;
@@ -283,12 +284,12 @@ pub const UplinkWorker = struct {
         worker.signing_key = reached.key;
         worker.identity.signingKeyId = id;
         if (!reached.is_named) {
-            log.info("The organization signs by a new key, which the one before vouches for.", .{});
+            log.info("The organization signs with a new key, which the previous one vouches for.", .{});
             return;
         }
-        // Behind the identity: whatever is cut off between, the state is found right by the named key.
+        // After the identity: wherever this is interrupted, the named key verifies the state.
         named_key.forget(worker.data);
-        log.info("The organization signs by the key that was named on this machine; the one before is not believed any more.", .{});
+        log.info("The organization signs with the key that was named on this machine; the previous one is no longer trusted.", .{});
     }
 
     fn tellRefusal(
@@ -335,7 +336,7 @@ pub const UplinkWorker = struct {
             },
             .later => |after_ms| {
                 if (worker.is_answered) log.info(
-                    "The control plane at {s} is busy and asks for {d} s: reports are kept until then.",
+                    "The control plane at {s} is busy and asks to wait {d} s: reports are kept until then.",
                     .{ url, after_ms / std.time.ms_per_s },
                 );
                 worker.is_answered = false;
@@ -343,7 +344,7 @@ pub const UplinkWorker = struct {
             .nothing => {
                 if (worker.is_answered)
                     log.info(
-                        "The control plane at {s} does not answer: devices boot on, and reports are kept until it does.",
+                        "The control plane at {s} does not answer: devices keep booting, and reports are kept until it answers.",
                         .{url},
                     );
                 worker.is_answered = false;
@@ -358,7 +359,7 @@ pub const UplinkWorker = struct {
                     .{url},
                 ),
                 .stale_epoch => log.info(
-                    "The control plane refused the {s}: this data directory is older than what it has seen of this edge.",
+                    "The control plane refused the {s}: this data directory is older than what it has recorded of this edge.",
                     .{what},
                 ),
                 .report_gap => {},
@@ -368,7 +369,7 @@ pub const UplinkWorker = struct {
     }
 };
 
-/// Malformed, too large, or of a media type that is not taken.
+/// Malformed, too large, or of an unsupported media type.
 fn isRefusedForm(status: u16) bool {
     return status == 400 or status == 413 or status == 415;
 }
