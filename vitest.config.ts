@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 const include = ['src/**/*.test.ts', 'test/**/*.test.ts']
-/** Far more than any needs: beside 30 busy programs the set-up of http/auth/provider-auth.test.ts took more than 30 s. */
+/**
+ * Far more than any needs: beside 30 busy programs the set-up of http/auth/provider-auth.test.ts took more than 30 s.
+ */
 const limitMs = 120_000
 /** No module keeps anything between files: a worker loads each one once. */
 const isolate = false

@@ -14,7 +14,10 @@ const missingPackages = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
 const noBusybox =
   missingPackages.includes('busybox-static') || !existsSync('/bin/busybox') ? 'not installed: busybox-static' : ''
 
-/** The header of a 64-bit program or module for a processor (System V ABI, chapter 4), and what a module says of its kernel. */
+/**
+ * The header of a 64-bit program or module for a processor (System V ABI, chapter 4), and what a module says of its
+ * kernel.
+ */
 function elf(machine: number, madeFor = release): Buffer {
   const header = Buffer.alloc(64)
   header.write('\x7fELF')

@@ -4,10 +4,11 @@ import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
 /**
- * The floors of apps/api/src: a part imports only itself and what its list names. Every folder that is not here is a noun: its schema,
- * router, rows, services and their tests. Nouns stand side by side: one imports of another only its schemas and its `public.ts`, which
- * names what the noun offers (the one place where files are exported again), and never in a circle. Whoever only reacts to what nouns
- * record (audit, webhook) has no `public.ts`: listeners.ts ties it to events/event-bus.ts.
+ * The floors of apps/api/src: a part imports only itself and what its list names. Every folder that is not here is a
+ * noun: its schema, router, rows, services and their tests. Nouns stand side by side: one imports of another only its
+ * schemas and its `public.ts`, which names what the noun offers (the one place where files are exported again), and
+ * never in a circle. Whoever only reacts to what nouns record (audit, webhook) has no `public.ts`: listeners.ts ties it
+ * to events/event-bus.ts.
  */
 const groundFloors = ['rules', 'errors', 'context', 'events', 'access']
 const apiFloors = {
@@ -121,7 +122,10 @@ function checkApi(file, target, complain) {
   return null
 }
 
-/** @param {Map<string, Set<string>>} imported by noun @returns the first circle found from each noun that lies in one */
+/**
+ * @param {Map<string, Set<string>>} imported by noun
+ * @returns the first circle found from each noun that lies in one
+ */
 function circles(imported) {
   const problems = []
   const done = new Set()

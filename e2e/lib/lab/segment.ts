@@ -33,7 +33,9 @@ function started({ command, args }: { command: string; args: string[] }): Runnin
   return new RunningProcess(command, args)
 }
 
-/** Why tests with namespaces cannot run here; undefined where they can. `others`: Debian packages that they need too. */
+/**
+ * Why tests with namespaces cannot run here; undefined where they can. `others`: Debian packages that they need too.
+ */
 export function namespacesMissing(others: string[] = []): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root'
   const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')

@@ -1,8 +1,8 @@
 import type pg from 'pg'
 
 /**
- * Of each kind of object in the schema, its definitions (of NOT NULL, the columns': PostgreSQL made up its names); days'
- * partitions apart, which depend on when reports arrived.
+ * Of each kind of object in the schema, its definitions (of NOT NULL, the columns': PostgreSQL made up its names);
+ * days' partitions apart, which depend on when reports arrived.
  */
 const questions = {
   columns: `select format('%s.%s %s %s %s %s', relname, attname, format_type(atttypid, atttypmod), attnotnull, attgenerated,
