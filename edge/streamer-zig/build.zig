@@ -1,6 +1,6 @@
 //! Builds the site agent. Each folder of src/ is a module of its own: what is not in its import
-//! list cannot be imported, so the compiler keeps the order base <- wire <- core <- store <- host
-//! <- main and core, store <- sim (never host).
+//! list cannot be imported, so the compiler keeps the order base <- wire <- core <- store <- agent
+//! <- host <- edge, and agent, store <- sim (never host).
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -16,6 +16,7 @@ const Modules = struct {
     wire: *std.Build.Module,
     core: *std.Build.Module,
     store: *std.Build.Module,
+    agent: *std.Build.Module,
     host: *std.Build.Module,
     initramfs: *std.Build.Module,
     prepare: *std.Build.Module,
@@ -58,7 +59,10 @@ fn graph(
     const below_store = [_]Import{ base_import, wire_import, core_import };
     const store = storeModule(b, target, optimize, &below_store, .product);
     const store_import: Import = .{ .name = "store", .module = store };
-    const lower = [_]Import{ base_import, wire_import, core_import, store_import };
+    const below_agent = [_]Import{ base_import, wire_import, core_import, store_import };
+    const agent = module(b, "src/agent/agent.zig", target, optimize, &below_agent);
+    const agent_import: Import = .{ .name = "agent", .module = agent };
+    const lower = below_agent ++ [_]Import{agent_import};
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
     const base_and_wire = [_]Import{ base_import, wire_import };
     const initramfs_path = "src/initramfs/initramfs.zig";
@@ -71,12 +75,14 @@ fn graph(
     const media = module(b, "src/media/media.zig", target, optimize, &.{base_import});
     const image_imports = [_]Import{ base_import, wire_import, store_import };
     const image = module(b, "src/image/image.zig", target, optimize, &image_imports);
-    const sim = module(b, "src/sim/sim.zig", target, optimize, &.{
-        base_import,
-        wire_import,
-        core_import,
-        .{ .name = "store", .module = storeModule(b, target, optimize, &below_store, .simulated) },
-    });
+    const simulated_store: Import = .{
+        .name = "store",
+        .module = storeModule(b, target, optimize, &below_store, .simulated),
+    };
+    const simulated = below_store ++ [_]Import{simulated_store};
+    const sim = module(b, "src/sim/sim.zig", target, optimize, &(simulated ++ [_]Import{
+        .{ .name = "agent", .module = module(b, "src/agent/agent.zig", target, optimize, &simulated) },
+    }));
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
     embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
@@ -97,6 +103,7 @@ fn graph(
         .wire = wire,
         .core = core,
         .store = store,
+        .agent = agent,
         .host = host,
         .initramfs = initramfs,
         .prepare = prepare,
@@ -214,12 +221,13 @@ const programs = [_]Program{
     .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [9]Import {
+fn importsOf(m: Modules) [10]Import {
     return .{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
         .{ .name = "core", .module = m.core },
         .{ .name = "store", .module = m.store },
+        .{ .name = "agent", .module = m.agent },
         .{ .name = "host", .module = m.host },
         .{ .name = "initramfs", .module = m.initramfs },
         .{ .name = "prepare", .module = m.prepare },

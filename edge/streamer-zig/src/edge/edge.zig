@@ -27,6 +27,8 @@ pub const Edge = struct {
     log: ?host.ReportLog = null,
     journal: ?host.BootJournal = null,
     files: host.BootFiles = .none,
+    io: host.EdgeIo = undefined,
+    peers: core.site.PeerTable = undefined,
     boots: host.Boots = undefined,
     /// Null if the store's directory holds only plain files.
     store: ?store.Store = null,
@@ -80,7 +82,7 @@ pub const Edge = struct {
         return 0;
     }
 
-    pub fn listener(edge: *Edge) host.Boots.Listener {
+    pub fn listener(edge: *Edge) host.EdgeIo.Listener {
         return .{ .context = edge, .begins = begins, .reported = reported, .written = written, .version_problem = versionProblem };
     }
 
@@ -92,7 +94,7 @@ pub const Edge = struct {
         if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
-        edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
+        edge.io.versions.closeUnused(&edge.boots.table, &box.state);
         edge.wantProfiles(host.sys.monotonicUs());
         if (edge.loop.peers) |*peers| peers.setSite(
             host.sys.monotonicUs(),
@@ -109,7 +111,7 @@ pub const Edge = struct {
 
     /// Loads the boot profile of every version that may be booted.
     pub fn wantProfiles(edge: *Edge, now_us: u64) void {
-        const profiles = edge.boots.profiles orelse return;
+        const profiles = edge.io.profiles orelse return;
         if (edge.options.version) |id| profiles.want(id, now_us);
         const box = edge.state orelse return;
         for (box.state.vdisks) |*vdisk| {
@@ -149,7 +151,7 @@ pub const Edge = struct {
     pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
-        if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
+        if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
         if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
         edge.saveLeases(now_us);
         edge.lookAhead(now_us);
@@ -162,9 +164,9 @@ pub const Edge = struct {
             .boots = edge.boot_counters,
             .ignored = loop.ignored(),
             .devices_booting = edge.boots.table.active_count,
-            .streams_open = loop.stream.server.session_count,
-            .write_caches = if (loop.stream.layers) |layers| layers.levels() else @splat(0),
-            .tftp_bytes = loop.tftp.sent_bytes,
+            .streams_open = loop.stream.policy.server.session_count,
+            .write_caches = edge.boots.caches.levels(),
+            .tftp_bytes = loop.tftp.policy.sent_bytes,
             .http_bytes = loop.http.sent_bytes,
             .stream_bytes = loop.stream.sent_bytes,
             .stream_reads = loop.stream.reads_count,
@@ -251,7 +253,7 @@ pub const Edge = struct {
 
     fn saveLeases(edge: *Edge, now_us: u64) void {
         const file = if (edge.lease_file) |*file| file else return;
-        file.tick(&edge.loop.dhcp.?.service, now_us);
+        file.tick(&edge.loop.dhcp.?.policy.service, now_us);
     }
 
     /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes

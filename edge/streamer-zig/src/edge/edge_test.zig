@@ -32,7 +32,7 @@ const Site = struct {
         site.tmp = testing.tmpDir(.{ .iterate = true });
         try site.importVersion();
         site.edge = .{ .init = undefined, .terminal = undefined, .options = .{} };
-        site.edge.boots.profiles = try .create(gpa, io, site.tmp.dir.handle);
+        site.edge.io.profiles = try .create(gpa, io, site.tmp.dir.handle);
         site.learn();
         site.schedules = .{.{
             .id = .zero,
@@ -50,7 +50,7 @@ const Site = struct {
     }
 
     fn deinit(site: *Site) void {
-        site.edge.boots.profiles.?.destroy();
+        site.edge.io.profiles.?.destroy();
         site.tmp.cleanup();
     }
 
@@ -88,7 +88,7 @@ const Site = struct {
     fn ignoreProgress(_: *anyopaque, _: *const store.import.Progress) void {}
 
     fn learn(site: *Site) void {
-        const profiles = site.edge.boots.profiles.?;
+        const profiles = site.edge.io.profiles.?;
         const boot: core.boot.Boot = .init(.{
             .id = .fromRandom(@splat(8)),
             .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
@@ -120,7 +120,7 @@ const Site = struct {
 
     /// Runs a tick of the edge's loop; returns the bytes that were read ahead into memory.
     fn tick(site: *Site, now_us: u64) u64 {
-        const profiles = site.edge.boots.profiles.?;
+        const profiles = site.edge.io.profiles.?;
         const before = profiles.getFigures().warmed_bytes;
         Edge.tick(&site.edge, undefined, now_us);
         profiles.doAll();
@@ -141,8 +141,8 @@ test "before a schedule wakes machines, the next tick reads into memory what the
     // What the edge does when it gets a state is done, and the memory has been used for something
     // else since.
     site.edge.wantProfiles(1);
-    site.edge.boots.profiles.?.doAll();
-    try testing.expectEqual(warmed, site.edge.boots.profiles.?.getFigures().warmed_bytes);
+    site.edge.io.profiles.?.doAll();
+    try testing.expectEqual(warmed, site.edge.io.profiles.?.getFigures().warmed_bytes);
     const later_us = 3600 * second;
 
     site.wakeIn(3600);

@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const agent = @import("agent");
 const host = @import("host");
 const subnet_settings = @import("subnet_settings.zig");
 
@@ -39,7 +40,7 @@ pub const Serve = struct {
     /// Disk space for reports, in bytes.
     report_log_size: u64 = core.uplink.report_log.size_max_default,
     /// The write cache of every device without a control plane.
-    write_cache: host.write_layers.Wanted = .{},
+    write_cache: agent.write_caches.Wanted = .{},
     /// Learns what boots read, hands it to devices and reads it ahead.
     boot_profile: bool = true,
     /// Sends streams in clear text.

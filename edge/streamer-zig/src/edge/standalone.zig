@@ -26,7 +26,7 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
     if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
     if (options.kernel) |kernel| try checkKernel(&version, kernel, options.initrd, complaint);
     version.setCommandLine(options.cmdline);
-    edge.boots.versions.add(version) catch unreachable;
+    edge.io.versions.add(version) catch unreachable;
     edge.boots.policy = .standalone(.{
         .assignment = .{
             .version_id = version.id,
@@ -41,8 +41,8 @@ pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!v
     try start.openStore(edge, complaint);
     var problem: host.version_table.Problem = undefined;
     const version = host.version_table.openStored(
-        edge.boots.versions.store,
-        edge.boots.store_fd.?,
+        edge.io.versions.store,
+        edge.io.store_fd.?,
         id,
         null,
         &problem,
@@ -51,9 +51,9 @@ pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!v
         "The version {f} is smaller than its contents: {f}; import the whole image again.",
         .{ id, shortage },
     );
-    edge.boots.versions.add(version) catch unreachable;
+    edge.io.versions.add(version) catch unreachable;
     // Valid as long as the edge runs: the policy refers to it.
-    const command_line = edge.boots.versions.find(id).?.commandLine();
+    const command_line = edge.io.versions.find(id).?.commandLine();
     edge.boots.policy = .standalone(.{
         .assignment = .{
             .version_id = id,

@@ -21,12 +21,21 @@ pub const Error = options_module.Error || error{OutOfMemory};
 pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
     const found = try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
-    edge.boots = .{
-        .table = try .init(edge.gpa, core.boot.Table.capacity_default),
+    const boots_max = core.boot.Table.capacity_default;
+    edge.io = .{
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
+        .files = &edge.files,
+        .listener = edge.listener(),
+    };
+    edge.peers = try .init(edge.gpa, .{ .epoch = 1, .boots_max = boots_max });
+    edge.boots = .{
+        .io = &edge.io,
+        .table = try .init(edge.gpa, boots_max),
+        .peers = &edge.peers,
+        .discovery = .{ .devices = try .init(edge.gpa) },
+        .caches = .none(edge.gpa, &edge.io),
         .network = ownNetwork(&found),
         .clear = edge.options.clear,
-        .listener = edge.listener(),
     };
     if (edge.options.silence_limit_s) |seconds|
         edge.boots.table.silence_limit_us = @as(u64, seconds) * std.time.us_per_s;
@@ -64,9 +73,9 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
         .link = edge.link,
         .log = if (edge.log) |*log| log else null,
         .epoch = edge.epoch,
-        .store_fd = edge.boots.store_fd,
+        .store_fd = edge.io.store_fd,
         .store_worker = edge.store_worker,
-        .profiles = edge.boots.profiles,
+        .profiles = edge.io.profiles,
         .listener = listener,
     };
     edge.metrics = server;
@@ -76,14 +85,14 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
 /// nothing is learned.
 fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
     if (!edge.options.boot_profile) return;
-    const store_fd = edge.boots.store_fd orelse blk: {
+    const store_fd = edge.io.store_fd orelse blk: {
         const data = if (edge.data) |*data| data else return;
         const dir = data.subDir("store") catch return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
         break :blk dir.handle;
     };
     const profiles = try host.BootProfiles.create(edge.gpa, edge.init.io, store_fd);
     profiles.start() catch return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
-    edge.boots.profiles = profiles;
+    edge.io.profiles = profiles;
     if (edge.store_worker) |worker| worker.profiles = profiles;
     edge.wantProfiles(host.sys.monotonicUs());
 }
@@ -212,7 +221,7 @@ fn prepareLoop(
     };
     host.sys.random(&keys.cookie);
     host.sys.random(&keys.session);
-    edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, &edge.files, .{
+    edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, .{
         .ports = options.ports,
         .dhcp = .{
             .links = found.links,
@@ -236,13 +245,13 @@ fn prepareLoop(
     edge.lease_file = host.lease_file.LeaseFile.open(
         edge.gpa,
         data.dir.handle,
-        &dhcp.service,
+        &dhcp.policy.service,
         edge.started_us,
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
     };
-    dhcp.leases = &edge.lease_file.?;
+    edge.io.lease_file = &edge.lease_file.?;
 }
 
 /// Returns the network of this edge's first address.
@@ -396,10 +405,8 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
         return complaint.set("{s}/power-orders cannot be read or written.", .{path});
     try prepareSchedules(edge, complaint);
-    const peers = try edge.gpa.create(core.site.PeerTable);
-    peers.* = try .init(edge.gpa, .{ .epoch = edge.epoch, .boots_max = core.boot.Table.capacity_default });
-    edge.boots.peers = peers;
-    edge.loop.peers = .{ .table = peers, .boots = &edge.boots };
+    edge.peers.epoch = edge.epoch;
+    edge.loop.peers = .{ .table = &edge.peers, .boots = &edge.boots };
     const link = try edge.gpa.create(host.UplinkLink);
     link.* = .{
         .io = edge.init.io,
@@ -430,7 +437,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .identity = identity,
         .signing_key = signing_key,
         .rotation = rotation,
-        .store_fd = edge.boots.store_fd.?,
+        .store_fd = edge.io.store_fd.?,
         .boot_programs = try edge.files.told(arena),
     };
     edge.worker = worker;
@@ -440,13 +447,13 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .data = data,
         .client_options = worker.client_options,
         .rotation = rotation,
-        .store_fd = edge.boots.store_fd.?,
+        .store_fd = edge.io.store_fd.?,
         .epoch = edge.epoch,
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         else => complaint.set("The system refused what store jobs need.", .{}),
     };
-    edge.loop.stream.hold = &edge.store_worker.?.hold;
+    edge.io.hold = &edge.store_worker.?.hold;
     try loadState(edge, .{
         .edge_id = identity.edgeId,
         .signing_key = signing_key,
@@ -498,10 +505,7 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
             .{ path, path },
         ),
     };
-    edge.boots.log = &edge.log.?;
-    const discovery = try edge.gpa.create(host.Discovery);
-    discovery.* = .{ .devices = try .init(edge.gpa), .log = &edge.log.? };
-    edge.boots.discovery = discovery;
+    edge.io.report_log = &edge.log.?;
 }
 
 /// Finishes what a crash interrupted in the store, unless another process changes the store now:
@@ -527,7 +531,7 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
     else
         edge.data.?.subDir("store") catch
             return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
-    edge.boots.store_fd = dir.handle;
+    edge.io.store_fd = dir.handle;
     edge.store_files = .fromFd(dir.handle);
     edge.store = store.Store.open(edge.gpa, edge.store_files.files(), .{}) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -539,7 +543,7 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
         },
     };
     finishCutOff(&edge.store.?);
-    edge.boots.versions.store = &edge.store.?;
+    edge.io.versions.store = &edge.store.?;
 }
 
 /// Loads the last state that the control plane sent; an edge that starts without it boots devices
@@ -583,10 +587,8 @@ fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
     const journal = if (edge.journal) |*journal| journal else return;
     journal.load(edge.gpa, &edge.boots.table, edge.started_us, host.sys.unixMs()) catch
         return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
-    edge.boots.journal = journal;
-    if (edge.boots.peers) |peers| {
-        var iterator = edge.boots.table.iterate();
-        while (iterator.next()) |boot| peers.noteBoot(boot);
-    }
+    edge.io.boot_journal = journal;
+    var iterator = edge.boots.table.iterate();
+    while (iterator.next()) |boot| edge.peers.noteBoot(boot);
     edge.applyOrders();
 }

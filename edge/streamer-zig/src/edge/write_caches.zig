@@ -3,6 +3,7 @@
 const std = @import("std");
 const core = @import("core");
 const host = @import("host");
+const store = @import("store");
 const options_module = @import("options.zig");
 const Edge = @import("edge.zig").Edge;
 
@@ -17,23 +18,22 @@ pub fn prepare(
     const path = options.store orelse
         try std.fs.path.join(arena, &.{ options.data orelse return, "store" });
     if (options.isAlone() and !options.write_cache.class.isAtTheEdge()) return;
-    const dir_fd = edge.boots.store_fd orelse blk: {
+    const dir_fd = edge.io.store_fd orelse blk: {
         const dir = std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{}) catch
             return complaint.set("The directory {s} cannot be created or opened.", .{path});
         break :blk dir.handle;
     };
-    const layers = try edge.gpa.create(host.write_layers.WriteLayers);
-    layers.* = host.write_layers.WriteLayers.init(
-        edge.gpa,
-        dir_fd,
-        core.boot.Table.capacity_default,
-        options.write_cache,
-    ) catch |err| return switch (err) {
+    const files = try edge.gpa.create(store.LinuxFiles);
+    files.* = .fromFd(dir_fd);
+    const syncs = try edge.gpa.create(host.LayerSyncs);
+    syncs.* = host.LayerSyncs.init() catch
+        return complaint.set("The system refused what write caches need.", .{});
+    const capacity = core.boot.Table.capacity_default;
+    edge.boots.caches = host.Agent.WriteCaches.init(edge.gpa, &edge.io, files.files(), capacity, options.write_cache) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.NotWritable => complaint.set("{s} cannot be written, and the write caches of devices would be there.", .{path}),
-        error.SystemCallFailed => complaint.set("The system refused what write caches need.", .{}),
+        error.NotWritable => complaint.set("{s} cannot be written, and devices' write caches would lie there.", .{path}),
     };
-    layers.start() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});
-    edge.loop.stream.layers = layers;
-    edge.boots.layers = layers;
+    syncs.run() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});
+    edge.loop.stream.syncs = syncs;
+    edge.io.syncs = syncs;
 }

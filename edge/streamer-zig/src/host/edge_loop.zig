@@ -10,12 +10,10 @@ const sockets = @import("net/sockets.zig");
 const Epoll = @import("net/epoll.zig").Epoll;
 const RouterAdvertiser = @import("net/router_advertiser.zig").RouterAdvertiser;
 const UdpSocket = @import("net/udp_socket.zig").UdpSocket;
-const Boots = @import("boots/boots.zig").Boots;
-const BootFiles = @import("files/boot_files.zig").BootFiles;
-const BootHttp = @import("http/boot_paths.zig").BootHttp;
+const Agent = @import("edge_io.zig").Agent;
+const Boots = Agent.Boots;
 const DhcpPort = @import("net/dhcp_port.zig").DhcpPort;
-const LoaderTexts = @import("http/loader_texts.zig").LoaderTexts;
-const Published = @import("http/published.zig").Published;
+const http_handler = @import("http/handler.zig");
 const TftpPort = @import("net/tftp_port.zig").TftpPort;
 const StreamShards = @import("stream/shards.zig").StreamShards;
 const StreamPort = @import("stream/port.zig").StreamPort;
@@ -34,7 +32,7 @@ pub const EdgeLoop = struct {
     dhcp: ?DhcpPort,
     tftp: TftpPort,
     stream: StreamPort,
-    paths: *BootHttp,
+    paths: *Agent.HttpPaths,
     http: HttpServer,
     boots: *Boots,
     /// What is heard on the segment.
@@ -101,13 +99,12 @@ pub const EdgeLoop = struct {
 
     pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
-    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. The
-    /// signals TERM and INT must already be blocked in every thread.
+    /// Takes the sockets; `boots` stays the caller's and must outlive the loop. Signals
+    /// TERM and INT must be blocked already, in every thread.
     pub fn init(
         gpa: std.mem.Allocator,
         open: EdgeSockets,
         boots: *Boots,
-        files: *const BootFiles,
         options: Options,
     ) InitError!EdgeLoop {
         const epoll = Epoll.init() catch return error.SystemCallFailed;
@@ -126,26 +123,19 @@ pub const EdgeLoop = struct {
         };
         const watch = try gpa.create(SegmentWatch);
         watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
-        const paths = try gpa.create(BootHttp);
-        paths.* = .{
-            .boots = boots,
-            .files = files,
-            .own = own,
-        };
+        const paths = try gpa.create(Agent.HttpPaths);
+        paths.* = .{ .boots = boots, .own = own };
         var tftp_options: core.tftp.Server.Options = .{};
         sys.random(std.mem.asBytes(&tftp_options.hash_seed));
-        const published = try gpa.create(Published);
-        published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
-        const texts = try gpa.create(LoaderTexts);
-        texts.* = .{ .boots = boots, .own = own };
-        published.texts = texts.maker();
-        const tftp: core.tftp.Server = try .init(gpa, published.catalogue(), tftp_options);
+        const catalogue = try gpa.create(Agent.Catalogue);
+        catalogue.* = try .init(gpa, boots, own, tftp_options.sessions_max);
+        const tftp: core.tftp.Server = try .init(gpa, catalogue.tftpCatalogue(), tftp_options);
         const stream_options: core.stream.Server.Options = .{
             .keys = options.stream_keys,
             .ciphers = options.stream_ciphers,
             .packet_size_max = wire.stream.packet_size_max,
         };
-        var stream: StreamPort = try .init(gpa, try .init(gpa, stream_options), boots, .{});
+        var stream: StreamPort = try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
         if (all.stream_shards.len > 0) {
             stream.shards = try gpa.create(StreamShards);
             stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
@@ -155,11 +145,9 @@ pub const EdgeLoop = struct {
             .busy = .{ .fd = all.stream.fd, .token = Token.stream },
             .sockets = all,
             .dhcp = if (!open.hasDhcp()) null else .{
-                .service = try .init(gpa, options.dhcp),
-                .boots = boots,
-                .files = files,
+                .policy = .{ .service = try .init(gpa, options.dhcp), .boots = boots },
             },
-            .tftp = try .init(gpa, tftp, boots, published),
+            .tftp = try .init(gpa, try .init(gpa, tftp, boots, catalogue)),
             .stream = stream,
             .paths = paths,
             .http = try .init(
@@ -167,7 +155,7 @@ pub const EdgeLoop = struct {
                 open.listener,
                 epoll,
                 Token.connections,
-                paths.handler(),
+                http_handler.of(paths),
                 connectionsFor(sys.raiseFileLimit()),
             ),
             .boots = boots,
@@ -179,10 +167,21 @@ pub const EdgeLoop = struct {
         };
     }
 
+    /// Gives the agent's `Io` what the loop has for it. The loop must not move afterwards.
+    pub fn attach(loop: *EdgeLoop) void {
+        const io = loop.boots.io;
+        io.links = &loop.sockets.links;
+        io.tftp_socket = &loop.sockets.tftp;
+        io.stream_socket = &loop.sockets.stream;
+        io.tftp = &loop.tftp;
+        io.stream = &loop.stream;
+    }
+
     /// Runs until TERM or INT.
     pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
+        loop.attach();
         try loop.addAll();
-        defer loop.stream.stopShards(&loop.sockets.stream);
+        defer loop.stream.stopShards();
         while (true) {
             var buffer: [events_max]u64 = undefined;
             const tokens = try loop.waitFor(&buffer);
@@ -196,7 +195,7 @@ pub const EdgeLoop = struct {
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.serveReads();
             if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
-            loop.tftp.tick(&loop.sockets.tftp, now_us);
+            loop.tftp.policy.tick(now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
             if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
             if (now_us < loop.next_tick_us) continue;
@@ -206,8 +205,8 @@ pub const EdgeLoop = struct {
             if (loop.peers) |*peers| peers.tick(now_us);
             for (loop.advertisers) |*advertiser| advertiser.tick();
             loop.http.tick(now_us);
-            loop.stream.tick(now_us);
-            if (loop.boots.profiles) |profiles| profiles.tick(&loop.boots.table);
+            loop.stream.policy.tick(now_us);
+            if (loop.boots.io.profiles) |profiles| profiles.tick(&loop.boots.table);
             owner.tick(owner.context, loop, now_us);
         }
     }
@@ -230,9 +229,9 @@ pub const EdgeLoop = struct {
     /// Sums up everything that was ignored since the start.
     pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
         var total = loop.boots.ignored;
-        if (loop.dhcp) |*dhcp| total.merge(&dhcp.service.ignored);
-        total.merge(&loop.tftp.server.ignored);
-        total.merge(&loop.stream.server.ignored);
+        if (loop.dhcp) |*dhcp| total.merge(&dhcp.policy.service.ignored);
+        total.merge(&loop.tftp.policy.server.ignored);
+        total.merge(&loop.stream.policy.server.ignored);
         if (loop.stream.shards) |shards| for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
         total.merge(&loop.http.ignored);
         total.merge(&loop.watch.ignored);
@@ -251,7 +250,7 @@ pub const EdgeLoop = struct {
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
         try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
         if (loop.stream.shards) |shards| try loop.epoll.add(shards.wake_fd, .read, Token.shards);
-        if (loop.stream.layers) |layers| try loop.epoll.add(layers.endedFd(), .read, Token.sync);
+        if (loop.stream.syncs) |syncs| try loop.epoll.add(syncs.endedFd(), .read, Token.sync);
         for (loop.advertisers) |*advertiser|
             try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -279,8 +278,8 @@ pub const EdgeLoop = struct {
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
             Token.disk_reads => loop.stream.reads.takeEnded(),
-            Token.shards => loop.stream.drainShards(&loop.sockets.stream, now_us),
-            Token.sync => loop.stream.endSyncs(&loop.sockets.stream),
+            Token.shards => loop.stream.drainShards(now_us),
+            Token.sync => loop.stream.endSyncs(),
             Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),
             else => loop.http.handle(token, now_us),
@@ -313,7 +312,7 @@ pub const EdgeLoop = struct {
     fn timeoutMs(loop: *const EdgeLoop) i32 {
         const now_us = sys.monotonicUs();
         var deadline_us = loop.next_tick_us;
-        if (loop.tftp.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
+        if (loop.tftp.policy.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
         if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
             deadline_us = @min(deadline_us, peer_us);
         };

@@ -256,6 +256,17 @@ fn targetOf(
     };
 }
 
+/// What the state says of a version; null: nothing.
+pub fn describedVersion(
+    state: *const desired_state.DesiredState,
+    id: base.Uuid,
+) ?*const desired_state.Version {
+    for (state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| if (version.id.eql(id)) return version;
+    }
+    return null;
+}
+
 pub fn loaderFilesOf(version: *const desired_state.Version) boot_module.LoaderFiles {
     return .{
         .kernel = version.kernelPath != null,

@@ -3,7 +3,9 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Boots = @import("boots.zig").Boots;
+const EdgeIo = @import("../edge_io.zig").EdgeIo;
+const Boots = @import("../edge_io.zig").Agent.Boots;
+const BootFiles = @import("../files/boot_files.zig").BootFiles;
 const BootJournal = @import("../files/boot_journal.zig").BootJournal;
 const ReportLog = @import("../files/report_log.zig").ReportLog;
 const report_log = core.uplink.report_log;
@@ -21,6 +23,8 @@ const Site = struct {
     log_dir: std.Io.Dir,
     log: ReportLog,
     journal: BootJournal,
+    io: EdgeIo,
+    peers: core.site.PeerTable,
     boots: Boots,
     buffer: []u8,
     starts: u32 = 0,
@@ -37,12 +41,20 @@ const Site = struct {
         site.starts += 1;
         site.log = try .open(gpa, .{ .io = testing.io, .dir = site.log_dir }, .{ .epoch = site.starts });
         site.journal = try .open(site.tmp.dir.handle);
-        site.boots = .{
-            .table = try .init(gpa, 4),
+        site.io = .{
             .versions = try .init(gpa, 4),
-            .log = &site.log,
-            .journal = &site.journal,
+            .files = &BootFiles.none,
+            .report_log = &site.log,
+            .boot_journal = &site.journal,
             .listener = .{ .context = site, .reported = ignoreReport, .written = ignoreWritten, .version_problem = ignoreProblem },
+        };
+        site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 4 });
+        site.boots = .{
+            .io = &site.io,
+            .table = try .init(gpa, 4),
+            .peers = &site.peers,
+            .discovery = .{ .devices = try .init(gpa) },
+            .caches = .none(gpa, &site.io),
         };
         try site.journal.load(gpa, &site.boots.table, now_us, 1_795_000_000_000);
     }
@@ -50,6 +62,8 @@ const Site = struct {
     /// As kill -9 leaves it.
     fn end(site: *Site) void {
         site.boots.deinit(gpa);
+        site.peers.deinit(gpa);
+        site.io.deinit(gpa);
         site.journal.close();
         site.log.deinit(gpa);
     }

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Boots = @import("boots.zig").Boots;
+const Boots = @import("../edge_io.zig").Agent.Boots;
 const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
 const log = @import("../log.zig");
 

@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const log = @import("../log.zig");
-const Boots = @import("boots.zig").Boots;
+const Boots = @import("../edge_io.zig").Agent.Boots;
 const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
 const PowerHook = @import("../power_hook.zig").PowerHook;
 const ReportLog = @import("../files/report_log.zig").ReportLog;
@@ -121,6 +121,6 @@ pub const Schedules = struct {
             _ = schedules.log.appendScheduleRun(text);
             has_written = true;
         }
-        if (has_written) schedules.boots.listener.written(schedules.boots.listener.context);
+        if (has_written) schedules.boots.io.listener.written(schedules.boots.io.listener.context);
     }
 };

@@ -62,8 +62,12 @@ pub const Problem = union(enum) {
     /// The version below one in maintenance is not in the store.
     nothing_below,
 
-    /// Describes the problem in the edge's store for a person, without a full stop; a boot keeps 64
-    /// characters of it.
+    /// The edge's store does not have it.
+    pub fn isGone(problem: Problem) bool {
+        return problem == .not_described or (problem == .stored and problem.stored.why == error.Missing);
+    }
+
+    /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (problem) {
             .file => |file| try writer.print("{s} {s}", .{
@@ -177,15 +181,7 @@ pub const VersionTable = struct {
     }
 };
 
-pub fn describedVersion(
-    state: *const core.uplink.desired_state.DesiredState,
-    id: base.Uuid,
-) ?*const core.uplink.desired_state.Version {
-    for (state.vdisks) |*vdisk| {
-        for (vdisk.versions) |*version| if (version.id.eql(id)) return version;
-    }
-    return null;
-}
+const describedVersion = core.boot.policy.describedVersion;
 
 fn openVersion(
     from: ?*store.Store,

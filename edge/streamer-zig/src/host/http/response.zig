@@ -2,63 +2,15 @@
 //! 9110, RFC 9112).
 
 const std = @import("std");
-const base = @import("base");
-const core = @import("core");
+const agent = @import("agent");
 const http_request = @import("wire").http_request;
 
-pub const text_size_max = 4096;
+pub const text_size_max = agent.response.text_size_max;
 pub const head_size_max = 512;
-
-pub const Body = union(enum) {
-    none,
-    /// The handler wrote it into the connection's own buffer; length in bytes.
-    text: usize,
-    memory: []const u8,
-    file: struct { fd: i32, size: u64 },
-    /// Read with the handler's `read`, as long as the version is open.
-    disk: struct { version_id: base.Uuid, size: u64 },
-
-    pub fn size(body: Body) u64 {
-        return switch (body) {
-            .none => 0,
-            .text => |length| length,
-            .memory => |bytes| bytes.len,
-            .file => |file| file.size,
-            .disk => |disk| disk.size,
-        };
-    }
-};
-
-/// What an answer belongs to; returned with its progress.
-pub const Tag = struct {
-    boot: ?core.boot.Table.Ref = null,
-    what: What = .other,
-
-    pub const What = enum { other, nbp, script, kernel, initrd, disk };
-
-    /// Returns whether its end begins or ends a phase of the boot.
-    pub fn isMeasured(tag: Tag) bool {
-        return tag.boot != null and switch (tag.what) {
-            .nbp, .script, .kernel, .initrd => true,
-            .other, .disk => false,
-        };
-    }
-};
-
-pub const Response = struct {
-    status: u16,
-    content_type: []const u8 = "application/octet-stream",
-    body: Body = .none,
-    tag: Tag = .{},
-    /// With 405: the methods of the path.
-    allow: []const u8 = "GET, HEAD, POST",
-
-    /// Answers with one line instead of what was requested.
-    pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
-        const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
-        return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };
-    }
-};
+pub const Body = agent.response.Body;
+pub const Tag = agent.response.Tag;
+pub const Response = agent.response.Response;
+pub const Progress = agent.response.Progress;
 
 pub fn writeHead(
     buffer: *[head_size_max]u8,

@@ -38,19 +38,7 @@ const turn_size_max = 2 * 1024 * 1024;
 /// the one that the kernel watches.
 const watched_size = 16 * 1024;
 
-pub const Progress = struct {
-    traffic: core.boot.phase.Traffic,
-    /// The first progress of this answer.
-    begins: bool = false,
-    /// The client acknowledged the last byte, or it was sent everything and continued silently or
-    /// with a reset. For a disk: the last byte was handed to the network.
-    finished: bool = false,
-    /// In µs of the monotonic clock: with `begins`, when the request arrived; with `finished`, when
-    /// the acknowledgement did.
-    at_us: u64 = 0,
-    /// Bytes of this answer's body, after its range is applied.
-    body_size: u64 = 0,
-};
+pub const Progress = http_response.Progress;
 
 pub const Handler = struct {
     context: *anyopaque,

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const write_caches = @import("agent").write_caches;
 const BootProfiles = @import("../boots/profiles.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
 const Io = std.Io;
@@ -45,9 +46,8 @@ pub const BootCounters = struct {
     }
 };
 
-/// How full a write cache is, as pages and alerts show it.
-pub const FillLevel = enum { ok, warning, critical, full };
-pub const FillCounts = [@typeInfo(FillLevel).@"enum".field_names.len]u64;
+pub const FillLevel = write_caches.FillLevel;
+pub const FillCounts = write_caches.FillCounts;
 
 /// Why a READ got no answer: it was a duplicate of one in progress, the queue was full, or its
 /// device was gone.

@@ -1,181 +1,26 @@
-//! DHCP on the network: datagrams of port 67 and 4011 to the service, its answers back, and what
-//! both mean for boots.
+//! DHCP on the network: datagrams of ports 67 and 4011, in batches, to the agent.
 
-const std = @import("std");
-const base = @import("base");
-const core = @import("core");
-const wire = @import("wire");
-const boot_gate = @import("../boots/gate.zig");
-const sys = @import("../sys.zig");
-const Boots = @import("../boots/boots.zig").Boots;
-const BootFiles = @import("../files/boot_files.zig").BootFiles;
-const LeaseFile = @import("../files/lease_file.zig").LeaseFile;
-const udp_socket = @import("udp_socket.zig");
-const Datagram = udp_socket.Datagram;
-const UdpSocket = udp_socket.UdpSocket;
-
-const DhcpService = core.dhcp.Service;
+const agent = @import("agent");
+const Agent = @import("../edge_io.zig").Agent;
+const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const DhcpPort = struct {
-    service: DhcpService,
-    boots: *Boots,
-    files: *const BootFiles,
-    /// Null where leases are not kept.
-    leases: ?*LeaseFile = null,
-    reply: DhcpService.ReplyBuffer = undefined,
+    policy: Agent.Dhcp,
 
-    pub const Port = @FieldType(DhcpService.Arrival, "port");
+    pub const Port = @FieldType(agent.dhcp.Arrival, "port");
 
     /// Everything that waits at one of the two sockets, at most one batch.
     pub fn receive(port: *DhcpPort, socket: *UdpSocket, link: u8, which: Port, now_us: u64) void {
         const count = socket.receive();
         for (0..count) |index| {
             const datagram = socket.datagram(index);
-            const arrival: DhcpService.Arrival = .{
+            port.policy.receive(&.{
                 .source = datagram.from,
                 .port = which,
                 .link = link,
-            };
-            port.handle(socket, arrival, &datagram, now_us);
+                .bytes = datagram.bytes,
+                .at_us = datagram.at_us,
+            }, now_us);
         }
-    }
-
-    fn handle(
-        port: *DhcpPort,
-        socket: *UdpSocket,
-        arrival: DhcpService.Arrival,
-        datagram: *const Datagram,
-        now_us: u64,
-    ) void {
-        const bytes = datagram.bytes;
-        var ref: ?Boots.Ref = null;
-        var client: ?core.boot.Client = null;
-        const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
-            .network_boot => |*request| answer: {
-                const network = port.service.options.networks[request.network].subnet.ip;
-                if (boot_gate.judge(port.boots, now_us, request, network, bytes.len) == .silence) return;
-                ref = port.boots.forDhcp(datagram.at_us, &request.client, request.packet.xid, bytes.len);
-                client = request.client;
-                if (ref) |known| if (boot_gate.isAddressed(request)) port.boots.take(known);
-                const target = port.targetOf(ref, &request.client);
-                break :answer port.service.answer(now_us, request, target, &port.reply);
-            },
-            else => |other| other,
-        };
-        port.keepLeases(now_us);
-        switch (step) {
-            .ignored => |reason| switch (reason) {
-                .dhcp_no_boot_program => port.noProgram(ref, client, now_us),
-                .dhcp_no_free_address => port.noAddress(ref, now_us),
-                else => {},
-            },
-            .reply => |*reply| port.sendReply(socket, reply, ref, client, now_us),
-            .learned => |learned| port.boots.learnAddress(learned.mac, learned.ip),
-            .recorded => {},
-            .network_boot => unreachable,
-        }
-    }
-
-    fn targetOf(port: *DhcpPort, ref: ?Boots.Ref, client: *const core.boot.Client) DhcpService.BootTarget {
-        const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
-        // A boot that has failed gets nothing more: its device would only repeat the failure
-        // without an end.
-        if (boot.isOver()) switch (boot.outcome.?) {
-            .failed, .superseded => return .ignore,
-            .ready, .silent, .local_disk => {},
-        };
-        return .{ .boot = .{
-            .handle = .{ .value = boot.identity.handle },
-            .programs = if (port.files.setFor(boot, client.arch)) |set| set.first else .{},
-            .ipxe_takes_program = port.ipxeTakesProgram(boot, client.arch),
-        } };
-    }
-
-    /// iPXE in a card's ROM starts scripts itself, but for a device that was given other programs
-    /// on purpose. iPXE that such a program started gets its script.
-    fn ipxeTakesProgram(
-        port: *DhcpPort,
-        boot: *const core.boot.Boot,
-        arch: wire.dhcp.ClientArch,
-    ) bool {
-        if (boot.assignment.program_set.size == 0 or boot.record(.nbp) != null) return false;
-        const set = port.files.setFor(boot, arch) orelse return true;
-        const file = set.find(set.first.of(arch) orelse return false) orelse return false;
-        return file.kind != .ipxe;
-    }
-
-    fn sendReply(
-        port: *DhcpPort,
-        socket: *UdpSocket,
-        reply: *const DhcpService.Reply,
-        ref: ?Boots.Ref,
-        client: ?core.boot.Client,
-        now_us: u64,
-    ) void {
-        if (ref) |known| {
-            if (reply.ip) |ip| if (ip.isUnicast()) {
-                if (port.boots.get(known)) |boot| boot.facts.ip = ip;
-            };
-            // The request arrived earlier; on a machine at work, milliseconds.
-            const sent_us = sys.monotonicUs();
-            port.boots.apply(
-                known,
-                sent_us,
-                .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
-            );
-            port.boots.noteDhcpAnswer(known, sent_us, reply.server_ip, reply.payload);
-            if (reply.names_boot_file)
-                port.noteProgram(known, &client.?)
-            else if (reply.message_type != .nak)
-                port.noProgram(known, client, now_us);
-        }
-        socket.send(reply.destination, reply.payload);
-    }
-
-    /// What the device was told to load first; what iPXE is told later is not.
-    fn noteProgram(port: *DhcpPort, ref: Boots.Ref, client: *const core.boot.Client) void {
-        const boot = port.boots.get(ref) orelse return;
-        if (boot.facts.program != null) return;
-        if (client.loader == .ipxe and !port.ipxeTakesProgram(boot, client.arch)) return;
-        const set = port.files.setFor(boot, client.arch) orelse return;
-        const file = set.first.of(client.arch) orelse return;
-        boot.facts.program = .{ .set = .init(set.name), .file = .init(file) };
-    }
-
-    /// Nothing to load: the set that was chosen is not here, or has none for the architecture.
-    fn noProgram(
-        port: *DhcpPort,
-        ref: ?Boots.Ref,
-        client: ?core.boot.Client,
-        now_us: u64,
-    ) void {
-        const known = ref orelse return;
-        const boot = port.boots.get(known) orelse return;
-        const arch = (client orelse return).arch;
-        const chosen = &boot.assignment.program_set;
-        var buffer: [128]u8 = undefined;
-        var writer: std.Io.Writer = .fixed(&buffer);
-        // What is too long is cut.
-        if (port.files.setFor(boot, arch)) |set| {
-            writer.print("{s} has no program for {s}", .{ set.name, core.boot.Client.archText(arch) }) catch {};
-        } else if (chosen.size > 0) {
-            writer.print("this edge has no set {s}", .{chosen.slice()}) catch {};
-        } else writer.writeAll("this edge has no boot programs") catch {};
-        const is_missing = chosen.size > 0 and port.files.findSet(chosen.slice()) == null;
-        port.boots.apply(known, now_us, .{ .suspected = .{
-            .cause = if (is_missing) .nbp_not_found else .nbp_architecture_mismatch,
-            .text = .init(writer.buffered()),
-        } });
-    }
-
-    /// Before the answer goes out: what a client was promised is known after a crash too.
-    fn keepLeases(port: *DhcpPort, now_us: u64) void {
-        const file = port.leases orelse return;
-        while (port.service.takeChange(now_us)) |record| file.append(&record);
-    }
-
-    fn noAddress(port: *DhcpPort, ref: ?Boots.Ref, now_us: u64) void {
-        const known = ref orelse return;
-        port.boots.apply(known, now_us, .{ .suspected = .{ .cause = .address_pool_exhausted } });
     }
 };

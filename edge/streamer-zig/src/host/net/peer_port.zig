@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const log = @import("../log.zig");
-const Boots = @import("../boots/boots.zig").Boots;
+const Boots = @import("../edge_io.zig").Agent.Boots;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const PeerPort = struct {

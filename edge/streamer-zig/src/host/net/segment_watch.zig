@@ -9,7 +9,7 @@ const wire = @import("wire");
 const Epoll = @import("epoll.zig").Epoll;
 const sys = @import("../sys.zig");
 const BootCaptures = @import("../boots/captures.zig").BootCaptures;
-const Boots = @import("../boots/boots.zig").Boots;
+const Boots = @import("../edge_io.zig").Agent.Boots;
 const packet_filter = @import("packet_filter.zig");
 const segment_listener = @import("segment_listener.zig");
 

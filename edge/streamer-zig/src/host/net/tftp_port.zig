@@ -1,56 +1,23 @@
-//! TFTP on the network: datagrams to the server, file blocks back, and what both mean for boots. A
-//! window of blocks goes out as one super-packet that kernel or network card cuts; its bytes are
-//! taken from where they lie in memory, or read from the file in one piece. One port serves all: a
-//! transfer is known by its peer's endpoint.
+//! TFTP on the network: datagrams to the agent, file blocks back. A window of blocks goes out as one super-packet that
+//! kernel or network card cuts; its bytes are taken from where they lie in memory, or read from the file in one piece.
 
 const std = @import("std");
-const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").tftp;
-const Boots = @import("../boots/boots.zig").Boots;
-const Published = @import("../http/published.zig").Published;
+const Agent = @import("../edge_io.zig").Agent;
 const sys = @import("../sys.zig");
 const udp_socket = @import("udp_socket.zig");
 const UdpSocket = udp_socket.UdpSocket;
-const assert = std.debug.assert;
 
 const TftpServer = core.tftp.Server;
-const Traffic = core.boot.phase.Traffic;
 
-/// Requests without a boot's handle are looked up by address only so often, since that reads every
-/// boot; who answers is looked up in any case.
-const lookups_per_s = 1000;
-/// Turns of receiving before others get theirs.
+/// Batches that are received before other sockets get their turn.
 const batches_max = 4;
 
 pub const TftpPort = struct {
-    server: TftpServer,
-    boots: *Boots,
-    published: *Published,
-    /// The boot that a transfer belongs to, by its place.
-    owners: []?Owner,
-    lookups_left: u32 = lookups_per_s,
-    lookups_until_us: u64 = 0,
-    reply: TftpServer.ReplyBuffer = undefined,
+    policy: Agent.Tftp,
     window: *Window,
     busy_poll: core.tftp.BusyPoll = .{},
-    /// Of answers whose boot is known, since the start.
-    sent_bytes: u64 = 0,
-
-    /// The boot that a transfer belongs to, and what it brings.
-    const Owner = struct {
-        ref: Boots.Ref,
-        what: Published.What,
-        /// What the peer said again that it had said before.
-        repeated_acks: u16 = 0,
-        /// How often its first blocks went out.
-        first_sends: u16 = 0,
-    };
-
-    /// A peer that repeats itself while its first large blocks are sent over and over hears small
-    /// packets only.
-    const first_sends_suspicious = 4;
-    const repeated_acks_suspicious = 2;
 
     /// One window on its way out.
     const Window = struct {
@@ -60,28 +27,12 @@ pub const TftpPort = struct {
         content: [TftpServer.windowsize_max * 1468]u8,
     };
 
-    pub fn init(
-        gpa: std.mem.Allocator,
-        server: TftpServer,
-        boots: *Boots,
-        published: *Published,
-    ) error{OutOfMemory}!TftpPort {
-        assert(server.options.blksize_max <= 1468);
-        const owners = try gpa.alloc(?Owner, server.sessions.len);
-        errdefer gpa.free(owners);
-        @memset(owners, null);
-        return .{
-            .server = server,
-            .boots = boots,
-            .published = published,
-            .owners = owners,
-            .window = try gpa.create(Window),
-        };
+    pub fn init(gpa: std.mem.Allocator, policy: Agent.Tftp) error{OutOfMemory}!TftpPort {
+        return .{ .policy = policy, .window = try gpa.create(Window) };
     }
 
     pub fn deinit(port: *TftpPort, gpa: std.mem.Allocator) void {
-        port.server.deinit(gpa);
-        gpa.free(port.owners);
+        port.policy.deinit(gpa);
         gpa.destroy(port.window);
         port.* = undefined;
     }
@@ -91,74 +42,22 @@ pub const TftpPort = struct {
             const count = socket.receive();
             for (0..count) |index| {
                 const datagram = socket.datagram(index);
-                const step = port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
-                if (step.ignored == .tftp_stale_ack) port.noteRepeatedAck(datagram.from);
-                const times: Times = .{ .now_us = now_us, .at_us = datagram.at_us };
-                port.act(socket, &step, datagram.bytes, times);
+                port.policy.receive(datagram.from, datagram.bytes, datagram.at_us, now_us);
             }
             if (count < udp_socket.batch_max) return;
         }
     }
 
-    /// Sends again what was not acknowledged in time.
-    pub fn tick(port: *TftpPort, socket: *UdpSocket, now_us: u64) void {
-        // Each step ends something or moves one deadline.
-        for (0..port.server.sessions.len + port.server.requests.slots.len) |_| {
-            const step = port.server.tick(now_us) orelse return;
-            port.act(socket, &step, "", .{ .now_us = now_us, .at_us = now_us });
-        }
-    }
-
-    /// The loop's time, and when the datagram arrived that a step is of.
-    const Times = struct { now_us: u64, at_us: u64 };
-
-    /// `datagram` is what has led to the step; empty: time.
-    fn act(
-        port: *TftpPort,
-        socket: *UdpSocket,
-        step: *const TftpServer.Step,
-        datagram: []const u8,
-        times: Times,
-    ) void {
-        const now_us = times.now_us;
-        for (step.events.constSlice()) |*event| port.tell(event, datagram, times.at_us);
-        switch (step.send) {
-            .nothing => {},
-            .packet => |packet| {
-                port.countPacket(step, packet.bytes, now_us);
-                socket.send(packet.to, packet.bytes);
-            },
-            .blocks => |*blocks| {
-                const is_transfer = blocks.slot != TftpServer.Transfer.no_slot;
-                if (is_transfer and datagram.len > 0) port.busy_poll.onAnswer(times.at_us);
-                port.sendBlocks(socket, blocks, now_us);
-                if (is_transfer) port.busy_poll.onSend(sys.monotonicUs());
-                // Counts change no phase: the peer, which waits, has its blocks first.
-                port.countBlocks(step, blocks, datagram, now_us);
-            },
-        }
-        for (step.released.constSlice()) |source| port.published.close(source);
-    }
-
-    fn sendBlocks(
-        port: *TftpPort,
-        socket: *UdpSocket,
-        blocks: *const TftpServer.Blocks,
-        now_us: u64,
-    ) void {
+    pub fn sendBlocks(port: *TftpPort, socket: *UdpSocket, blocks: *const TftpServer.Blocks, now_us: u64) void {
         const window = port.window;
+        const catalogue = port.policy.catalogue;
         const offset = (blocks.first - 1) * blocks.blksize;
-        const size: usize = @intCast(@min(
-            @as(u64, blocks.count) * blocks.blksize,
-            blocks.file_size - offset,
-        ));
-        const content = if (port.published.memory(blocks.source)) |bytes|
+        const size: usize = @intCast(@min(@as(u64, blocks.count) * blocks.blksize, blocks.file_size - offset));
+        const content = if (catalogue.memory(blocks.source)) |bytes|
             bytes[@intCast(offset)..][0..size]
         else content: {
-            port.published.read(blocks.source, window.content[0..size], offset) catch {
-                const step = port.server.abort(blocks.to, &port.reply);
-                return port.act(socket, &step, "", .{ .now_us = now_us, .at_us = now_us });
-            };
+            catalogue.read(blocks.source, window.content[0..size], offset) catch
+                return port.policy.abort(blocks.to, now_us);
             break :content window.content[0..size];
         };
         var iterator = blocks.iterate();
@@ -175,240 +74,6 @@ pub const TftpPort = struct {
             .packet_size = wire.data_header_size + blocks.blksize,
             .in_parts = port.busy_poll.isActive(now_us),
         });
-    }
-
-    fn tell(
-        port: *TftpPort,
-        event: *const TftpServer.Event,
-        datagram: []const u8,
-        now_us: u64,
-    ) void {
-        switch (event.*) {
-            .requested => |*transfer| {
-                const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
-                const what = port.published.what(transfer.file.source);
-                port.begin(.{ .ref = ref, .what = what }, transfer.peer.ip, datagram.len, now_us);
-            },
-            .started => |*transfer| {
-                const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
-                const owner: Owner = .{
-                    .ref = ref,
-                    .what = port.published.what(transfer.file.source),
-                };
-                port.owners[transfer.slot] = owner;
-                port.begin(owner, transfer.peer.ip, datagram.len, now_us);
-                port.noteFrom(ref, datagram, now_us);
-            },
-            .size_queried => |*asked| {
-                const ref = port.lookUp(asked.handle, asked.peer.ip, now_us) orelse return;
-                port.noteFrom(ref, datagram, now_us);
-                // OVMF says so when it only wanted the size, and asks again.
-                port.boots.apply(ref, now_us, .{
-                    .suspected = .{ .cause = .tftp_option_refused, .text = errorText(datagram) },
-                });
-            },
-            .unanswered => |*unanswered| {
-                const ref = port.lookUp(unanswered.handle, unanswered.peer.ip, now_us) orelse return;
-                port.noteFrom(ref, datagram, now_us);
-                port.suspect(ref, &unanswered.why, now_us);
-            },
-            .finished => |*finished| {
-                port.busy_poll.onAnswer(now_us);
-                const owner = port.takeOwner(finished.transfer.slot) orelse return;
-                port.credit(owner, .{
-                    .bytes_in = datagram.len,
-                    .packets_in = @intFromBool(datagram.len > 0),
-                    .retries = finished.retries,
-                }, now_us);
-                port.noteFrom(owner.ref, datagram, now_us);
-                port.boots.apply(owner.ref, now_us, switch (owner.what) {
-                    .boot_program => .nbp_end,
-                    else => |what| .{ .loader_end = loaderFile(what) },
-                });
-            },
-            .failed => |*failed| {
-                const owner = port.takeOwner(failed.transfer.slot) orelse return;
-                port.credit(owner, .{ .retries = failed.retries }, now_us);
-                port.noteFrom(owner.ref, datagram, now_us);
-                port.suspect(owner.ref, &failed.why, now_us);
-            },
-            .refused => |*refused| port.tellRefused(refused, now_us),
-        }
-    }
-
-    fn begin(port: *TftpPort, owner: Owner, ip: base.Ip4, size: usize, now_us: u64) void {
-        port.boots.learnPeer(owner.ref, ip);
-        port.boots.apply(owner.ref, now_us, switch (owner.what) {
-            .boot_program => .nbp_begin,
-            else => |what| .{ .loader_begin = loaderFile(what) },
-        });
-        port.boots.note(owner.ref, now_us, .from_device, .{ .name = .tftp_read_request });
-        port.credit(owner, .{ .bytes_in = size, .packets_in = 1 }, now_us);
-    }
-
-    fn suspect(port: *TftpPort, ref: Boots.Ref, why: *const TftpServer.Failure, now_us: u64) void {
-        switch (why.*) {
-            .peer_error => |peer_error| port.boots.apply(ref, now_us, .{
-                .suspected = .{ .cause = .tftp_refused, .text = peer_error.text },
-            }),
-            .timeout, .evicted => {
-                // What was suspected while the transfer went on says more.
-                const boot = port.boots.get(ref) orelse return;
-                if (boot.suspicion) |earlier| if (earlier.cause == .path_mtu_black_hole) return;
-                port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .tftp_timeout } });
-            },
-            .superseded, .aborted => {},
-        }
-    }
-
-    fn loaderFile(what: Published.What) core.boot.LoaderFile {
-        return switch (what) {
-            .boot_program => unreachable,
-            .configuration => .script,
-            .kernel => .kernel,
-            .initrd => .initrd,
-        };
-    }
-
-    /// Loaders probe for files that need not exist; only a program that this edge named itself is
-    /// missed. The probes of some show that they run.
-    fn tellRefused(
-        port: *TftpPort,
-        refused: *const @FieldType(TftpServer.Event, "refused"),
-        now_us: u64,
-    ) void {
-        if (refused.why != .not_found) return;
-        const name = refused.name.slice();
-        const is_loaders = core.loader.grub_config.isProbe(name) or core.loader.pxelinux_config.isProbe(name);
-        if (refused.handle == null and !is_loaders) return;
-        const ref = port.lookUp(refused.handle, refused.peer.ip, now_us) orelse return;
-        port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });
-        port.boots.note(ref, now_us, .from_edge, .{
-            .name = .tftp_error,
-            .number = @backingInt(wire.ErrorCode.file_not_found),
-        });
-        if (is_loaders) return port.boots.apply(ref, now_us, .{ .loader_begin = .other });
-        const boot = port.boots.get(ref) orelse return;
-        if (boot.facts.program) |*program| if (!program.file.eql(&refused.name)) return;
-        port.boots.apply(
-            ref,
-            now_us,
-            .{ .suspected = .{ .cause = .nbp_not_found, .text = refused.name } },
-        );
-    }
-
-    fn noteRepeatedAck(port: *TftpPort, peer: base.Endpoint) void {
-        const place = port.server.index.get(peer) orelse return;
-        if (port.owners[place]) |*owner| owner.repeated_acks +|= 1;
-    }
-
-    fn noteFirstBlocks(port: *TftpPort, owner: *Owner, blksize: u16, now_us: u64) void {
-        owner.first_sends +|= 1;
-        if (blksize <= wire.blksize_default) return;
-        if (owner.first_sends < first_sends_suspicious) return;
-        if (owner.repeated_acks < repeated_acks_suspicious) return;
-        var buffer: [base.UntrustedText.size_max]u8 = undefined;
-        const text = std.mem.print(
-            &buffer,
-            "TFTP blocks of {d} bytes are not acknowledged",
-            .{blksize},
-        ) catch unreachable;
-        port.boots.apply(owner.ref, now_us, .{
-            .suspected = .{ .cause = .path_mtu_black_hole, .text = .init(text) },
-        });
-    }
-
-    fn errorText(datagram: []const u8) base.UntrustedText {
-        const packet = wire.parse(datagram) catch return .empty;
-        return if (packet == .err) .init(packet.err.text) else .empty;
-    }
-
-    /// OACK or ERROR.
-    fn countPacket(
-        port: *TftpPort,
-        step: *const TftpServer.Step,
-        bytes: []const u8,
-        now_us: u64,
-    ) void {
-        const packet = core.boot.packets.ofTftp(bytes) orelse return;
-        port.countFirst(step, packet, bytes.len, now_us);
-    }
-
-    /// The first packet to a peer, which has no place yet.
-    fn countFirst(
-        port: *TftpPort,
-        step: *const TftpServer.Step,
-        packet: core.boot.packets.Packet,
-        size: u64,
-        now_us: u64,
-    ) void {
-        for (step.events.constSlice()) |*event| switch (event.*) {
-            .requested => |*transfer| {
-                const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
-                const owner: Owner = .{
-                    .ref = ref,
-                    .what = port.published.what(transfer.file.source),
-                };
-                port.credit(owner, .{ .bytes_out = size, .packets_out = 1 }, now_us);
-                port.boots.note(ref, now_us, .from_edge, packet);
-            },
-            .started, .size_queried, .unanswered, .finished, .failed, .refused => {},
-        };
-    }
-
-    fn countBlocks(
-        port: *TftpPort,
-        step: *const TftpServer.Step,
-        blocks: *const TftpServer.Blocks,
-        datagram: []const u8,
-        now_us: u64,
-    ) void {
-        if (blocks.slot == TftpServer.Transfer.no_slot)
-            return port.countFirst(step, .{ .name = .tftp_data, .number = 1 }, blocks.byteCount(), now_us);
-        const owner = port.owners[blocks.slot] orelse return;
-        if (blocks.first == 1) port.noteFirstBlocks(&port.owners[blocks.slot].?, blocks.blksize, now_us);
-        // `begin` has counted the first acknowledgement.
-        const is_counted = datagram.len == 0 or step.events.count > 0;
-        port.credit(owner, .{
-            .bytes_in = if (is_counted) 0 else datagram.len,
-            .packets_in = @intFromBool(!is_counted),
-            .bytes_out = blocks.byteCount(),
-            .packets_out = blocks.count,
-        }, now_us);
-        if (!is_counted) port.noteFrom(owner.ref, datagram, now_us);
-        const last = blocks.first + blocks.count - 1;
-        port.boots.note(owner.ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
-    }
-
-    /// Names a packet of a transfer, without looking into it further than its first four bytes.
-    fn noteFrom(port: *TftpPort, ref: Boots.Ref, datagram: []const u8, now_us: u64) void {
-        if (core.boot.packets.ofTftp(datagram)) |packet|
-            port.boots.note(ref, now_us, .from_device, packet);
-    }
-
-    fn credit(port: *TftpPort, owner: Owner, traffic: Traffic, now_us: u64) void {
-        port.sent_bytes += traffic.bytes_out;
-        port.boots.apply(owner.ref, now_us, switch (owner.what) {
-            .boot_program => .{ .nbp_traffic = traffic },
-            else => .{ .loader_traffic = traffic },
-        });
-    }
-
-    /// The boot of a request that nobody has answered for yet.
-    fn lookUp(port: *TftpPort, handle: ?core.boot.Handle, ip: base.Ip4, now_us: u64) ?Boots.Ref {
-        if (handle == null) {
-            if (now_us >= port.lookups_until_us) {
-                port.lookups_left = lookups_per_s;
-                port.lookups_until_us = now_us + std.time.us_per_s;
-            }
-            if (port.lookups_left == 0) return null;
-            port.lookups_left -= 1;
-        }
-        return port.boots.forPath(handle, ip);
-    }
-
-    fn takeOwner(port: *TftpPort, place: u16) ?Owner {
-        defer port.owners[place] = null;
-        return port.owners[place];
+        if (blocks.slot != TftpServer.Transfer.no_slot) port.busy_poll.onSend(sys.monotonicUs());
     }
 };

@@ -7,6 +7,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const write_caches = @import("agent").write_caches;
 const edge_loop = @import("../edge_loop.zig");
 const Io = std.Io;
 const Uuid = base.Uuid;
@@ -23,19 +24,8 @@ pub const LayerHold = struct {
     written: ?Written = null,
     is_written_news: bool = false,
 
-    pub const Subject = union(enum) {
-        /// A version in maintenance.
-        version: Uuid,
-        device: Uuid,
-    };
-
-    pub const Answer = enum {
-        waiting,
-        /// Nobody writes the layer, and nobody opens it.
-        held,
-        /// Its device is heard.
-        written,
-    };
+    pub const Subject = write_caches.HoldSubject;
+    pub const Answer = write_caches.HoldAnswer;
 
     /// Repeated until it is `held`; `end` follows in any case. One subject at a time.
     pub fn ask(hold: *LayerHold, subject: Subject) Answer {

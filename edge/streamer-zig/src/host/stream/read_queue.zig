@@ -32,12 +32,7 @@ comptime {
     assert(wire.read_size_max <= turn_size);
 }
 
-/// How a READ arrived.
-pub const Arrival = struct {
-    /// Bytes of its datagram.
-    size: usize,
-    at_us: u64,
-};
+pub const Arrival = @import("agent").stream.Arrival;
 
 pub const Slot = struct {
     state: State = .free,

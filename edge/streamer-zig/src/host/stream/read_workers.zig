@@ -8,7 +8,7 @@ const store = @import("store");
 const wire = @import("wire").stream;
 const HeldDisk = @import("version_disk.zig").HeldDisk;
 const PointerChannel = @import("pointer_channel.zig").PointerChannel;
-const Layer = @import("write_layers.zig").Layer;
+const Layer = @import("agent").write_caches.Layer;
 const Slot = @import("read_queue.zig").Slot;
 const assert = std.debug.assert;
 

@@ -16,8 +16,7 @@ const read_queue = @import("read_queue.zig");
 const read_workers = @import("read_workers.zig");
 const sys = @import("../sys.zig");
 const version_disk = @import("version_disk.zig");
-const write_layers = @import("write_layers.zig");
-const Boots = @import("../boots/boots.zig").Boots;
+const write_caches = @import("agent").write_caches;
 const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
 const assert = std.debug.assert;
 
@@ -32,8 +31,7 @@ const Task = read_workers.Task;
 /// hold.
 const tries_max = 8;
 
-/// `StoreError`: the device retransmits. `Lost`, `Stopped`: of a write layer.
-pub const Error = error{ StoreError, Lost, Stopped };
+pub const Error = @import("agent").stream.ReadError;
 
 pub const Figures = struct {
     /// Reads that waited for a disk, or for verification.
@@ -212,7 +210,7 @@ pub const StreamReads = struct {
     }
 
     fn conclude(reads: *StreamReads, port: anytype, task: *Task, what: enum { over, again }) bool {
-        if (task.layer) |layer| port.layers.?.endRead(layer);
+        if (task.layer) |layer| port.endLayerRead(layer);
         if (what == .again) reads.queue.toCold(task.slot) else reads.queue.end(task.slot);
         reads.workers.release(task);
         return true;
@@ -268,7 +266,7 @@ pub const StreamReads = struct {
     }
 
     fn isGone(reads: *StreamReads, port: anytype, slot: *const Slot) bool {
-        if (port.server.findById(slot.read.session_id) != null) return false;
+        if (port.hasSession(slot.read.session_id)) return false;
         reads.figures.gone += 1;
         return true;
     }
@@ -294,8 +292,8 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     return true;
 }
 
-/// What is below is never served in place of what was written.
-fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_layers.Layer {
+/// What lies below is never served in place of what was written.
+fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_caches.Layer {
     if (read.write_cache == .device_ram) return null;
     const layer = port.layerOf(read.boot_id) orelse return error.Lost;
     return if (layer.held().state == .stopped) error.Stopped else layer;
@@ -314,7 +312,7 @@ fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     task.layer = layer;
     var ranges: ByteRanges = .{ .read = read };
     while (ranges.next()) |range| addParts(task, read.offset + range.begin, range.size);
-    if (layer) |above| port.layers.?.beginRead(above);
+    if (layer) |above| port.beginLayerRead(above);
 }
 
 /// What does not fit is found missing and read the next time.

@@ -8,8 +8,9 @@ const wire = @import("wire").stream;
 const read_workers = @import("read_workers.zig");
 const sockets = @import("../net/sockets.zig");
 const sys = @import("../sys.zig");
-const write_layers = @import("write_layers.zig");
-const Boots = @import("../boots/boots.zig").Boots;
+const EdgeIo = @import("../edge_io.zig").EdgeIo;
+const Boots = @import("../edge_io.zig").Agent.Boots;
+const BootFiles = @import("../files/boot_files.zig").BootFiles;
 const StreamPort = @import("port.zig").StreamPort;
 const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
 const testing = std.testing;
@@ -55,10 +56,12 @@ const Gate = struct {
 /// An edge's stream with two versions: 1 is in memory, and every byte of 2 has to be waited for.
 const Site = struct {
     tmp: testing.TmpDir,
+    io: EdgeIo,
+    peers: core.site.PeerTable,
+    on: store.LinuxFiles,
     boots: Boots,
     port: StreamPort,
     socket: UdpSocket,
-    layers: ?write_layers.WriteLayers = null,
 
     fn timesOf(site: *Site, device: *const Device) *const core.boot.ReadTimes.Part {
         return &site.boots.table.get(site.boots.table.findById(device.boot_id).?).?.read_times.initramfs;
@@ -71,11 +74,20 @@ const Site = struct {
         var with = options;
         with.workers.fill = Gate.fill;
         site.tmp = testing.tmpDir(.{});
-        site.layers = null;
-        site.boots = .{
-            .table = try .init(gpa, 8),
+        site.io = .{
             .versions = try .init(gpa, 4),
+            .files = &BootFiles.none,
             .listener = .{ .context = site, .reported = ignoreReport, .written = ignoreWritten, .version_problem = ignoreProblem },
+            .stream_socket = &site.socket,
+            .stream = &site.port,
+        };
+        site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 8 });
+        site.boots = .{
+            .io = &site.io,
+            .table = try .init(gpa, 8),
+            .peers = &site.peers,
+            .discovery = .{ .devices = try .init(gpa) },
+            .caches = .none(gpa, &site.io),
         };
         for ([_]base.Uuid{ in_memory, slow }, [_][]const u8{ "memory", "slow" }) |id, name| {
             const bytes = try gpa.alloc(u8, disk_size);
@@ -84,10 +96,11 @@ const Site = struct {
             try site.tmp.dir.writeFile(testing.io, .{ .sub_path = name, .data = bytes });
             var file: store.StoreFile = try .openBelow(site.tmp.dir.handle, name, .disk);
             file.read_now = .init(if (id.eql(slow)) .never else .always);
-            try site.boots.versions.add(.{ .id = id, .disk = .{ .file = file } });
+            try site.io.versions.add(.{ .id = id, .disk = .{ .file = file } });
         }
         const keys: core.stream.Server.Keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
-        site.port = try .init(gpa, try .init(gpa, .{ .keys = keys, .sessions_max = 8, .ciphers = .{ .clear = true } }), &site.boots, with);
+        const options_of_server: core.stream.Server.Options = .{ .keys = keys, .sessions_max = 8, .ciphers = .{ .clear = true } };
+        site.port = try .init(gpa, try .init(gpa, try .init(gpa, options_of_server), &site.boots), with);
         try site.port.start();
         site.socket = try .init(gpa, try sockets.openUdp(.{ .address = .{ .ip = .init(127, 0, 0, 1), .port = 0 } }), null);
     }
@@ -95,23 +108,18 @@ const Site = struct {
     fn deinit(site: *Site) void {
         Gate.open();
         site.port.deinit(gpa);
-        if (site.layers) |*layers| {
-            for (layers.layers) |*place| if (place.*) |layer| {
-                layer.inner.close(gpa);
-                gpa.destroy(layer);
-            };
-            gpa.free(layers.layers);
-        }
         site.socket.deinit(gpa);
         site.boots.deinit(gpa);
+        site.peers.deinit(gpa);
+        site.io.deinit(gpa);
         site.tmp.cleanup();
     }
 
     /// Keeps the writes of devices at the edge.
     fn keepWrites(site: *Site) !void {
         site.boots.write_cache = .{ .class = .edge };
-        site.layers = try .init(gpa, site.tmp.dir.handle, 4, site.boots.write_cache);
-        site.port.layers = &site.layers.?;
+        site.on = .fromFd(site.tmp.dir.handle);
+        site.boots.caches = try .init(gpa, &site.io, site.on.files(), 4, site.boots.write_cache);
     }
 
     /// Runs the packet loop once something has come from devices or from a disk.
@@ -247,7 +255,7 @@ test "during the wait for a disk, other devices are welcomed and get what is in 
     quick.ask(1, 512, 40 << 10);
     site.turn();
     try quick.expectBytes(1, 512, 40 << 10);
-    site.port.tick(sys.monotonicUs());
+    site.port.policy.tick(sys.monotonicUs());
     try slow.expectSilence();
     Gate.open();
     site.turn();
@@ -326,12 +334,12 @@ test "a disk that fails is reported to the device, and bytes for a device that i
     Gate.open();
     site.turn();
     try testing.expectEqual(wire.ReadErrorCode.store_error, (try slow.hear()).body.read_error.code);
-    try testing.expectEqual(1, site.port.store_errors);
+    try testing.expectEqual(1, site.port.policy.store_errors);
     Gate.close();
     slow.ask(2, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
-    site.port.server.forget(slow.boot_id);
+    site.port.policy.server.forget(slow.boot_id);
     Gate.open();
     site.turn();
     try slow.expectSilence();
@@ -350,9 +358,9 @@ test "a version may be closed while a thread reads it" {
     slow.ask(1, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
-    const version = site.boots.versions.find(Site.slow).?;
+    const version = site.io.versions.find(Site.slow).?;
     version.close();
-    for (site.boots.versions.versions) |*place| if (place.* != null and &place.*.? == version) {
+    for (site.io.versions.versions) |*place| if (place.* != null and &place.*.? == version) {
         place.* = null;
     };
     // Its descriptor now belongs to another file.
@@ -394,7 +402,7 @@ test "a read of a write layer contains what was written during the wait for its 
     // Nobody takes the layer away from the thread.
     try testing.expectEqual(1, layer.reads);
     site.boots.table.remove(site.boots.table.findById(device.boot_id).?);
-    site.layers.?.tick(sys.monotonicUs(), &site.boots.table);
+    site.boots.caches.tick(sys.monotonicUs(), &site.boots.table);
     try testing.expect(layer.is_over);
     layer.is_over = false;
     Gate.open();

@@ -13,7 +13,7 @@ const stream_reads = @import("reads.zig");
 const stream_sending = @import("sending.zig");
 const sys = @import("../sys.zig");
 const udp_socket = @import("../net/udp_socket.zig");
-const write_layers = @import("write_layers.zig");
+const agent = @import("agent");
 const Arrival = @import("read_queue.zig").Arrival;
 const Epoll = @import("../net/epoll.zig").Epoll;
 const SpscRing = @import("spsc_ring.zig").SpscRing;
@@ -44,8 +44,6 @@ pub const StreamShard = struct {
     ends: std.atomic.Value(bool) = .init(false),
     /// The system refused what the shard needs: the edge stops.
     has_failed: std.atomic.Value(bool) = .init(false),
-    /// A shard keeps no writes.
-    layers: ?*write_layers.WriteLayers = null,
     disks: []?Disk,
     cache: store.node_cache.NodeCache,
     /// Of the store of the first version: an edge has one store.
@@ -309,8 +307,20 @@ pub const StreamShard = struct {
         return null;
     }
 
-    pub fn layerOf(_: *StreamShard, _: base.Uuid) ?*write_layers.Layer {
+    pub fn layerOf(_: *StreamShard, _: base.Uuid) ?*agent.write_caches.Layer {
         return null;
+    }
+
+    pub fn beginLayerRead(_: *StreamShard, _: *agent.write_caches.Layer) void {
+        unreachable;
+    }
+
+    pub fn endLayerRead(_: *StreamShard, _: *agent.write_caches.Layer) void {
+        unreachable;
+    }
+
+    pub fn hasSession(shard: *StreamShard, session_id: u64) bool {
+        return shard.server.findById(session_id) != null;
     }
 
     pub fn sendRead(shard: *StreamShard, socket: *UdpSocket, read: *const ReadRequest, bytes: []const u8, sent: u16) stream_sending.Sent {

@@ -8,7 +8,7 @@ const core = @import("core");
 const shard_messages = @import("shard_messages.zig");
 const steering = @import("steering.zig");
 const sys = @import("../sys.zig");
-const Boots = @import("../boots/boots.zig").Boots;
+const Boots = @import("../edge_io.zig").Agent.Boots;
 const StreamShard = @import("shard.zig").StreamShard;
 const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
 const linux = std.os.linux;
@@ -96,7 +96,7 @@ pub const StreamShards = struct {
     fn assign(shards: *StreamShards, session: *const Session, known: *KnownSession, boots: *Boots) bool {
         const shard = steering.shardOf(session.mark, @intCast(shards.shards.len + 1));
         const next: KnownSession = .{ .id = session.id, .from = session.from, .packet_size_max = session.packet_size_max, .shard = shard };
-        const version = boots.versions.find(session.version_id);
+        const version = boots.io.findVersion(session.version_id);
         const is_plain = session.write_cache.class == .device_ram and version != null and version.?.layer_above == null;
         if (shard != 0 and is_plain) {
             if (shards.shards[shard - 1].commands.room() == null) return false;

@@ -1,14 +1,13 @@
-//! Logs events of devices' write layers.
+//! What an edge logs about write caches.
 
-const log = @import("../log.zig");
-const Layer = @import("write_layers.zig").Layer;
+const Layer = @import("write_caches.zig").Layer;
 
-pub fn tellLost(layer: *const Layer) void {
-    log.info("write cache of device {f}: the disk failed; nothing of it is served any more", .{layer.device_id});
+pub fn lost(io: anytype, layer: *const Layer) void {
+    io.log("write cache of device {f}: the disk failed; nothing of it is served any more", .{layer.device_id});
 }
 
-pub fn tellFull(layer: *const Layer) void {
-    log.info("write cache of device {f} is full ({d} MiB): {s}", .{
+pub fn full(io: anytype, layer: *const Layer) void {
+    io.log("write cache of device {f} is full ({d} MiB): {s}", .{
         layer.device_id,
         layer.inner.head.limit_bytes >> 20,
         switch (layer.full) {
@@ -18,9 +17,9 @@ pub fn tellFull(layer: *const Layer) void {
     });
 }
 
-/// The layer is within its limit, but something else may have taken the space.
-pub fn tellDiskFull(layer: *const Layer) void {
-    log.info("write cache of device {f}: the disk of the store is full: {s}", .{
+/// Within its limit, and somebody else may have taken the room.
+pub fn diskFull(io: anytype, layer: *const Layer) void {
+    io.log("write cache of device {f}: the disk of the store is full: {s}", .{
         layer.device_id,
         switch (layer.full) {
             .stop => "the device's disk is suspended, as chosen; free some space there and restart the device",
@@ -29,20 +28,20 @@ pub fn tellDiskFull(layer: *const Layer) void {
     });
 }
 
-pub fn tellFill(layer: *const Layer, now_us: u64, mark: u8) void {
+pub fn fill(io: anytype, layer: *const Layer, now_us: u64, mark: u8) void {
     const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
-    if (mark == 100) return log.info(
-        "write cache of device {f} has no free space left ({d} MiB): a write that needs more {s}",
+    if (mark == 100) return io.log(
+        "write cache of device {f} has no more room ({d} MiB): what needs more of it {s}",
         .{ layer.device_id, limit >> 20, switch (layer.full) {
             .stop => "suspends the device's disk",
             .read_only => "fails, and all writes after it",
         } },
     );
-    const seconds = layer.fill.secondsUntilFull(now_us, used, limit) orelse return log.info(
+    const seconds = layer.fill.secondsUntilFull(now_us, used, limit) orelse return io.log(
         "write cache of device {f} is {d} % full ({d} of {d} MiB)",
         .{ layer.device_id, mark, used >> 20, limit >> 20 },
     );
-    log.info("write cache of device {f} is {d} % full ({d} of {d} MiB); at this rate it is full in {d} min", .{
+    io.log("write cache of device {f} is {d} % full ({d} of {d} MiB); as it goes, it is full in {d} min", .{
         layer.device_id, mark, used >> 20, limit >> 20, seconds / 60,
     });
 }

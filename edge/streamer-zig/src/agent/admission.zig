@@ -5,8 +5,6 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const sys = @import("../sys.zig");
-const Boots = @import("boots.zig").Boots;
 
 pub const Verdict = enum {
     answer,
@@ -16,15 +14,16 @@ pub const Verdict = enum {
 
 /// `network`: the first address of the one that the device is in.
 pub fn judge(
-    boots: *Boots,
+    /// `*Boots(Io)`.
+    boots: anytype,
     now_us: u64,
     request: *const core.dhcp.Service.BootRequest,
     network: base.Ip4,
     size: usize,
 ) Verdict {
     const client = &request.client;
-    const goes_on = boots.continued(now_us, client.mac, Boots.dhcpRequestOf(client, request.packet.xid, size));
-    if (goes_on == null) switch (boots.policy.decide(client.mac, sys.unixMs())) {
+    const goes_on = boots.continued(now_us, client.mac, @TypeOf(boots.*).dhcpRequestOf(client, request.packet.xid, size));
+    if (goes_on == null) switch (boots.policy.decide(client.mac, boots.io.unixMs())) {
         .ignored_device => {
             boots.ignored.add(.dhcp_ignored_device);
             return .silence;
@@ -36,14 +35,13 @@ pub fn judge(
         },
         .disabled, .version_missing, .target => {},
     };
-    const peers = boots.peers orelse return .answer;
     const is_loader = client.loader == .ipxe;
     const is_addressed = isAddressed(request);
     var asked = boots.askedOf(client.mac, network);
     asked.is_loader = is_loader;
     asked.is_addressed = is_addressed;
     const boot: ?*const core.boot.Boot = if (goes_on) |ref| boots.get(ref) else null;
-    switch (peers.decide(now_us, asked, .of(boot, is_loader))) {
+    switch (boots.peers.decide(now_us, asked, .of(boot, is_loader))) {
         .answer => return .answer,
         .leave => {
             // A device that begins anew elsewhere has left its boot here.

@@ -4,45 +4,75 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
-const write_layers = @import("write_layers.zig");
+const write_caches = @import("write_caches.zig");
 const testing = std.testing;
-const WriteLayers = write_layers.WriteLayers;
+const WriteCaches = write_caches.WriteCaches(SyncingIo);
+
+/// Syncs a layer at once; `ended` is what the agent hears of it.
+const SyncingIo = struct {
+    prng: base.Prng = .init(1),
+    ended: ?*write_caches.Layer = null,
+
+    pub fn random(io: *SyncingIo, buffer: []u8) void {
+        io.prng.fill(buffer);
+    }
+
+    pub fn log(_: *SyncingIo, comptime _: []const u8, _: anytype) void {}
+
+    pub fn startSync(io: *SyncingIo, layer: *write_caches.Layer) void {
+        layer.result = layer.inner.runSync(&layer.batch);
+        io.ended = layer;
+    }
+
+    pub fn endSyncSoon(io: *SyncingIo, layer: *write_caches.Layer) void {
+        io.ended = layer;
+    }
+};
 
 const disk_size = 64 << 10;
 
 const Site = struct {
     tmp: testing.TmpDir,
     disk: store.StoreFile,
-    layers: WriteLayers,
+    io: *SyncingIo,
+    on: *store.LinuxFiles,
+    layers: WriteCaches,
+    wanted: write_caches.Wanted,
     root: [32]u8 = @splat(0),
 
-    fn init(wanted: write_layers.Wanted) !Site {
+    fn init(wanted: write_caches.Wanted) !Site {
         var tmp = testing.tmpDir(.{});
         try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([disk_size]u8, @splat('b')) });
-        var layers: WriteLayers = try .init(testing.allocator, tmp.dir.handle, 4, wanted);
-        try layers.start();
-        return .{ .tmp = tmp, .disk = try .openBelow(tmp.dir.handle, "disk", .disk), .layers = layers };
+        const io = try testing.allocator.create(SyncingIo);
+        io.* = .{};
+        const on = try testing.allocator.create(store.LinuxFiles);
+        on.* = .fromFd(tmp.dir.handle);
+        return .{
+            .tmp = tmp,
+            .disk = try .openBelow(tmp.dir.handle, "disk", .disk),
+            .io = io,
+            .on = on,
+            .layers = try .init(testing.allocator, io, on.files(), 4, wanted),
+            .wanted = wanted,
+        };
     }
 
     fn deinit(site: *Site) void {
         site.endProcess();
-        testing.allocator.free(site.layers.layers);
+        site.layers.deinit(testing.allocator);
+        testing.allocator.destroy(site.io);
+        testing.allocator.destroy(site.on);
         site.disk.close();
         site.tmp.cleanup();
     }
 
     /// What the end of the process does: files are closed, and nothing is synced.
     fn endProcess(site: *Site) void {
-        for (site.layers.layers) |*place| if (place.*) |layer| {
-            layer.inner.close(testing.allocator);
-            testing.allocator.destroy(layer);
-            place.* = null;
-        };
-        site.layers.top = 0;
+        site.layers.closeAll();
     }
 
-    fn grant(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) WriteLayers.Granted {
-        var wanted = site.layers.wanted;
+    fn grant(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) write_caches.Granted {
+        var wanted = site.wanted;
         if (boot.assignment.writes) wanted = .{ .class = .edge_persistent, .writes_version = true };
         return site.layers.grant(boot, .{ .source = site.source(), .root = site.root }, wanted, kind);
     }
@@ -56,7 +86,7 @@ const Site = struct {
         return disk.read(buffer, offset);
     }
 
-    fn write(site: *Site, layer: *write_layers.Layer, byte: u8) !@import("wire").stream.WriteCode {
+    fn write(site: *Site, layer: *write_caches.Layer, byte: u8) !@import("wire").stream.WriteCode {
         const bytes: [512]u8 = @splat(byte);
         const ref: core.stream.Server.WriteRef = .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
         switch (site.layers.carryOut(layer, ref, .{ .write = .{ .offset = 512, .bytes = &bytes } })) {
@@ -65,14 +95,14 @@ const Site = struct {
             .waits => {},
         }
         site.layers.beginSyncs();
-        var polled = [_]std.os.linux.pollfd{.{ .fd = site.layers.endedFd(), .events = std.os.linux.POLL.IN, .revents = 0 }};
-        _ = std.os.linux.poll(&polled, 1, 30_000);
-        const ended = site.layers.takeEnded() orelse return error.NoEnd;
-        site.layers.release(ended.layer);
-        return ended.code;
+        const ended = site.io.ended orelse return error.NoEnd;
+        site.io.ended = null;
+        const code = site.layers.endSync(ended);
+        site.layers.release(ended);
+        return code;
     }
 
-    fn byteOf(site: *Site, layer: *write_layers.Layer) !u8 {
+    fn byteOf(site: *Site, layer: *write_caches.Layer) !u8 {
         _ = site;
         var bytes: [1024]u8 = undefined;
         try layer.inner.read(&bytes, 0);
@@ -112,14 +142,14 @@ test "what a persistent write cache holds is there after the edge's end, for tha
     site.root = @splat(0);
     const other = bootOf(3, 2);
     try testing.expectEqual(.cache_version, site.grant(&other, .token).refused.code);
-    site.layers.wanted.of_another_version = .discard;
+    site.wanted.of_another_version = .discard;
     const new = site.grant(&other, .token).cache;
     try testing.expect(new.id != first.id);
     try testing.expectEqual('b', try site.byteOf(site.layers.find(other.identity.id).?));
 }
 
 test "a device that was served with a write cache never goes on without it" {
-    for ([_]write_layers.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+    for ([_]write_caches.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
         var site: Site = try .init(wanted);
         defer site.deinit();
         var boot = bootOf(1, 1);
@@ -129,18 +159,18 @@ test "a device that was served with a write cache never goes on without it" {
         site.endProcess();
         var name: store.files.Name = undefined;
         if (wanted.class == .edge) {
-            try testing.expectEqual(null, try site.layers.files.files().nextName("layers", "", &name));
+            try testing.expectEqual(null, try site.layers.files.nextName("layers", "", &name));
         } else {
-            const id = (try site.layers.files.files().nextName("layers", "", &name)).?;
+            const id = (try site.layers.files.nextName("layers", "", &name)).?;
             var buffer: [store.files.name_size_max]u8 = undefined;
-            try store.WriteLayer.remove(site.layers.files.files(), try std.mem.print(&buffer, "layers/{s}", .{id}));
+            try store.WriteLayer.remove(site.layers.files, try std.mem.print(&buffer, "layers/{s}", .{id}));
         }
         try testing.expectEqual(.cache_lost, site.grant(&boot, .resumption).refused.code);
     }
 }
 
 test "a write cache that is full stops its device, or takes no writes any more, and keeps what it has" {
-    for ([_]write_layers.Wanted{
+    for ([_]write_caches.Wanted{
         .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .stop },
         .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .read_only },
     }) |wanted| {
@@ -152,7 +182,7 @@ test "a write cache that is full stops its device, or takes no writes any more, 
         try testing.expectEqual(.done, try site.write(layer, 'w'));
         try testing.expectEqual(.ok, layer.held().state);
         const bytes: [4096]u8 = @splat('x');
-        const order: WriteLayers.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
+        const order: write_caches.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
         const ref: core.stream.Server.WriteRef = .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 2 };
         const code: @import("wire").stream.WriteCode = if (wanted.full == .stop) .stopped else .cache_full;
         try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
@@ -173,13 +203,13 @@ test "a write cache that is full stops its device, or takes no writes any more, 
         try testing.expectEqual('w', try site.byteOf(layer));
         layer.waiting_count = 0;
         // More room counts from the next start on.
-        site.layers.wanted.limit_bytes = 8192;
+        site.wanted.limit_bytes = 8192;
         const next = bootOf(2, 1);
         try testing.expectEqual(8192, site.grant(&next, .token).cache.size);
         try testing.expectEqual(.done, try site.write(layer, 'y'));
         try testing.expectEqual('y', try site.byteOf(layer));
         site.endProcess();
-        site.layers.wanted.limit_bytes = 16384;
+        site.wanted.limit_bytes = 16384;
         try testing.expectEqual(16384, site.grant(&next, .resumption).cache.size);
     }
 }
@@ -198,7 +228,7 @@ test "a device with an image of its own stays with the version that this lies ab
     const promoted = bootOf(2, 2);
     try testing.expect(site.layers.privateVersionOf(&promoted.assignment, mac).?.eql(boot.assignment.version_id));
     // Never the new one with what was written above the old one, nor without it.
-    site.layers.wanted.of_another_version = .discard;
+    site.wanted.of_another_version = .discard;
     site.endProcess();
     try testing.expectEqual(.cache_version, site.grant(&promoted, .token).refused.code);
     // An image for each vDisk; the persistent write cache is a third place.
@@ -206,7 +236,7 @@ test "a device with an image of its own stays with the version that this lies ab
     other.assignment.vdisk_id = .fromBytes(@splat(5));
     try testing.expectEqual(null, site.layers.privateVersionOf(&other.assignment, mac));
     const head = (try walkOne(&site)).head catch unreachable;
-    const files = site.layers.files.files();
+    const files = site.layers.files;
     try testing.expectEqual(1, try store.device_layers.drop(files, head.binding.device_id, .private, null));
     try testing.expectEqual(null, site.layers.privateVersionOf(&promoted.assignment, mac));
     _ = site.grant(&promoted, .token).cache;
@@ -214,7 +244,7 @@ test "a device with an image of its own stays with the version that this lies ab
 }
 
 fn walkOne(site: *Site) !store.device_layers.Found {
-    var walk: store.device_layers.Walk = .{ .files = site.layers.files.files() };
+    var walk: store.device_layers.Walk = .{ .files = site.layers.files };
     return (try walk.next()).?;
 }
 
@@ -239,7 +269,7 @@ test "what stays on the disk is closed while its device is not heard, and only t
     try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
     // Its device said something at second 100.
     putSession(&server, boot.identity.id, 100 * std.time.us_per_s);
-    const files = site.layers.files.files();
+    const files = site.layers.files;
     const device_id = site.layers.find(boot.identity.id).?.device_id;
     site.layers.closeSilent(&server, 129 * std.time.us_per_s);
     try testing.expectError(error.InUse, store.device_layers.drop(files, device_id, .edge_persistent, null));
@@ -274,7 +304,7 @@ fn bootOfWriter(id: u8, version: u8, device: u8) core.boot.Boot {
     return boot;
 }
 
-fn refusalTo(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) WriteLayers.Refusal {
+fn refusalTo(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) write_caches.Refusal {
     return site.grant(boot, kind).refused;
 }
 
@@ -287,7 +317,7 @@ test "a maintenance version has one writer, lies under its own id, and is told f
     try testing.expectEqual(.edge_persistent, first.class);
     try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
     var name: store.files.Name = undefined;
-    const id = (try site.layers.files.files().nextName("layers", "", &name)).?;
+    const id = (try site.layers.files.nextName("layers", "", &name)).?;
     try testing.expectEqualStrings(&boot.assignment.version_id.toText(), id);
     const second = bootOfWriter(8, 5, 2);
     try testing.expectEqualStrings("another device writes this version", refusalTo(&site, &second, .token).text.slice());
@@ -318,18 +348,18 @@ test "a layer that is sealed or discarded is taken from nobody who is there, and
     _ = site.grant(&boot, .token).cache;
     putSession(&server, boot.identity.id, 1);
     const version_id = boot.assignment.version_id;
-    try testing.expectEqual(.written, site.layers.holdVersion(version_id, &server, write_layers.heard_us));
-    try testing.expectEqualSlices(base.Uuid, &.{version_id}, site.layers.writtenVersions(&server, write_layers.heard_us).constSlice());
-    try testing.expectEqual(0, site.layers.writtenVersions(&server, write_layers.heard_us + 1).count);
+    try testing.expectEqual(.written, site.layers.holdVersion(version_id, &server, write_caches.heard_us));
+    try testing.expectEqualSlices(base.Uuid, &.{version_id}, site.layers.writtenVersions(&server, write_caches.heard_us).constSlice());
+    try testing.expectEqual(0, site.layers.writtenVersions(&server, write_caches.heard_us + 1).count);
     try testing.expect(site.layers.find(boot.identity.id) != null);
-    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_layers.heard_us + 1));
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_caches.heard_us + 1));
     try testing.expectEqual(null, site.layers.find(boot.identity.id));
     const again = refusalTo(&site, &boot, .resumption);
     try testing.expectEqualStrings("the version is being sealed or discarded", again.text.slice());
     // Another process has it to itself now.
     var buffer: [store.files.name_size_max]u8 = undefined;
-    try store.WriteLayer.remove(site.layers.files.files(), try std.mem.print(&buffer, "layers/{f}", .{version_id}));
-    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_layers.heard_us + 2));
+    try store.WriteLayer.remove(site.layers.files, try std.mem.print(&buffer, "layers/{f}", .{version_id}));
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_caches.heard_us + 2));
     site.layers.held_version = null;
     try testing.expectEqual(.cache_lost, refusalTo(&site, &boot, .resumption).code);
     _ = site.grant(&boot, .token).cache;

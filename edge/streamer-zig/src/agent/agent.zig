@@ -1,0 +1,34 @@
+//! Module `agent`: what an edge decides, with its input and output injected. `host` gives it the real world, `sim` a fake
+//! one. It reads no clock and opens no socket or file itself, and it never waits: what may wait (a disk, a thread) is asked
+//! of `Io` and answered by a later call. docs/ARCHITECTURE.md says what belongs here.
+
+const std = @import("std");
+
+pub const catalogue = @import("catalogue.zig");
+pub const dhcp = @import("dhcp.zig");
+pub const io = @import("io.zig");
+pub const response = @import("response.zig");
+pub const stream = @import("stream.zig");
+pub const write_caches = @import("write_caches.zig");
+pub const Port = io.Port;
+pub const Report = io.Report;
+
+/// The parts of an edge over one `Io`, which `io.zig` describes.
+pub fn Agent(comptime Io: type) type {
+    comptime io.check(Io);
+    return struct {
+        pub const Boots = @import("boots.zig").Boots(Io);
+        pub const Catalogue = catalogue.Catalogue(Io);
+        pub const Dhcp = dhcp.Dhcp(Io);
+        pub const HttpPaths = @import("http_paths.zig").HttpPaths(Io);
+        pub const Stream = stream.Stream(Io);
+        pub const Tftp = @import("tftp.zig").Tftp(Io);
+        pub const WriteCaches = write_caches.WriteCaches(Io);
+    };
+}
+
+test {
+    _ = @import("session_boots.zig");
+    _ = @import("write_caches_test.zig");
+    std.testing.refAllDecls(@This());
+}

@@ -1,0 +1,545 @@
+//! The boots of an edge: finds or begins the boot that a packet belongs to, applies what happened to it, and journals
+//! and reports it as soon as a phase changes, before any answer goes out. Called by every port of the agent; hands
+//! `Io` what is to be kept and reported. Invariant: a boot that an answer names is in the journal.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const stream = @import("wire").stream;
+const wire = @import("wire");
+const write_caches = @import("write_caches.zig");
+const assert = std.debug.assert;
+
+const Boot = core.boot.Boot;
+const BootBlocker = core.loader.kernel_fit.BootBlocker;
+const describedVersion = core.boot.policy.describedVersion;
+
+pub fn Boots(comptime Io: type) type {
+    return struct {
+        const Self = @This();
+        const Discovery = @import("discovery.zig").Discovery(Io);
+        const WriteCaches = write_caches.WriteCaches(Io);
+
+        io: *Io,
+        table: core.boot.Table,
+        policy: core.boot.Policy = .nothing,
+        waiting: core.site.WaitingDevices = .{},
+        /// Orders that running devices have not carried out yet.
+        orders: core.site.PowerOrders = .{},
+        /// What the other edges of the site say; without others every device is this edge's own.
+        peers: *core.site.PeerTable,
+        discovery: Discovery,
+        caches: WriteCaches,
+        /// The first address of this edge's own network.
+        network: base.Ip4 = .zero,
+        /// The write cache of every boot in standalone use.
+        write_cache: write_caches.Wanted = .{},
+        /// Devices are told to take their streams in clear text.
+        clear: bool = false,
+        ignored: base.IgnoredCounters = .{},
+
+        pub const Ref = core.boot.Table.Ref;
+
+        pub fn deinit(boots: *Self, gpa: std.mem.Allocator) void {
+            boots.table.deinit(gpa);
+            boots.caches.deinit(gpa);
+            boots.discovery.devices.deinit(gpa);
+            boots.* = undefined;
+        }
+
+        /// The boot that a DHCP request belongs to, or begins; null: the device is to be ignored.
+        pub fn forDhcp(
+            boots: *Self,
+            now_us: u64,
+            client: *const core.boot.Client,
+            xid: u32,
+            size: usize,
+        ) ?Ref {
+            const request = dhcpRequestOf(client, xid, size);
+            const ref = boots.continued(now_us, client.mac, request) orelse
+                (boots.begin(now_us, client.mac) catch null) orelse return null;
+            const boot = boots.table.get(ref).?;
+            // Facts are the firmware's: what iPXE says later is about itself.
+            if (boot.facts.client_arch == null) {
+                boot.facts.client_arch = @backingInt(client.arch);
+                boot.facts.vendor_class = client.vendor_class;
+                boot.facts.user_class = client.user_class;
+            }
+            if (client.machine_id) |id| boot.facts.machine_id = id;
+            if (client.ip) |ip| boot.facts.ip = ip;
+            boots.apply(ref, now_us, .{ .dhcp_request = request });
+            boots.note(ref, now_us, .from_device, .{ .name = switch (client.message_type) {
+                .discover => .dhcp_discover,
+                .request => .dhcp_request,
+                .inform => .dhcp_inform,
+                else => .dhcp_other,
+            } });
+            return ref;
+        }
+
+        pub fn dhcpRequestOf(client: *const core.boot.Client, xid: u32, size: usize) core.boot.DhcpRequest {
+            return .{
+                .message = if (client.message_type == .discover) .discover else .request,
+                .client = if (client.loader == .ipxe) .ipxe else .rom,
+                .xid = xid,
+                .size = @intCast(size),
+            };
+        }
+
+        /// The device has turned to this edge by name: the boot is this edge's.
+        pub fn take(boots: *Self, ref: Ref) void {
+            const boot = boots.table.get(ref) orelse return;
+            boot.is_taken = true;
+            boots.peers.noteBoot(boot);
+        }
+
+        /// The device has taken another edge's answer: what was begun here was no boot. `to`: that edge.
+        pub fn withdraw(boots: *Self, ref: Ref, to: base.Uuid) void {
+            const boot = boots.table.get(ref) orelse return;
+            boots.peers.dropBoot(boot);
+            boots.io.journalFailover(boot);
+            if (boot.revision > 0) boots.io.report(.{ .withdrawn = .{ .boot_id = boot.identity.id, .to = to } });
+            boots.table.remove(ref);
+        }
+
+        /// A device asked here in vain: what it has written is at another edge.
+        pub fn tellWaiting(boots: *Self, waiting: *const core.site.WaitingDevices.Waiting) void {
+            boots.io.report(.{ .waiting = waiting });
+        }
+
+        /// A device that is not in the desired state asks by DHCP.
+        pub fn discover(boots: *Self, now_us: u64, request: *const core.dhcp.Service.BootRequest) void {
+            if (boots.policy.source == .nothing) return;
+            boots.discovery.noteDhcp(boots.io, now_us, &boots.policy, request);
+        }
+
+        /// A device that got no boot asked for its script.
+        pub fn discoverByHttp(boots: *Self, now_us: u64, mac: base.Mac, ip: base.Ip4, query: ?core.loader.MediaQuery) void {
+            if (boots.policy.source == .nothing or boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
+            boots.discovery.noteHttp(boots.io, now_us, &boots.policy, mac, ip, query);
+        }
+
+        /// The device has begun a boot of which this edge has no more than that.
+        pub fn endEarlier(boots: *Self, now_us: u64, mac: base.Mac) void {
+            const ref = boots.table.findByMac(mac) orelse return;
+            boots.table.supersede(ref, now_us);
+            boots.settle(boots.table.get(ref).?);
+        }
+
+        /// The boot of a script that was asked for by address, without our DHCP.
+        pub fn forScript(boots: *Self, now_us: u64, mac: base.Mac, ip: base.Ip4) core.boot.Table.BeginError!?Ref {
+            const ref = blk: {
+                if (boots.table.findByMac(mac)) |ref| {
+                    const boot = boots.table.get(ref).?;
+                    const phase = boot.current() orelse .dhcp;
+                    if (!boot.isOver() and @backingInt(phase) <= @backingInt(
+                        core.boot.phase.Phase.loader,
+                    )) break :blk ref;
+                }
+                break :blk try boots.begin(now_us, mac) orelse return null;
+            };
+            boots.table.get(ref).?.facts.ip = ip;
+            return ref;
+        }
+
+        /// The boot of a path `b/<handle>/...`, or of the address that asks for a bare name.
+        pub fn forPath(boots: *const Self, handle: ?core.boot.Handle, ip: base.Ip4) ?Ref {
+            if (handle) |known| return boots.table.findByHandle(known.value);
+            return boots.table.findActiveByIp(ip);
+        }
+
+        /// A power command was sent: it begins a boot, unless the device is in the middle of one.
+        pub fn powerOn(boots: *Self, now_us: u64, mac: base.Mac) void {
+            if (!mac.isDevice()) return;
+            if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
+            // Every edge of the site sends the packet, and one of them waits for the device.
+            if (!boots.peers.isOwn(now_us, boots.askedOf(mac, boots.network))) return;
+            const ref = (boots.begin(now_us, mac) catch null) orelse return;
+            boots.apply(ref, now_us, .power_command);
+        }
+
+        /// As the edges of the site judge a device, which has said nothing yet.
+        pub fn askedOf(boots: *const Self, mac: base.Mac, network: base.Ip4) core.site.PeerTable.Asked {
+            return .{
+                .mac = mac,
+                .network = network,
+                .home = switch (boots.policy.writeOwnerOf(mac)) {
+                    .any, .none => null,
+                    .own => boots.policy.source.state.edgeId,
+                    .other => |home| home.id,
+                },
+            };
+        }
+
+        pub fn learnAddress(boots: *Self, mac: base.Mac, ip: base.Ip4) void {
+            const ref = boots.table.findByMac(mac) orelse return;
+            boots.table.get(ref).?.facts.ip = ip;
+        }
+
+        /// The address that a download or stream came from, where DHCP has not shown one.
+        pub fn learnPeer(boots: *Self, ref: Ref, ip: base.Ip4) void {
+            const boot = boots.table.get(ref) orelse return;
+            if (boot.facts.ip == null) boot.facts.ip = ip;
+        }
+
+        pub fn apply(boots: *Self, ref: Ref, now_us: u64, event: core.boot.Event) void {
+            boots.table.apply(ref, now_us, event);
+            if (boots.table.get(ref)) |boot| boots.settle(boot);
+        }
+
+        /// A packet of this boot passed.
+        pub fn note(
+            boots: *Self,
+            ref: Ref,
+            now_us: u64,
+            direction: core.boot.packets.Direction,
+            packet: core.boot.packets.Packet,
+        ) void {
+            if (boots.table.get(ref)) |boot| boot.onPacket(now_us, direction, packet);
+        }
+
+        /// This edge answers a device by DHCP; `payload` is the whole answer.
+        pub fn noteDhcpAnswer(boots: *Self, ref: Ref, now_us: u64, server_ip: base.Ip4, payload: []const u8) void {
+            const boot = boots.table.get(ref) orelse return;
+            var scratch: wire.dhcp.Scratch = undefined;
+            const packet = wire.dhcp.parse(payload, &scratch) catch return;
+            const name: core.boot.packets.Name = switch (packet.options.message_type orelse return) {
+                .offer => .dhcp_offer,
+                .ack => .dhcp_ack,
+                else => .dhcp_nak,
+            };
+            boot.onPacket(now_us, .from_edge, .{ .name = name });
+            if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.onOffer(now_us, offer);
+        }
+
+        /// The menu that a boot's device is to show; null: it has none, or what it starts is settled.
+        pub fn menuOf(boots: *const Self, boot: *const Boot) ?core.loader.Menu {
+            if (!boot.mayChoose()) return null;
+            return boots.policy.menuOf(boot.identity.mac, boots.io.unixMs());
+        }
+
+        /// What was taken in the menu, by hand or by its time-out; on disk when it returns.
+        pub fn choose(boots: *Self, ref: Ref, now_us: u64, choice: core.loader.menu.Choice) void {
+            const boot = boots.table.get(ref) orelse return;
+            const assignment: ?core.boot.Assignment = switch (choice.start) {
+                .version => |version| boots.completed(version, boot.identity.mac),
+                .local_disk => null,
+            };
+            boots.apply(ref, now_us, .{ .loader_begin = .script });
+            boots.apply(ref, now_us, .{ .menu_choice = .{ .title = choice.title, .assignment = assignment } });
+            if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
+        }
+
+        /// The boot's first session is open: from now on it may be learned from.
+        pub fn beginProfile(boots: *Self, boot: *Boot) void {
+            boot.read_ahead.had_profile = boots.io.profileSize(boot) > 0;
+            const wanted = boots.writeCacheOf(boot) orelse return;
+            boots.io.beginProfile(boot, wanted.class);
+        }
+
+        pub fn noteRead(boots: *Self, ref: Ref, read: *const core.stream.Server.ReadRequest) void {
+            boots.io.noteProfileRead(read);
+            const boot = boots.table.get(ref) orelse return;
+            if (!boot.isOver() and !read.repeated) boot.read_ahead.onRead(read.kind, read.length);
+        }
+
+        pub fn noteUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
+            boots.io.noteProfileUsed(used);
+            const boot = boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
+            if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
+        }
+
+        /// What a running device says of itself; returns what waits for it.
+        pub fn takeReport(boots: *Self, now_us: u64, said: *const core.stream.Server.DeviceReport) stream.ReportAck {
+            const ref = boots.table.findById(said.boot_id) orelse return .{};
+            var report = said.report;
+            if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(0);
+            boots.apply(ref, now_us, .{ .guest = report });
+            return boots.orders.waitingFor(said.boot_id);
+        }
+
+        /// What has become of the place where a boot's writes are kept.
+        pub fn noteWriteCache(boots: *Self, boot_id: base.Uuid, now_us: u64, held: core.boot.Guest.CacheStatus) void {
+            const ref = boots.table.findById(boot_id) orelse return;
+            const cause: ?core.boot.phase.Cause = switch (held.state) {
+                .ok, .read_only => null,
+                .stopped => .write_cache_full,
+                .lost => .write_cache_lost,
+            };
+            if (cause) |known| boots.apply(ref, now_us, .{ .failed = .{ .cause = known } });
+            const boot = boots.table.get(ref) orelse return;
+            const guest = if (boot.guest) |*known| known else return;
+            if (!guest.setCacheStatus(held)) return;
+            boot.changed = true;
+            boot.touched = true;
+            boots.settle(boot);
+        }
+
+        /// What has become of a write cache on the device's own disk: it says that it is full once a write has found no room.
+        pub fn noteLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
+            const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
+            const order = boot.assignment.local_disk orelse return;
+            const guest = boot.guest orelse return;
+            if (guest.cache_status.state == .lost) return;
+            const is_full = if (guest.write_cache) |cache| cache.used == cache.size else false;
+            const state: core.boot.Guest.CacheState = if (!is_full) .ok else switch (order.full) {
+                .stop => .stopped,
+                .read_only => .read_only,
+            };
+            boots.noteWriteCache(boot_id, now_us, .{ .class = .device_ram_local_disk, .state = state });
+        }
+
+        /// The device's own disk has failed, or has other bytes than were written.
+        pub fn noteLostLocalDisk(boots: *Self, ref: Ref, now_us: u64) void {
+            const boot = boots.get(ref) orelse return;
+            if (boot.assignment.local_disk == null) return;
+            boots.noteWriteCache(boot.identity.id, now_us, .{ .class = .device_ram_local_disk, .state = .lost });
+        }
+
+        pub fn get(boots: *Self, ref: Ref) ?*Boot {
+            return boots.table.get(ref);
+        }
+
+        /// Where a boot's writes are to be kept; null: in a way that this edge does not know.
+        pub fn writeCacheOf(boots: *const Self, boot: *const Boot) ?write_caches.Wanted {
+            // As its kernel was told, whatever is chosen meanwhile.
+            if (boot.assignment.local_disk != null) return .{ .class = .device_ram_local_disk };
+            return boots.writeCacheFor(&boot.assignment);
+        }
+
+        fn writeCacheFor(boots: *const Self, assignment: *const core.boot.Assignment) ?write_caches.Wanted {
+            if (assignment.writes) return .{ .class = .edge_persistent, .writes_version = true };
+            const state = switch (boots.policy.source) {
+                .nothing, .standalone => return boots.write_cache,
+                .state => |state| state,
+            };
+            const vdisk_id = assignment.vdisk_id orelse return .{};
+            const order = for (state.vdisks) |*vdisk| {
+                if (vdisk.id.eql(vdisk_id)) break vdisk.writeCache orelse return .{};
+            } else return .{};
+            return .{
+                .class = std.meta.stringToEnum(core.boot.Guest.CacheClass, order.class) orelse return null,
+                .limit_bytes = order.limitBytes,
+                .full = order.full,
+            };
+        }
+
+        /// What follows from where its writes go.
+        fn completed(boots: *Self, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+            var assignment = boots.ownImageOf(given, mac);
+            const wanted = boots.writeCacheFor(&assignment) orelse return assignment;
+            if (wanted.class == .device_ram_local_disk)
+                assignment.local_disk = .{ .full = wanted.full, .limit_bytes = wanted.limit_bytes };
+            return assignment;
+        }
+
+        /// A device with an image of its own stays with the version that this lies above, whatever others get.
+        fn ownImageOf(boots: *Self, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+            const wanted = boots.writeCacheFor(&given) orelse return given;
+            if (wanted.class != .private) return given;
+            var assignment = given;
+            assignment.version_id = boots.caches.privateVersionOf(&given, mac) orelse return given;
+            const state = switch (boots.policy.source) {
+                .state => |state| state,
+                .nothing, .standalone => return assignment,
+            };
+            const version = describedVersion(state, assignment.version_id) orelse return assignment;
+            assignment.loader_files = core.boot.policy.loaderFilesOf(version);
+            return assignment;
+        }
+
+        /// The open version of a boot; opens it if it can be. Null also for one that is written yet, by another device: without what
+        /// that one has written it would be a version that there never was.
+        pub fn versionOf(boots: *Self, boot: *const Boot) ?*Io.Version {
+            const id = boot.assignment.version_id;
+            const version = boots.io.findVersion(id) orelse blk: {
+                if (boots.openVersion(id) != null) return null;
+                break :blk boots.io.findVersion(id).?;
+            };
+            return if (version.layer_above != null and !boot.assignment.writes) null else version;
+        }
+
+        /// Why what this boot would write must not be kept here, since another edge keeps it; null: it may, or nothing is kept.
+        pub fn writeOwnerBlocker(boots: *const Self, boot: *const Boot) ?BootBlocker {
+            if (!boots.keepsWrites(&boot.assignment)) return null;
+            var buffer: [base.UntrustedText.size_max]u8 = undefined;
+            var writer: std.Io.Writer = .fixed(&buffer);
+            switch (boots.policy.writeOwnerOf(boot.identity.mac)) {
+                .any, .own => return null,
+                .other => |home| writer.print("its writes are kept at the edge {s}", .{home.name}) catch {},
+                .none => writer.writeAll("not registered: no edge of several may keep what it writes") catch {},
+            }
+            return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
+        }
+
+        /// What it writes outlives the boot.
+        fn keepsWrites(boots: *const Self, assignment: *const core.boot.Assignment) bool {
+            if (boots.policy.source == .state) if (describedVersion(boots.policy.source.state, assignment.version_id)) |version|
+                if (version.layerAboveVersionId != null) return true;
+            const wanted = boots.writeCacheFor(assignment) orelse return false;
+            return wanted.writes_version or wanted.class == .edge_persistent or wanted.class == .private;
+        }
+
+        /// Why a device cannot start what it is assigned, as far as the edge can tell; null: nothing
+        /// speaks against it.
+        pub fn blockerOf(boots: *Self, boot: *const Boot) ?BootBlocker {
+            if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
+            const id = boot.assignment.version_id;
+            const version = boots.io.findVersion(id) orelse {
+                if (boots.openVersion(id)) |problem| return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
+                return boots.blockerOf(boot);
+            };
+            if (version.layer_above != null and !boot.assignment.writes)
+                return .{ .cause = .version_missing, .text = .init("the version is in maintenance, and this device does not write it") };
+            // Its firmware would read, by HTTP, what lies below, and not what was written.
+            if (version.layer_above != null and version.kernel == null)
+                return .{ .cause = .write_cache_unusable, .text = .init("its device cannot write a disk that boots by itself") };
+            if (version.disk_shortage) |shortage|
+                return .{ .cause = .disk_truncated, .text = shortage.text() };
+            const files = if (version.loader_files) |*files| files else return null;
+            const arch: ?wire.dhcp.ClientArch = if (boot.facts.client_arch) |number|
+                @fromBackingInt(number)
+            else
+                null;
+            return core.loader.kernel_fit.judge(files, arch);
+        }
+
+        fn missingTo(
+            boots: *Self,
+            assignment: *const core.boot.Assignment,
+            mac: base.Mac,
+            problem: Io.Problem,
+        ) BootBlocker {
+            const own = boots.caches.privateVersionOf(assignment, mac);
+            if (problem.isGone() and own != null and own.?.eql(assignment.version_id))
+                return .{ .cause = .version_missing, .text = .init("the version below its own image is gone: reset the image") };
+            return missing(problem);
+        }
+
+        fn missing(problem: Io.Problem) BootBlocker {
+            var buffer: [base.UntrustedText.size_max]u8 = undefined;
+            var writer: std.Io.Writer = .fixed(&buffer);
+            // What is too long is cut.
+            writer.print("{f}", .{problem}) catch {};
+            return .{ .cause = .version_missing, .text = .init(writer.buffered()) };
+        }
+
+        /// The state as it is on disk must be what is in memory, before the device learns that its
+        /// token is used.
+        pub fn journalNow(boots: *Self, boot: *Boot) void {
+            boots.io.journal(boot);
+            boot.touched = false;
+        }
+
+        /// Once a second: ends silent boots, and keeps the counts of the others on disk.
+        pub fn tick(boots: *Self, now_us: u64) void {
+            // Boots of before a start may have gone on at other edges, who say so first.
+            if (!boots.peers.isStarting(now_us)) boots.table.tick(now_us);
+            var iterator = boots.table.iterate();
+            while (iterator.next()) |boot| {
+                noticeSilence(boot, now_us);
+                boots.settle(boot);
+                if (boot.touched) boots.journalNow(boot);
+            }
+            boots.io.compactJournal(&boots.table);
+            boots.discovery.report(boots.io, now_us, &boots.policy);
+        }
+
+        /// A machine that is switched off by hand says nothing.
+        fn noticeSilence(boot: *Boot, now_us: u64) void {
+            const outcome = boot.outcome orelse return;
+            const guest = if (boot.guest) |*known| known else return;
+            if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;
+            boot.changed = true;
+            boot.touched = true;
+        }
+
+        /// The boot that a request goes on with; null: it would begin one.
+        pub fn continued(boots: *Self, at_us: u64, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+            const ref = boots.table.findByMac(mac) orelse return null;
+            return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
+                .same_boot => ref,
+                .new_boot => null,
+            };
+        }
+
+        /// Null: the device is to be ignored.
+        fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
+            const target = switch (boots.policy.decide(mac, boots.io.unixMs())) {
+                .ignored_device, .unknown_device, .disabled => return null,
+                .version_missing => {
+                    boots.io.onVersionProblem(.not_described);
+                    return null;
+                },
+                .target => |target| target,
+            };
+            if (boots.table.findByMac(mac)) |earlier| {
+                boots.table.supersede(earlier, now_us);
+                boots.settle(boots.table.get(earlier).?);
+            }
+            const assignment = boots.completed(target.assignment, mac);
+            boots.io.wantProfile(assignment.version_id, now_us);
+            const boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());
+            const ref = boots.table.insert(boot, now_us) catch |err| {
+                boots.ignored.add(.boot_table_full);
+                return err;
+            };
+            boots.io.onBegin();
+            // Not its end yet: its script says it on the device's console, and by then it may be over.
+            if (boots.writeOwnerBlocker(boots.table.get(ref).?)) |blocker| {
+                boots.apply(ref, now_us, .{ .suspected = .{ .cause = blocker.cause, .text = blocker.text } });
+            } else if (boots.io.findVersion(assignment.version_id) == null) {
+                if (boots.openVersion(assignment.version_id)) |problem| {
+                    const blocker = boots.missingTo(&assignment, mac, problem);
+                    boots.apply(ref, now_us, .{
+                        .suspected = .{ .cause = blocker.cause, .text = blocker.text },
+                    });
+                }
+            }
+            return ref;
+        }
+
+        /// Null when the version is open.
+        fn openVersion(boots: *Self, id: base.Uuid) ?Io.Problem {
+            const state = switch (boots.policy.source) {
+                .state => |state| state,
+                .nothing, .standalone => return .not_described,
+            };
+            const described = describedVersion(state, id) orelse return .not_described;
+            const below = if (described.layerAboveVersionId) |below_id| describedVersion(state, below_id) else null;
+            const problem = boots.io.openVersion(described, below) orelse return null;
+            boots.io.onVersionProblem(problem);
+            return problem;
+        }
+
+        /// Writes what has changed: the report of a phase that began or ended, and the journal with it.
+        fn settle(boots: *Self, boot: *Boot) void {
+            if (!boot.changed) return;
+            boot.changed = false;
+            boot.revision += 1;
+            boots.peers.noteBoot(boot);
+            boots.journalNow(boot);
+            // Its end comes as a report of its own; what is in between would take the room of other boots.
+            const is_behind = boots.io.isReportLogBehind();
+            if (boots.io.keepsReports() and (boot.isOver() or !is_behind)) {
+                var buffer: [core.boot.report.size_max]u8 = undefined;
+                const options: core.boot.report.Options = .{ .revision = boot.revision, .read_phases = !is_behind };
+                boots.io.report(.{ .boot = core.boot.report.encode(boot, options, &buffer) });
+            }
+            boots.io.onReport(boot);
+            boot.live_changes = .{};
+        }
+
+        fn newIdentity(boots: *Self, mac: base.Mac) core.boot.Identity {
+            var random: [40]u8 = undefined;
+            boots.io.random(&random);
+            const handle = std.mem.readInt(u64, random[32..40], .big);
+            return .{
+                .id = .fromRandom(random[0..16].*),
+                .mac = mac,
+                .handle = if (handle == 0) 1 else handle,
+                .token = random[16..32].*,
+            };
+        }
+    };
+}

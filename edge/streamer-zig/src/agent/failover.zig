@@ -1,0 +1,166 @@
+//! Boots that fail over between the edges of a site (packages/proto/STREAM.md, "Fail-over"): what their devices are given
+//! for it, and who is taken here. Called by `stream.zig`. Invariant: a boot from another edge counts here only once its
+//! device has said something more than its hello.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const boot_failover = core.boot.failover;
+
+const Boot = core.boot.Boot;
+const StreamServer = core.stream.Server;
+
+pub fn isUnconfirmed(boot: *const Boot) bool {
+    const state = boot.failover orelse return false;
+    return !state.is_confirmed;
+}
+
+pub fn Failover(comptime Io: type) type {
+    return struct {
+        const Boots = @import("boots.zig").Boots(Io);
+
+        /// Where the device of a boot may go on, and its ticket; null: there is no other edge, or no key.
+        pub fn failoverOf(
+            boots: *const Boots,
+            server: *const StreamServer,
+            boot: *const Boot,
+            granted: *const StreamServer.Grant.Boot,
+        ) ?wire.ticket.Failover {
+            const peers = boots.peers;
+            const site = if (peers.site) |*site| site else return null;
+            const keys = site.ticket_keys.constSlice();
+            if (keys.len == 0) return null;
+            const now_us = boots.io.now();
+            var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream.ticket.lifetime_s, .edges = listOf(boots, boot, now_us), .ticket = undefined };
+            if (failover.edges.count == 0) return null;
+            var salt: core.stream.ticket.Salt = undefined;
+            boots.io.random(&salt);
+            failover.ticket = core.stream.ticket.seal(&keys[0], salt, &boot_failover.ticketOf(boot, &.{
+                .now_us = now_us,
+                .now_unix_ms = boots.io.unixMs(),
+                .own_edge = site.own_id,
+                .resume_secret = server.resumeSecretOf(boot.identity.id),
+                .disk_size = granted.disk_size,
+                .write_cache = granted.write_cache.class,
+            }));
+            return failover;
+        }
+
+        fn listOf(boots: *const Boots, boot: *const Boot, now_us: u64) @FieldType(wire.ticket.Failover, "edges") {
+            var edges: @FieldType(wire.ticket.Failover, "edges") = .empty;
+            boots.peers.listStreams(now_us, boots.askedOf(boot.identity.mac, boots.network), &edges);
+            return edges;
+        }
+
+        /// The device of this session should say hello again, since it could go on elsewhere better than it knows.
+        pub fn isOutdated(boots: *Boots, session: *const StreamServer.Session) bool {
+            // It goes on nowhere else.
+            if (session.write_cache.class != .device_ram) return false;
+            const peers = boots.peers;
+            const site = if (peers.site) |*site| site else return false;
+            const boot = boots.get(boots.table.findById(session.boot_id) orelse return false) orelse return false;
+            const edges = listOf(boots, boot, boots.io.now());
+            return core.stream.ticket.isOutdated(if (session.failover) |*given| given else null, edges.constSlice(), site.ticket_keys.constSlice());
+        }
+
+        /// What the device of a hello with a ticket gets. Its boot is here from now on; it counts when the device has said anything more.
+        pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamServer.Claim) StreamServer.Grant {
+            const peers = boots.peers;
+            const site = if (peers.site) |*site| site else return .unknown;
+            const ticket = switch (core.stream.ticket.judge(site.ticket_keys.constSlice(), &claim.hello, boots.io.unixMs())) {
+                .good => |ticket| ticket,
+                .elsewhere => |ticket| return sendBack(boots, &ticket, claim),
+                .refused => return .unknown,
+            };
+            const known = boots.table.findById(claim.boot_id);
+            if (!isNewest(boots, &ticket, known)) return .unknown;
+            var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(boots, &claim.hello));
+            // The same hello again, or the same hand-over: what is known of it here stays.
+            const repeated = if (known) |ref| boots.table.get(ref).? else null;
+            if (repeated) |found| if (found.failover) |earlier| if (earlier.number == boot.failover.?.number) {
+                boot = found.*;
+            };
+            const version = boots.versionOf(&boot) orelse return .version_missing;
+            if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
+            const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
+            // As it was given, and as this edge is to keep it: it writes nothing here.
+            if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);
+            if (version.disk.size() != ticket.disk_size) return .version_missing;
+            if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
+            var granted: StreamServer.Grant.Boot = .{
+                .token = boot.identity.token,
+                .token_nonce = null,
+                .version_id = version.id,
+                .disk_size = version.disk.size(),
+                .profile_size = boots.io.profileSize(&boot),
+                .ticket_secret = ticket.resume_secret,
+            };
+            granted.failover = failoverOf(boots, server, &boot, &granted);
+            return .{ .boot = granted };
+        }
+
+        /// The device waits for the edge that made its ticket. Nobody else would hear of it while that one is away.
+        fn sendBack(boots: *Boots, ticket: *const wire.ticket.Ticket, claim: *const StreamServer.Claim) StreamServer.Grant {
+            const now_us = boots.io.now();
+            // One that has begun another boot here since is not waiting.
+            if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
+                .boot_id = claim.boot_id,
+                .mac = ticket.mac,
+                .edge = .fromBytes(ticket.edge_id),
+                .started_unix_ms = ticket.started_unix_ms,
+                .at_us = ticket.elapsed_us +| claim.hello.shown.?.age_us,
+            });
+            return .{ .no_cache = .cache_elsewhere };
+        }
+
+        fn arrivalOf(boots: *Boots, hello: *const wire.Hello) boot_failover.Arrival {
+            var random: [24]u8 = undefined;
+            boots.io.random(&random);
+            return .{
+                .now_us = boots.io.now(),
+                .age_us = hello.shown.?.age_us,
+                .handle = std.mem.readInt(u64, random[16..24], .big) | 1,
+                .token = random[0..16].*,
+            };
+        }
+
+        /// The device has not begun another boot since, nor gone on further in this one.
+        fn isNewest(boots: *Boots, ticket: *const wire.ticket.Ticket, known: ?Boots.Ref) bool {
+            if (known) |ref| {
+                const boot = boots.table.get(ref).?;
+                const number = if (boot.failover) |earlier| earlier.number else 0;
+                return ticket.hand_overs +| 1 >= number;
+            }
+            const latest = boots.table.get(boots.table.findByMac(ticket.mac) orelse return true).?;
+            return latest.started_unix_ms <= ticket.started_unix_ms;
+        }
+
+        /// The device of this boot has said something: it goes on here.
+        pub fn confirm(boots: *Boots, server: *const StreamServer, ref: Boots.Ref, at_us: u64) void {
+            const boot = boots.get(ref) orelse return;
+            const state = if (boot.failover) |*state| state else return;
+            if (state.is_confirmed) return;
+            state.is_confirmed = true;
+            const session = server.sessionOf(boot.identity.id) orelse return;
+            boots.learnPeer(ref, session.from.ip);
+            boot.changed = true;
+            boots.apply(ref, at_us, .{ .stream_open = .{
+                .resumed = true,
+                .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + 28,
+                .cipher = session.cipher(),
+            } });
+        }
+
+        /// Forgets boots whose devices have gone to another edge after all.
+        pub fn forgetUnconfirmed(boots: *Boots, now_us: u64) void {
+            var iterator = boots.table.iterate();
+            while (iterator.next()) |boot| {
+                const state = boot.failover orelse continue;
+                if (state.is_confirmed) continue;
+                if (now_us -| (boot.started_us + state.at_us) < boot_failover.BootFailover.unconfirmed_us_max) continue;
+                boots.table.remove(boots.table.findById(boot.identity.id).?);
+            }
+        }
+    };
+}

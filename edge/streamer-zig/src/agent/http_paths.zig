@@ -1,0 +1,296 @@
+//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, what
+//! their downloads mean for boots, and what a device says of itself (UPLINK.md).
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire");
+const http_response = @import("response.zig");
+
+const Response = http_response.Response;
+const Tag = http_response.Tag;
+
+pub fn HttpPaths(comptime Io: type) type {
+    return struct {
+        const Self = @This();
+        const Boots = @import("boots.zig").Boots(Io);
+        const LoaderTexts = @import("loader_texts.zig").LoaderTexts(Io);
+        const IpxeScripts = @import("ipxe_scripts.zig").IpxeScripts(Io);
+
+        boots: *Boots,
+        /// As devices reach this edge.
+        own: core.dhcp.network.Addresses,
+
+        const text_type = "text/plain";
+        const not_found: Response = .{ .status = 404 };
+        const no_content: Response = .{ .status = 204 };
+
+        /// What a request is answered.
+        pub fn respond(
+            paths: *Self,
+            peer: base.Ip4,
+            request: *const wire.http_request.Request,
+            text: *[http_response.text_size_max]u8,
+        ) Response {
+            const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
+            const path = std.mem.trimStart(u8, request.target[0..question], "/");
+            const boot_path: core.boot.Path = .parse(path);
+            const word = std.meta.stringToEnum(Word, boot_path.name);
+            if (request.method == .post or word != null) {
+                if (request.method == .post and word != null)
+                    return paths.takeWord(word.?, boot_path.handle, peer, request.body, text);
+                const why = "POST is for /ready and /failed, with or without a boot's handle, and nothing else is.";
+                var refusal: Response = .saying(405, why, text);
+                refusal.allow = if (word != null) "POST" else "GET, HEAD";
+                return refusal;
+            }
+            if (std.mem.eql(u8, path, "healthz")) return textOf(
+                std.mem.print(text, "ok\n", .{}) catch unreachable,
+                .{},
+            );
+            if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(
+                core.loader.ipxe_script.writeEntrance(paths.own.http(peer), text),
+                .{},
+            );
+            const query = request.target[@min(question + 1, request.target.len)..];
+            if (std.mem.cutPrefix(u8, path, "m/")) |rest| {
+                return paths.scriptOfAddress(.{ .path = rest, .query = query }, peer, text);
+            }
+            const ref = paths.boots.forPath(boot_path.handle, peer);
+            if (ref) |known| paths.boots.learnPeer(known, peer);
+            if (boot_path.handle != null) if (ref) |known| {
+                const asked: IpxeScripts.Asked = .{ .ref = known, .query = query, .peer = peer };
+                if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
+            };
+            if (ref) |known| if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
+            const boot = if (ref) |known| paths.boots.get(known) else null;
+            const bytes = paths.boots.io.bootFiles().fileFor(boot, boot_path.name) orelse {
+                if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
+                return not_found;
+            };
+            return .{
+                .status = 200,
+                .content_type = contentTypeOf(boot_path.name),
+                .body = .{ .memory = bytes },
+                .tag = .{ .boot = ref, .what = .nbp },
+            };
+        }
+
+        /// HTTP boot firmware goes by it, or by the name where it says nothing (UEFI specification, HTTP
+        /// Boot; the names are those of IANA).
+        fn contentTypeOf(name: []const u8) []const u8 {
+            const types = [_]struct { []const u8, []const u8 }{
+                .{ ".efi", "application/efi" },
+                .{ ".iso", "application/vnd.efi-iso" },
+                .{ ".img", "application/vnd.efi-img" },
+            };
+            for (types) |known| if (std.ascii.endsWithIgnoreCase(name, known[0])) return known[1];
+            return "application/octet-stream";
+        }
+
+        const Word = enum { ready, failed };
+
+        /// `POST /ready`, `POST /failed`, alone or below a boot's handle.
+        fn takeWord(
+            paths: *Self,
+            word: Word,
+            handle: ?core.boot.Handle,
+            peer: base.Ip4,
+            body: []const u8,
+            text: *[http_response.text_size_max]u8,
+        ) Response {
+            const boots = paths.boots;
+            const event: core.boot.Event = switch (word) {
+                .ready => .{ .ready = .http },
+                .failed => blk: {
+                    const failure = core.boot.cause.failureOfBody(body) orelse
+                        return .saying(400, "The body is a code of 1 to 12 characters, a space, and a sentence.", text);
+                    break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
+                },
+            };
+            const ref = if (handle) |known|
+                boots.table.findByHandle(known.value) orelse
+                    return .saying(404, "This edge knows no boot of that handle.", text)
+            else
+                boots.table.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
+                    error.None => "No boot of this address is in progress.",
+                    error.Several => "Several boots of this address are in progress; name one by its handle.",
+                }, text);
+            const boot = boots.get(ref).?;
+            // Of one that is up, too.
+            if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(ref, paths.boots.io.now());
+            if (boot.outcome) |outcome| switch (outcome) {
+                .ready => return if (word == .ready) no_content else .saying(409, "This boot is over: it got ready.", text),
+                .failed => return if (word == .failed) no_content else .saying(409, "This boot is over: it failed.", text),
+                .silent => return .saying(409, "This boot is over: it was silent for too long.", text),
+                .local_disk => return .saying(409, "This boot is over: the device was sent to its own disk.", text),
+                .superseded => return .saying(409, "This boot is over: its device has started again.", text),
+            };
+            boots.learnPeer(ref, peer);
+            boots.note(ref, paths.boots.io.now(), .from_device, .http(.http_request, .word));
+            boots.note(ref, paths.boots.io.now(), .from_edge, .{ .name = .http_answer, .number = 204 });
+            boots.apply(ref, paths.boots.io.now(), event);
+            return no_content;
+        }
+
+        fn textOf(text: []const u8, tag: Tag) Response {
+            return .{
+                .status = 200,
+                .content_type = text_type,
+                .body = .{ .text = text.len },
+                .tag = tag,
+            };
+        }
+
+        /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance, or the
+        /// device starts from a boot medium.
+        fn scriptOfAddress(
+            paths: *Self,
+            asked: struct { path: []const u8, query: []const u8 },
+            peer: base.Ip4,
+            text: *[http_response.text_size_max]u8,
+        ) Response {
+            const mac_text, const name = std.mem.cutScalar(u8, asked.path, '/') orelse return not_found;
+            if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
+            const mac = base.Mac.parse(mac_text) catch return not_found;
+            if (!mac.isDevice()) return not_found;
+            const query = core.loader.MediaQuery.parse(asked.query);
+            const now_us = paths.boots.io.now();
+            const begun = paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
+            const ref = begun orelse {
+                paths.boots.discoverByHttp(now_us, mac, peer, query);
+                return not_found;
+            };
+            if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
+            return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse not_found;
+        }
+
+        /// Null for a name that is none of the boot's own files.
+        fn fileOfBoot(
+            paths: *Self,
+            asked: IpxeScripts.Asked,
+            name: []const u8,
+            text: *[http_response.text_size_max]u8,
+        ) ?Response {
+            if (std.mem.eql(u8, name, "boot.ipxe")) return paths.scripts().answer(asked, text);
+            const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
+                .kernel
+            else if (std.mem.eql(u8, name, "initrd"))
+                .initrd
+            else if (std.mem.eql(u8, name, "disk"))
+                .disk
+            else
+                return null;
+            const boot = paths.boots.get(asked.ref) orelse return null;
+            const version = paths.boots.versionOf(boot) orelse return null;
+            const file = switch (what) {
+                .kernel => version.kernel,
+                .initrd => version.initrd,
+                .disk => switch (version.disk) {
+                    .file => |file| file,
+                    .version => return .{
+                        .status = 200,
+                        .body = .{ .disk = .{ .version_id = version.id, .size = version.disk.size() } },
+                        .tag = .{ .boot = asked.ref, .what = .disk },
+                    },
+                },
+                else => unreachable,
+            } orelse return null;
+            return .{
+                .status = 200,
+                .body = .{ .file = .{ .fd = file.fd, .size = file.size } },
+                .tag = .{ .boot = asked.ref, .what = what },
+            };
+        }
+
+        /// For a GRUB that reads files by HTTP; null for a name that is no configuration's.
+        fn grubConfig(
+            paths: *Self,
+            ref: Boots.Ref,
+            name: []const u8,
+            text: *[http_response.text_size_max]u8,
+        ) ?Response {
+            if (std.mem.find(u8, name, ".cfg") == null) return null;
+            var texts: LoaderTexts = .{ .boots = paths.boots, .own = paths.own };
+            var buffer: [LoaderTexts.size_max]u8 = undefined;
+            const config = texts.writeGrubByHttp(ref, name, &buffer) orelse return null;
+            if (config.len > text.len)
+                return .saying(500, "The kernel's command line is too long for GRUB by HTTP.", text);
+            @memcpy(text[0..config.len], config);
+            return textOf(text[0..config.len], .{ .boot = ref, .what = .script });
+        }
+
+        fn scripts(paths: *const Self) IpxeScripts {
+            return .{ .boots = paths.boots, .own = &paths.own };
+        }
+
+        /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own
+        /// files.
+        fn missing(paths: *Self, ref: Boots.Ref, name: []const u8) void {
+            const asked: core.boot.packets.Packet = .http(.http_request, .other);
+            paths.boots.note(ref, paths.boots.io.now(), .from_device, asked);
+            paths.boots.note(ref, paths.boots.io.now(), .from_edge, .{ .name = .http_answer, .number = 404 });
+            const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
+            const now_us = paths.boots.io.now();
+            for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
+                paths.boots.apply(
+                    ref,
+                    now_us,
+                    .{ .failed = .{ .cause = .file_not_found, .text = .init(name) } },
+                );
+                return;
+            };
+            paths.boots.apply(
+                ref,
+                now_us,
+                .{ .suspected = .{ .cause = .file_not_found, .text = .init(name) } },
+            );
+        }
+
+        fn httpFile(what: Tag.What) core.boot.packets.HttpFile {
+            return switch (what) {
+                .other => .other,
+                .nbp => .program,
+                .script => .script,
+                .kernel => .kernel,
+                .initrd => .initrd,
+                .disk => .disk,
+            };
+        }
+
+        /// A part of an answer went out, or all of it.
+        pub fn progress(paths: *Self, tag: Tag, step: http_response.Progress) void {
+            const ref = tag.boot orelse return;
+            const boots = paths.boots;
+            const now_us = step.at_us;
+            const file = httpFile(tag.what);
+            if (step.begins) boots.note(ref, now_us, .from_device, .http(.http_request, file));
+            if (step.traffic.bytes_out > 0) boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));
+            const whole = step.finished and step.body_size > 0;
+            switch (tag.what) {
+                .other => {},
+                .nbp => {
+                    if (step.begins) boots.apply(ref, now_us, .nbp_begin);
+                    boots.apply(ref, now_us, .{ .nbp_traffic = step.traffic });
+                    if (whole) boots.apply(ref, now_us, .nbp_end);
+                },
+                .script, .kernel, .initrd => {
+                    const loaded: core.boot.LoaderFile = switch (tag.what) {
+                        .script => .script,
+                        .kernel => .kernel,
+                        .initrd => .initrd,
+                        else => unreachable,
+                    };
+                    if (step.begins) boots.apply(ref, now_us, .{ .loader_begin = loaded });
+                    boots.apply(ref, now_us, .{ .loader_traffic = step.traffic });
+                    if (whole) boots.apply(ref, now_us, .{ .loader_end = loaded });
+                },
+                .disk => {
+                    if (step.begins and step.body_size > 0)
+                        boots.apply(ref, now_us, .{ .stage1_read = .{ .size = step.body_size } });
+                    boots.apply(ref, now_us, .{ .stage1_traffic = step.traffic });
+                },
+            }
+        }
+    };
+}

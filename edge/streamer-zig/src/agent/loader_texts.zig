@@ -1,0 +1,182 @@
+//! The configurations that loaders ask for by TFTP: GRUB's and PXELINUX's, made for the boot that
+//! the asker is in. GRUB asks by names of its own, without a boot's handle: the boot is then the
+//! one of the asker's address.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire");
+const catalogue = @import("catalogue.zig");
+const assert = std.debug.assert;
+
+pub fn LoaderTexts(comptime Io: type) type {
+    return struct {
+        const Self = @This();
+        const Boots = @import("boots.zig").Boots(Io);
+
+        boots: *Boots,
+        /// As devices reach this edge.
+        own: core.dhcp.network.Addresses,
+        /// Who asks has answered from its address; before, anybody may have asked in its name, and
+        /// nothing follows from it.
+        is_confirmed: bool = true,
+
+        pub const size_max = catalogue.text_size_max;
+        const Buffer = [size_max]u8;
+        const Loader = enum { grub, pxelinux };
+
+        comptime {
+            assert(core.loader.grub_config.size_max <= catalogue.text_size_max);
+            assert(core.loader.config_menu.size_max == catalogue.text_size_max);
+            assert(core.loader.pxelinux_config.size_max <= catalogue.text_size_max);
+        }
+
+        /// Writes the text into `buffer` from its start and returns it; null: there is none of this name for this peer. Anybody's
+        /// packet may lead here: it is quick where it refuses, and does not take the question for a sign that a boot goes on.
+        pub fn write(texts: *Self, question: *const core.tftp.Server.FileQuery, buffer: *Buffer) ?[]const u8 {
+            texts.is_confirmed = question.is_confirmed;
+            defer texts.is_confirmed = true;
+            // Most names are of no configuration, and looking for the boot is the dear part.
+            if (std.mem.find(u8, question.name, ".cfg") == null) return null;
+            const ref = texts.boots.forPath(question.handle, question.peer.ip) orelse return null;
+            const boot = texts.boots.get(ref) orelse return null;
+            const mac = boot.identity.mac;
+            if (core.loader.grub_config.isAskedAs(question.name, mac))
+                return texts.menuOrStart(ref, .grub, .tftp, buffer);
+            if (core.loader.pxelinux_config.isAskedAs(question.name, mac))
+                return texts.menuOrStart(ref, .pxelinux, .tftp, buffer);
+            // A choice counts, so it is taken from those alone that know the boot's handle.
+            if (question.handle == null) return null;
+            const answer = core.loader.config_menu.parseName(question.name) orelse return null;
+            return texts.take(ref, answer, .tftp, buffer);
+        }
+
+        /// GRUB's, for one that reads files by HTTP; null where it is no configuration's name.
+        pub fn writeGrubByHttp(
+            texts: *Self,
+            ref: Boots.Ref,
+            name: []const u8,
+            buffer: *Buffer,
+        ) ?[]const u8 {
+            const boot = texts.boots.get(ref) orelse return null;
+            if (core.loader.grub_config.isAskedAs(name, boot.identity.mac))
+                return texts.menuOrStart(ref, .grub, .http, buffer);
+            const answer = core.loader.config_menu.parseName(name) orelse return null;
+            return texts.take(ref, answer, .http, buffer);
+        }
+
+        fn menuOrStart(
+            texts: *Self,
+            ref: Boots.Ref,
+            loader: Loader,
+            by: core.loader.grub_config.By,
+            buffer: *Buffer,
+        ) ?[]const u8 {
+            const boot = texts.boots.get(ref) orelse return null;
+            const menu = texts.boots.menuOf(boot) orelse return texts.start(ref, loader, by, buffer);
+            const now_us = texts.boots.io.now();
+            if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
+            const options: core.loader.config_menu.Options = .{
+                .menu = menu,
+                .handle = .{ .value = boot.identity.handle },
+                .http = texts.own.http(boot.facts.ip),
+                .by = by,
+            };
+            return switch (loader) {
+                .grub => core.loader.config_menu.writeGrub(&options, buffer),
+                .pxelinux => core.loader.config_menu.writePxelinux(&options, buffer),
+            };
+        }
+
+        /// What was taken in the menu; the menu again where it has changed since. A loader that asks
+        /// again gets the same.
+        fn take(
+            texts: *Self,
+            ref: Boots.Ref,
+            answer: core.loader.menu.Answer,
+            by: core.loader.grub_config.By,
+            buffer: *Buffer,
+        ) ?[]const u8 {
+            const boot = texts.boots.get(ref) orelse return null;
+            const loader = loaderOf(boot);
+            if (texts.boots.menuOf(boot)) |menu| {
+                const choice = menu.choice(answer) orelse return texts.menuOrStart(ref, loader, by, buffer);
+                texts.boots.choose(ref, texts.boots.io.now(), choice);
+            }
+            const outcome = boot.outcome orelse return texts.start(ref, loader, by, buffer);
+            if (outcome != .local_disk) return null;
+            const text = switch (loader) {
+                .grub => core.loader.config_menu.grub_local_disk,
+                .pxelinux => core.loader.config_menu.pxelinux_local_disk,
+            };
+            @memcpy(buffer[0..text.len], text);
+            return buffer[0..text.len];
+        }
+
+        /// Which of the two asks for an entry of the menu: PXELINUX is for BIOS machines alone.
+        fn loaderOf(boot: *const core.boot.Boot) Loader {
+            const arch: wire.dhcp.ClientArch = @fromBackingInt(boot.facts.client_arch orelse return .grub);
+            return if (arch == .bios) .pxelinux else .grub;
+        }
+
+        fn start(
+            texts: *Self,
+            ref: Boots.Ref,
+            loader: Loader,
+            by: core.loader.grub_config.By,
+            buffer: *Buffer,
+        ) ?[]const u8 {
+            const boots = texts.boots;
+            const boot = boots.get(ref) orelse return null;
+            if (boots.blockerOf(boot)) |blocker|
+                return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
+            const version = boots.versionOf(boot) orelse return null;
+            if (version.kernel == null) {
+                const text: base.UntrustedText = .init("the version has no kernel, and only iPXE starts its disk");
+                return texts.refuse(ref, loader, .file_not_found, text, buffer);
+            }
+            const line: core.loader.kernel_line.KernelLine = .{
+                .identity = boot.identity,
+                .http = texts.own.http(boot.facts.ip),
+                .stream = texts.own.stream(boot.facts.ip),
+                .command_line = version.commandLine(),
+                .local_disk = boot.assignment.local_disk,
+                .clear = texts.boots.clear,
+            };
+            const has_initrd = version.initrd != null;
+            return switch (loader) {
+                .grub => core.loader.grub_config.write(
+                    &.{ .line = line, .by = by, .has_initrd = has_initrd },
+                    buffer[0..core.loader.grub_config.size_max],
+                ),
+                .pxelinux => core.loader.pxelinux_config.write(
+                    &.{ .line = line, .has_initrd = has_initrd },
+                    buffer[0..core.loader.pxelinux_config.size_max],
+                ),
+            };
+        }
+
+        /// The device shows the reason, and its boot has failed with it.
+        fn refuse(
+            texts: *Self,
+            ref: Boots.Ref,
+            loader: Loader,
+            cause: core.boot.phase.Cause,
+            why: base.UntrustedText,
+            buffer: *Buffer,
+        ) []const u8 {
+            const now_us = texts.boots.io.now();
+            if (texts.is_confirmed) {
+                texts.boots.apply(ref, now_us, .{ .loader_begin = .script });
+                texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
+            }
+            return switch (loader) {
+                .grub => core.loader.grub_config.writeRefusal(why.slice(), buffer[0..core.loader.grub_config.size_max]),
+                .pxelinux => core.loader.pxelinux_config.writeRefusal(
+                    why.slice(),
+                    buffer[0..core.loader.pxelinux_config.size_max],
+                ),
+            };
+        }
+    };
+}

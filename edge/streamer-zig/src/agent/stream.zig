@@ -1,0 +1,433 @@
+//! What the stream's packets mean for boots (packages/proto/STREAM.md): who is admitted, with which version and write cache;
+//! what a device reads, writes and reports. Packets come from `Io`'s socket; `Io` reads the disk bytes of a READ and sends
+//! them, since that may wait for a disk. Invariant: nobody whose proof does not hold gets a layer made or a boot changed.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const failover_module = @import("failover.zig");
+const write_caches = @import("write_caches.zig");
+const SessionBoots = @import("session_boots.zig").SessionBoots;
+const assert = std.debug.assert;
+
+const StreamServer = core.stream.Server;
+
+/// 20 bytes of IP, 8 of UDP.
+const overhead_size = 28;
+
+/// A datagram as it arrived.
+pub const Datagram = struct {
+    from: base.Endpoint,
+    bytes: []const u8,
+    /// Microseconds; never after the loop's time.
+    at_us: u64,
+};
+
+/// The size of a request, and when it arrived.
+pub const Arrival = struct { size: usize, at_us: u64 };
+
+/// Why bytes of a READ cannot be had: `Lost` and `Stopped` are those of the device's layer.
+pub const ReadError = error{ Lost, Stopped, StoreError };
+
+pub fn Stream(comptime Io: type) type {
+    return struct {
+        const Self = @This();
+        const Boots = @import("boots.zig").Boots(Io);
+        const failover = failover_module.Failover(Io);
+
+        server: StreamServer,
+        boots: *Boots,
+        session_boots: SessionBoots,
+        large: StreamServer.LargeBuffer = undefined,
+        reply: StreamServer.ReplyBuffer = undefined,
+        store_errors: u64 = 0,
+        started_us: ?u64 = null,
+
+        pub fn init(gpa: std.mem.Allocator, server: StreamServer, boots: *Boots) error{OutOfMemory}!Self {
+            return .{ .server = server, .boots = boots, .session_boots = try .init(gpa, server.sessions.len) };
+        }
+
+        pub fn deinit(port: *Self, gpa: std.mem.Allocator) void {
+            port.session_boots.deinit(gpa);
+            port.server.deinit(gpa);
+            port.* = undefined;
+        }
+
+        /// A device's packet is next: what is known of it is fetched while the one before is served.
+        pub fn expect(port: *const Self, from: base.Endpoint) void {
+            port.session_boots.prefetch(&port.server, &port.boots.table, from);
+        }
+
+        /// The boot that a READ is of.
+        pub fn bootOf(port: *Self, read: *const StreamServer.ReadRequest) ?Boots.Ref {
+            return port.session_boots.find(&port.boots.table, read);
+        }
+
+        /// `Io` has synced a layer: who waited for that is answered, and what came meanwhile gets the next sync.
+        pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
+            const caches = &port.boots.caches;
+            const code = caches.endSync(layer);
+            if (code != .done) port.boots.noteWriteCache(layer.boot_id, port.boots.io.now(), layer.held());
+            for (layer.waiting[0..layer.syncing_count]) |ref| port.finishWrite(ref, code);
+            caches.release(layer);
+        }
+
+        /// Once a second.
+        pub fn tick(port: *Self, now_us: u64) void {
+            const boots = port.boots;
+            const io, const caches = .{ boots.io, &boots.caches };
+            const started_us = port.started_us orelse now_us;
+            port.started_us = started_us;
+            port.server.expire(now_us);
+            io.onSessions(&port.server);
+            failover.forgetUnconfirmed(boots, now_us);
+            if (io.heldSubject()) |subject| if (subject == .device)
+                io.answerHold(subject, if (boots.policy.ownsWritesOf(subject.device)) .waiting else .held);
+            caches.tick(now_us, &boots.table);
+            caches.closeSilent(&port.server, now_us);
+            if (io.heldSubject() == null) caches.held_version = null;
+            // After a start, devices that are there have to be heard first.
+            if (now_us - started_us < write_caches.heard_us) return;
+            io.setWritten(&caches.writtenVersions(&port.server, now_us));
+            const subject = io.heldSubject() orelse return;
+            if (subject == .version) io.answerHold(subject, caches.holdVersion(subject.version, &port.server, now_us));
+        }
+
+        fn finishWrite(port: *Self, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
+            const outgoing = port.server.finishWrite(ref, code, &port.reply) orelse return;
+            port.boots.io.send(.stream, outgoing.to, outgoing.packet);
+        }
+
+        fn carryOut(port: *Self, ref: StreamServer.WriteRef, order: write_caches.Order) void {
+            const layers = &port.boots.caches;
+            const layer = layers.find(ref.boot_id) orelse return port.finishWrite(ref, .cache_lost);
+            switch (layers.carryOut(layer, ref, order)) {
+                .ended => |code| {
+                    if (code != .done) port.boots.noteWriteCache(ref.boot_id, port.boots.io.now(), layer.held());
+                    port.finishWrite(ref, code);
+                },
+                .waits => {},
+                .later => port.finishWrite(ref, null),
+            }
+        }
+
+        /// What it means for its boot happened when it arrived.
+        pub fn receive(port: *Self, datagram: *const Datagram, now_us: u64) void {
+            const io = port.boots.io;
+            const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
+            const step = port.server.receive(now_us, from, bytes, &port.reply);
+            const speaks: ?Boots.Ref = switch (step) {
+                .read => |*read| port.bootOf(read),
+                .ready => |*ready| port.boots.table.findById(ready.boot_id),
+                .report => |*report| port.boots.table.findById(report.boot_id),
+                .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
+            };
+            if (speaks) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
+            switch (step) {
+                .ignored, .taken => {},
+                .reply => |packet| io.send(.stream, from, packet),
+                .admit => |*claim| port.admit(claim, datagram, now_us),
+                .read => |*read| port.takeRead(read, speaks, .{ .size = bytes.len, .at_us = at_us }),
+                .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| io.send(.stream, from, packet),
+                .used => |*used| port.boots.noteUsed(used),
+                .write => |*write| port.carryOut(write.ref, .{
+                    .write = .{ .offset = write.offset, .bytes = write.bytes },
+                }),
+                .control => |*control| port.carryOut(control.ref, switch (control.operation) {
+                    .flush => .flush,
+                    .discard => .{ .discard = .{ .offset = control.offset, .length = control.length } },
+                }),
+                .ready => |*ready| {
+                    port.becomeReady(ready, at_us);
+                    io.send(.stream, from, ready.reply);
+                },
+                .report => |*report| {
+                    var said = report.*;
+                    if (port.layerOf(report.boot_id)) |layer| {
+                        // Of a device that has memory for it first, both together.
+                        const is_shared = layer.class == .device_ram_overflow;
+                        const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{ 0, 0 };
+                        said.report.write_cache_size = layer.inner.head.limit_bytes +| size;
+                        // One that takes nothing more is full, though a block's room may be left.
+                        const used = if (layer.is_closed) layer.inner.head.limit_bytes else layer.inner.usedBytes();
+                        said.report.write_cache_used = @min(used, layer.inner.head.limit_bytes) +| in_memory;
+                    }
+                    const ack = port.boots.takeReport(at_us, &said);
+                    if (port.layerOf(report.boot_id)) |layer|
+                        port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
+                    else
+                        port.boots.noteLocalDisk(report.boot_id, at_us);
+                    const answer = if (port.wantsHello(report))
+                        port.server.requestHello(report, bytes, &port.reply)
+                    else
+                        port.server.acknowledgeReport(report, ack, &port.reply);
+                    if (answer) |packet| io.send(.stream, from, packet);
+                },
+            }
+        }
+
+        /// Its report is said again behind the hello: nothing of it is lost, nor an order that waits for the device.
+        fn wantsHello(port: *Self, report: *const StreamServer.DeviceReport) bool {
+            const session = port.server.findById(report.session_id) orelse return false;
+            return failover.isOutdated(port.boots, session);
+        }
+
+        fn admit(
+            port: *Self,
+            claim: *const StreamServer.Claim,
+            datagram: *const Datagram,
+            now_us: u64,
+        ) void {
+            var why: Why = .{};
+            const is_moving = claim.hello.kind == .ticket;
+            const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
+            const grant = if (is_moving) failover.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
+            const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
+            // Its lane has the session when the device's first READ comes.
+            port.boots.io.onSessions(&port.server);
+            // Of one that comes from another edge nothing is told before it is sure that it does.
+            if (known) |ref| port.noteAdmission(ref, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
+            if (port.server.showSize(&admission, &port.large)) |packet| port.boots.io.send(.stream, claim.from, packet);
+            if (admission.reply) |packet| port.boots.io.send(.stream, claim.from, packet);
+        }
+
+        pub fn layerOf(port: *Self, boot_id: base.Uuid) ?*write_caches.Layer {
+            return port.boots.caches.find(boot_id);
+        }
+
+        /// What a boot is told beside that it is refused; null: what the refusal stands for.
+        const Why = struct { cause: ?core.boot.phase.Cause = null, text: base.UntrustedText = .empty };
+
+        fn grantOf(port: *Self, ref: ?Boots.Ref, claim: *const StreamServer.Claim, why: *Why) StreamServer.Grant {
+            const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
+            if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+            if (failover_module.isUnconfirmed(boot)) return .unknown;
+            const owner_blocker = port.boots.writeOwnerBlocker(boot);
+            if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
+            const version = port.boots.versionOf(boot) orelse return .version_missing;
+            var known: StreamServer.Grant.Boot = .{
+                .token = boot.identity.token,
+                .token_nonce = boot.token_nonce,
+                .version_id = version.id,
+                .disk_size = version.disk.size(),
+                .profile_size = port.boots.io.profileSize(boot),
+            };
+            // Who is nobody gets no layer made.
+            if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
+            // What is open here was begun here: a device that writes it goes on.
+            if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{ .no_cache = .cache_failed };
+            why.* = .{};
+            if (boot.assignment.writes and version.layer_above == null) {
+                why.* = .{ .text = .init("the version is sealed: start the device again") };
+                return .{ .no_cache = .cache_failed };
+            }
+            const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
+            const caches = &port.boots.caches;
+            if (!caches.isAvailable()) {
+                if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
+                known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
+                return .{ .boot = known };
+            }
+            const below: write_caches.Below = .{ .source = version.disk.source(), .root = version.disk.root() };
+            switch (caches.grant(boot, below, wanted, claim.hello.kind)) {
+                .none => {},
+                .cache => |cache| known.write_cache = cache,
+                .refused => |refusal| {
+                    why.* = .{ .text = refusal.text };
+                    return .{ .no_cache = refusal.code };
+                },
+            }
+            known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
+            return .{ .boot = known };
+        }
+
+        const Asked = struct {
+            claim: *const StreamServer.Claim,
+            admission: *const StreamServer.Admission,
+            why: Why,
+        };
+
+        fn noteAdmission(
+            port: *Self,
+            ref: Boots.Ref,
+            asked: Asked,
+            datagram: *const Datagram,
+        ) void {
+            const boots, const at_us = .{ port.boots, datagram.at_us };
+            const claim, const admission = .{ asked.claim, asked.admission };
+            const boot = boots.get(ref) orelse return;
+            boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
+            if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{ .name = .stream_answer });
+            switch (admission.outcome) {
+                .opened, .resumed => {
+                    if (admission.outcome == .opened) {
+                        boot.token_nonce = claim.hello.client_nonce;
+                        boots.beginProfile(boot);
+                    }
+                    boots.learnPeer(ref, claim.from.ip);
+                    const session = port.server.sessionOf(claim.boot_id) orelse return;
+                    if (admission.outcome == .resumed and session.write_cache.class != .device_ram)
+                        core.boot.failover.onDeviceReturn(boot, at_us);
+                    boots.apply(ref, at_us, .{ .stream_open = .{
+                        .resumed = admission.outcome == .resumed,
+                        .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,
+                        .cipher = session.cipher(),
+                    } });
+                    boots.journalNow(boot);
+                },
+                .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
+                    boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } }),
+                .version_missing => boots.apply(
+                    ref,
+                    at_us,
+                    .{ .failed = .{ .cause = asked.why.cause orelse .version_missing, .text = asked.why.text } },
+                ),
+                .no_cache => |code| if (asked.why.cause orelse causeOf(code)) |cause|
+                    boots.apply(ref, at_us, .{ .failed = .{ .cause = cause, .text = asked.why.text } }),
+                .no_cipher => boots.apply(ref, at_us, .{ .failed = .{
+                    .cause = .stream_unreachable,
+                    .text = .init("no cipher in common with the edge; clear text needs its --clear"),
+                } }),
+                .repeated, .busy, .stale => {},
+            }
+            const answered: u64 = if (admission.reply) |packet| packet.len else 0;
+            boots.apply(ref, at_us, .{ .stream_traffic = .{
+                .bytes_in = datagram.bytes.len,
+                .packets_in = 1,
+                .bytes_out = answered,
+                .packets_out = @intFromBool(answered > 0),
+            } });
+        }
+
+        /// Null: the device asks again, here or at its own edge.
+        fn causeOf(code: wire.RefuseCode) ?core.boot.phase.Cause {
+            return switch (code) {
+                .cache_lost => .write_cache_lost,
+                .cache_version => .write_cache_of_another_version,
+                .cache_failed => .write_cache_unusable,
+                .cache_elsewhere => null,
+                .busy => null,
+                .token_refused, .version_missing, .no_cipher => unreachable,
+            };
+        }
+
+        /// A stranger who knows the boot's id must not be able to make it look failed.
+        fn isOfDevice(boot: *const core.boot.Boot, ip: base.Ip4) bool {
+            const known = boot.facts.ip orelse return false;
+            return known.eql(ip);
+        }
+
+        fn takeRead(port: *Self, read: *const StreamServer.ReadRequest, boot: ?Boots.Ref, arrival: Arrival) void {
+            const ref = boot orelse {
+                // Its slot was given to another boot: the device has to say hello again.
+                port.server.forget(read.boot_id);
+                return;
+            };
+            if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
+            // Nothing of the first one was sent yet: that this one came says nothing about the path to the device.
+            if (port.boots.io.isReading(read)) return port.noteUnanswered(read, arrival);
+            port.noteCame(ref, read, arrival);
+            port.boots.io.read(read, arrival);
+        }
+
+        /// A READ of a session that another thread serves has come.
+        pub fn takeForeignRead(port: *Self, read: *const StreamServer.ReadRequest, ref: Boots.Ref, arrival: Arrival) void {
+            port.server.onRead(read, arrival.at_us);
+            failover.confirm(port.boots, &port.server, ref, arrival.at_us);
+            port.noteCame(ref, read, arrival);
+        }
+
+        fn noteCame(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
+            port.boots.noteRead(ref, read);
+            port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
+                .size = read.length,
+                .attempt = @intFromBool(read.repeated),
+                .missing_fragments = if (read.repeated) read.packets_out else 0,
+                .mtu = read.fragment_size + read.overhead + overhead_size,
+            } });
+            port.boots.note(ref, arrival.at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
+        }
+
+        /// All of a READ's bytes are on their way.
+        pub fn noteAnswered(
+            port: *Self,
+            read: *const StreamServer.ReadRequest,
+            arrival: Arrival,
+            now_us: u64,
+            measured: core.boot.ReadTimes.ReadSample,
+        ) void {
+            const ref = port.bootOf(read) orelse return;
+            port.noteTraffic(ref, read, arrival, now_us);
+            port.noteTimes(ref, read, measured);
+        }
+
+        pub fn noteTraffic(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival, at_us: u64) void {
+            port.boots.apply(ref, at_us, .{ .stream_traffic = .{
+                .bytes_in = arrival.size,
+                .packets_in = 1,
+                .bytes_out = read.wireBytes(),
+                .packets_out = read.packets_out,
+            } });
+            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+        }
+
+        pub fn noteTimes(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.boot.ReadTimes.ReadSample) void {
+            // A repeated one asks for little, and was counted the first time.
+            const boot = port.boots.get(ref) orelse return;
+            if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
+        }
+
+        /// A READ gets no answer; the device asks again.
+        pub fn noteUnanswered(port: *Self, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
+            const ref = port.bootOf(read) orelse return;
+            port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
+                .bytes_in = arrival.size,
+                .packets_in = 1,
+                .bytes_out = 0,
+                .packets_out = 0,
+            } });
+        }
+
+        /// Its bytes cannot be had.
+        pub fn refuseRead(
+            port: *Self,
+            read: *const StreamServer.ReadRequest,
+            why: ReadError,
+            at_us: u64,
+        ) void {
+            const session = port.server.findById(read.session_id) orelse return;
+            const code: wire.ReadErrorCode = switch (why) {
+                error.Lost => .cache_lost,
+                error.Stopped => .stopped,
+                error.StoreError => .store_error,
+            };
+            if (code == .store_error) port.noteStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(read.boot_id, at_us, layer.held());
+            const packet = port.server.readError(read, code, &port.reply) orelse return;
+            port.boots.io.send(.stream, session.from, packet);
+        }
+
+        pub fn noteStoreError(port: *Self, read: *const StreamServer.ReadRequest, at_us: u64) void {
+            port.store_errors += 1;
+            const ref = port.boots.table.findById(read.boot_id) orelse return;
+            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
+            port.boots.apply(ref, at_us, .store_error);
+        }
+
+        fn becomeReady(port: *Self, ready: *const StreamServer.ReadyReport, at_us: u64) void {
+            const ref = port.boots.table.findById(ready.boot_id) orelse return;
+            port.boots.note(ref, at_us, .from_device, .{ .name = .stream_ready });
+            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_ready_ack });
+            if (ready.outcome == .ready) port.boots.io.finishProfile(ready.boot_id);
+            port.boots.apply(ref, at_us, switch (ready.outcome) {
+                .ready => .{ .ready = .stream },
+                .failed => blk: {
+                    const failure = core.boot.cause.failureOf(ready.code.slice(), ready.sentence.slice());
+                    // Of one that is up, too.
+                    if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(ref, at_us);
+                    break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
+                },
+            });
+        }
+    };
+}

@@ -1,0 +1,574 @@
+//! The write caches that this edge keeps for devices (docs/write-caches.md): one layer for each boot whose writes stay at the
+//! edge. Decides who gets a layer, who owns it, when it is closed, and what a write is answered. `Io` syncs layers without
+//! making the agent wait, and says when a sync has ended. Invariant: what was acknowledged is never answered from the
+//! version below; a layer that is lost answers nothing.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const wire = @import("wire").stream;
+const log_lines = @import("write_cache_text.zig");
+const assert = std.debug.assert;
+
+const WriteLayer = store.WriteLayer;
+const CacheClass = core.boot.Guest.CacheClass;
+const device_layers = store.device_layers;
+const WriteRef = core.stream.Server.WriteRef;
+const Uuid = base.Uuid;
+
+const parent = device_layers.parent;
+/// A device that is there says something every 5 s (STREAM.md, REPORT).
+pub const heard_us = 12 * std.time.us_per_s;
+/// Of a device that has been silent for so long a layer is closed, so that others may work with it.
+const silent_us = 30 * std.time.us_per_s;
+
+/// What boots get whose vDisk says nothing else.
+pub const Wanted = struct {
+    class: CacheClass = .device_ram,
+    /// Bytes; null: as many as the disk has.
+    limit_bytes: ?u64 = null,
+    /// What becomes of a device whose write cache is full.
+    full: core.uplink.desired_state.WriteCacheFull = .stop,
+    /// What becomes of a persistent layer of another version.
+    of_another_version: enum { refuse, discard } = .refuse,
+    /// The device is the one that writes its version, which is in maintenance: the layer is the version's, not the device's.
+    writes_version: bool = false,
+};
+
+/// What a layer lies above.
+pub const Below = struct {
+    source: store.BlockSource,
+    /// Root hash of the version; zeros where it has none (a plain file).
+    root: [32]u8 = @splat(0),
+};
+
+const CacheState = core.boot.Guest.CacheState;
+
+/// How full a layer is; the marks are those of its alarms.
+pub const FillLevel = enum { ok, warning, critical, full };
+pub const FillCounts = [std.enums.values(FillLevel).len]u64;
+
+/// What is answered to whoever wants to work on a layer that the agent may have open.
+pub const HoldAnswer = enum {
+    waiting,
+    /// Nobody writes the layer, and nobody opens it.
+    held,
+    /// Its device is heard.
+    written,
+};
+
+pub const HoldSubject = union(enum) {
+    /// A version in maintenance.
+    version: Uuid,
+    device: Uuid,
+};
+
+pub const Order = union(enum) {
+    write: struct { offset: u64, bytes: []const u8 },
+    discard: struct { offset: u64, length: u32 },
+    flush,
+};
+
+pub const Carried = union(enum) {
+    ended: wire.WriteCode,
+    /// Until a sync has ended.
+    waits,
+    /// It was not carried out; the device retransmits it.
+    later,
+};
+
+pub const Granted = union(enum) { none, cache: core.stream.Server.WriteCache, refused: Refusal };
+
+/// The text is for the boot, where its code does not say it all.
+pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .empty };
+
+pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
+
+pub const Layer = struct {
+    boot_id: Uuid,
+    device_id: Uuid,
+    class: CacheClass,
+    full: core.uplink.desired_state.WriteCacheFull,
+    /// Since it was full, until the device starts again.
+    is_closed: bool = false,
+    inner: WriteLayer,
+    batch: WriteLayer.Batch = .{},
+    /// What waits for a sync, oldest first; the first `syncing_count` for the one that runs.
+    waiting: [wire.writes.window]WriteRef = undefined,
+    waiting_count: u8 = 0,
+    syncing_count: u8 = 0,
+    is_syncing: bool = false,
+    /// Reads that threads do for it.
+    reads: u16 = 0,
+    /// Of what `runSync` found; written by a worker, read when it has said so.
+    result: store.files.Error!void = {},
+    /// Its boot is over: closed when no thread works for it.
+    is_over: bool = false,
+    fill: store.LayerFill = .{},
+    level: FillLevel = .ok,
+
+    pub fn cache(layer: *const Layer) core.stream.Server.WriteCache {
+        const id = std.mem.readInt(u64, layer.inner.head.layer_id.bytes[8..16], .big);
+        return .{ .class = layer.class.onWire(), .size = layer.inner.head.limit_bytes, .id = id | 1 };
+    }
+
+    fn isInUse(layer: *const Layer) bool {
+        return layer.is_syncing or layer.reads > 0;
+    }
+
+    pub fn held(layer: *const Layer) core.boot.Guest.CacheStatus {
+        return .{ .class = layer.class, .state = layer.state() };
+    }
+
+    fn state(layer: *const Layer) CacheState {
+        if (layer.inner.is_lost) return .lost;
+        if (!layer.is_closed) return .ok;
+        return if (layer.full == .stop) .stopped else .read_only;
+    }
+
+    /// What it answers whatever is asked; null: it does what it is asked.
+    fn refusal(layer: *const Layer, order: Order) ?wire.WriteCode {
+        return switch (layer.state()) {
+            .ok, .lost => null,
+            .stopped => .stopped,
+            .read_only => if (order == .flush) null else .cache_full,
+        };
+    }
+
+    fn isHeard(layer: *const Layer, server: *const core.stream.Server, now_us: u64) bool {
+        const session = if (layer.is_over) null else server.sessionOf(layer.boot_id);
+        return session != null and now_us -| session.?.last_packet_at_us < heard_us;
+    }
+
+    fn isOf(layer: *const Layer, version_id: Uuid) bool {
+        const binding = &layer.inner.head.binding;
+        return binding.class == .maintenance and binding.version_id.eql(version_id);
+    }
+};
+
+pub fn WriteCaches(comptime Io: type) type {
+    return struct {
+        const Self = @This();
+
+        gpa: std.mem.Allocator,
+        io: *Io,
+        /// Files of the store's directory.
+        files: store.Files,
+        /// Empty where this edge can keep no device's writes.
+        layers: []?*Layer,
+        /// Index behind the last open layer.
+        top: usize = 0,
+        /// A maintenance version whose layer somebody else holds for now.
+        held_version: ?Uuid = null,
+
+        /// `files` are those of the store's directory, in which `layers` is made where it is missing; `NotWritable` where it
+        /// cannot be and `wanted` needs it.
+        pub fn init(gpa: std.mem.Allocator, io: *Io, files: store.Files, capacity: u32, wanted: Wanted) error{ OutOfMemory, NotWritable }!Self {
+            files.makeDir(parent) catch |err| if (err != error.Exists and wanted.class != .device_ram) return error.NotWritable;
+            const layers = try gpa.alloc(?*Layer, capacity);
+            @memset(layers, null);
+            return .{ .gpa = gpa, .io = io, .files = files, .layers = layers };
+        }
+
+        pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
+            layers.closeAll();
+            gpa.free(layers.layers);
+            layers.* = undefined;
+        }
+
+        /// As the end of the process does: files are closed, and nothing is synced.
+        pub fn closeAll(layers: *Self) void {
+            for (layers.layers) |*slot| if (slot.*) |layer| {
+                layer.inner.close(layers.gpa);
+                layers.gpa.destroy(layer);
+                slot.* = null;
+            };
+            layers.top = 0;
+        }
+
+        /// No device's writes can be kept.
+        pub fn none(gpa: std.mem.Allocator, io: *Io) Self {
+            return .{ .gpa = gpa, .io = io, .files = undefined, .layers = &.{} };
+        }
+
+        pub fn isAvailable(layers: *const Self) bool {
+            return layers.layers.len > 0;
+        }
+
+        pub fn find(layers: *const Self, boot_id: Uuid) ?*Layer {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (!layer.is_over and layer.boot_id.eql(boot_id)) return layer;
+            }
+            return null;
+        }
+
+        /// The write cache of a boot that opens or resumes its session; `below` is good for as long as the boot is known.
+        pub fn grant(
+            layers: *Self,
+            boot: *const core.boot.Boot,
+            below: Below,
+            wanted: Wanted,
+            kind: wire.HelloKind,
+        ) Granted {
+            if (layers.find(boot.identity.id)) |layer| {
+                layer.inner.below = below.source;
+                return .{ .cache = layer.cache() };
+            }
+            if (!wanted.class.isAtTheEdge()) return .none;
+            const binding = bindingOf(boot, &below, &wanted);
+            if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
+                return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
+            // The session was opened with a layer, and that ended with its process.
+            if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{ .refused = .{ .code = .cache_lost } };
+            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{ .refused = .{ .code = .busy } };
+            if (open_still) |layer| {
+                // The version may have been closed and opened again since.
+                layer.inner.below = below.source;
+                return .{ .cache = layer.cache() };
+            }
+            const layer = layers.open(boot, below.source, &binding, wanted, kind) catch |err|
+                return .{ .refused = layers.refusalOf(boot, err, kind) };
+            return .{ .cache = layer.cache() };
+        }
+
+        /// Takes the layer of a maintenance version away, unless its device is heard: nobody opens it as long as `held_version` names it.
+        pub fn holdVersion(layers: *Self, version_id: Uuid, server: *const core.stream.Server, now_us: u64) HoldAnswer {
+            const layer = for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (layer.isOf(version_id)) break layer;
+            } else {
+                layers.held_version = version_id;
+                return .held;
+            };
+            if (layer.isHeard(server, now_us)) return .written;
+            layers.held_version = version_id;
+            layer.is_over = true;
+            if (layer.isInUse()) return .waiting;
+            layers.closeOf(layer);
+            return .held;
+        }
+
+        /// Maintenance versions whose devices are heard.
+        pub fn writtenVersions(layers: *const Self, server: *const core.stream.Server, now_us: u64) core.uplink.store_inventory.Written {
+            var written: core.uplink.store_inventory.Written = .empty;
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                const binding = &layer.inner.head.binding;
+                if (binding.class != .maintenance or !layer.isHeard(server, now_us)) continue;
+                written.append(binding.version_id) catch break;
+            }
+            return written;
+        }
+
+        /// The version that a device's own image of this vDisk lies above; null: it has none yet, or one that cannot be read.
+        pub fn privateVersionOf(layers: *Self, assignment: *const core.boot.Assignment, mac: base.Mac) ?Uuid {
+            if (!layers.isAvailable()) return null;
+            var dir: store.files.Name = undefined;
+            const name = device_layers.nameOf(.{
+                .class = .private,
+                .device_id = deviceIdOf(assignment, mac),
+                .vdisk_id = assignment.vdisk_id orelse .zero,
+            });
+            const head = WriteLayer.readHead(layers.files, device_layers.dirOf(name, &dir)) catch return null;
+            return if (head.binding.class == .private) head.binding.version_id else null;
+        }
+
+        /// How many are how full, as of the last `tick`.
+        pub fn levels(layers: *const Self) FillCounts {
+            var counts: FillCounts = @splat(0);
+            for (layers.layers[0..layers.top]) |place| if (place) |layer| {
+                counts[@backingInt(layer.level)] += 1;
+            };
+            return counts;
+        }
+
+        /// Once a second: what stays on the disk is closed while its device is not heard; it says hello when it wants to go on.
+        pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (!layer.inner.head.binding.class.isDurable() or layer.isInUse() or layer.waiting_count > 0) continue;
+                if (server.sessionOf(layer.boot_id)) |session| if (now_us -| session.last_packet_at_us < silent_us) continue;
+                server.forget(layer.boot_id);
+                layers.closeOf(layer);
+            }
+        }
+
+        /// Carries out what a device asked for; null: it is answered later, by `takeEnded`.
+        pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) Carried {
+            if (layer.refusal(order)) |code| return .{ .ended = code };
+            const result = switch (order) {
+                .write => |write| layer.inner.write(write.bytes, write.offset),
+                .discard => |range| layer.inner.discard(range.offset, range.length),
+                .flush => if (layer.inner.is_lost) error.Lost else {},
+            };
+            result catch |err| return switch (err) {
+                error.Full, error.NoSpace => |full| blk: {
+                    layer.is_closed = true;
+                    if (full == error.Full) log_lines.full(layers.io, layer) else log_lines.diskFull(layers.io, layer);
+                    break :blk .{ .ended = layer.refusal(order).? };
+                },
+                error.BeyondTheEnd => .{ .ended = .beyond_the_end },
+                error.Lost => blk: {
+                    log_lines.lost(layers.io, layer);
+                    break :blk .{ .ended = .cache_lost };
+                },
+                // A sync comes first, or the disk below may be read again.
+                error.Busy, error.ReadFailed, error.Damaged => .later,
+            };
+            if (!layer.inner.head.binding.class.isDurable()) return .{ .ended = .done };
+            if (layer.waiting_count == layer.waiting.len) return .later;
+            layer.waiting[layer.waiting_count] = ref;
+            layer.waiting_count += 1;
+            return .waits;
+        }
+
+        /// Begins the syncs that somebody waits for: one for all that has come to a layer since its last one.
+        pub fn beginSyncs(layers: *Self) void {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (layer.is_syncing or layer.waiting_count == 0) continue;
+                layer.is_syncing = true;
+                layer.syncing_count = layer.waiting_count;
+                layer.result = {};
+                if (layer.inner.beginSync(&layer.batch)) layers.io.startSync(layer) else layers.io.endSyncSoon(layer);
+            }
+        }
+
+        /// `Io` has synced a layer: how what waited for it has ended. `release` follows.
+        pub fn endSync(layers: *Self, layer: *Layer) wire.WriteCode {
+            assert(layer.is_syncing);
+            layer.inner.endSync(layer.result) catch {
+                log_lines.lost(layers.io, layer);
+                return .cache_lost;
+            };
+            return .done;
+        }
+
+        pub fn release(layers: *Self, layer: *Layer) void {
+            const left = layer.waiting_count - layer.syncing_count;
+            std.mem.copyForwards(WriteRef, layer.waiting[0..left], layer.waiting[layer.syncing_count..layer.waiting_count]);
+            layer.waiting_count = left;
+            layer.syncing_count = 0;
+            layer.is_syncing = false;
+            if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
+        }
+
+        /// A thread reads from it: it stays open until that is over.
+        pub fn beginRead(layers: *Self, layer: *Layer) void {
+            _ = layers;
+            layer.reads += 1;
+        }
+
+        pub fn endRead(layers: *Self, layer: *Layer) void {
+            layer.reads -= 1;
+            if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
+        }
+
+        /// Once a second: layers of boots that are no more are closed, and alarms given.
+        pub fn tick(layers: *Self, now_us: u64, table: *core.boot.Table) void {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
+                if (layer.fill.note(now_us, used, limit)) |mark| log_lines.fill(layers.io, layer, now_us, mark);
+                layer.level = if (layer.is_closed) .full else levelOf(store.layer_fill.percentOf(used, limit));
+                const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
+                const is_over = boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
+                // A persistent one waits for the device's next boot, which takes it over.
+                if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable())) continue;
+                layer.is_over = true;
+                if (!layer.isInUse()) layers.closeOf(layer);
+            }
+        }
+
+        /// The layer of an earlier boot of the same device, where it is still open. Throws where a thread works for it.
+        fn takeOver(layers: *Self, binding: *const WriteLayer.Binding, boot_id: Uuid, wanted: Wanted) error{Busy}!?*Layer {
+            for (layers.layers[0..layers.top]) |place| {
+                const layer = place orelse continue;
+                if (!layer.device_id.eql(binding.device_id)) continue;
+                if (layer.isInUse()) return error.Busy;
+                const goes_on = binding.class.isDurable() and std.meta.eql(layer.inner.head.binding, binding.*) and
+                    !layer.inner.is_lost;
+                if (!goes_on) {
+                    layers.closeOf(layer);
+                    continue;
+                }
+                layer.boot_id = boot_id;
+                layer.is_over = false;
+                layer.is_closed = false;
+                layer.full = wanted.full;
+                layer.inner.head.limit_bytes = limitOf(wanted, binding);
+                layer.waiting_count = 0;
+                return layer;
+            }
+            return null;
+        }
+
+        fn open(
+            layers: *Self,
+            boot: *const core.boot.Boot,
+            disk: store.BlockSource,
+            binding: *const WriteLayer.Binding,
+            wanted: Wanted,
+            kind: wire.HelloKind,
+        ) OpenError!*Layer {
+            const place: *?*Layer = for (layers.layers) |*place| {
+                if (place.* == null) break place;
+            } else return error.TooMany;
+            const layer = try layers.gpa.create(Layer);
+            errdefer layers.gpa.destroy(layer);
+            layer.* = .{
+                .boot_id = boot.identity.id,
+                .device_id = binding.device_id,
+                .class = wanted.class,
+                .full = wanted.full,
+                .inner = undefined,
+            };
+            layer.inner = try layers.openInner(boot, disk, binding, wanted, kind);
+            place.* = layer;
+            layers.top = @max(layers.top, place - layers.layers.ptr + 1);
+            return layer;
+        }
+
+        fn openInner(
+            layers: *Self,
+            boot: *const core.boot.Boot,
+            below: store.BlockSource,
+            binding: *const WriteLayer.Binding,
+            wanted: Wanted,
+            kind: wire.HelloKind,
+        ) OpenError!WriteLayer {
+            const files = layers.files;
+            var buffer: store.files.Name = undefined;
+            const dir = device_layers.dirOf(switch (binding.class) {
+                .edge => boot.identity.id,
+                .edge_persistent, .private => device_layers.nameOf(.{
+                    .class = binding.class,
+                    .device_id = binding.device_id,
+                    .vdisk_id = boot.assignment.vdisk_id orelse .zero,
+                }),
+                // Where store/seal.zig finds it.
+                .maintenance => binding.version_id,
+            }, &buffer);
+            if (binding.class.isDurable()) {
+                if (WriteLayer.open(layers.gpa, files, dir, binding, below)) |inner| {
+                    var opened = inner;
+                    // What is chosen now counts, not what was when it was made.
+                    opened.head.limit_bytes = limitOf(wanted, binding);
+                    return opened;
+                } else |err| switch (err) {
+                    // A device that was served with a layer must not go on without it.
+                    error.NotFound => if (kind == .resumption) return error.Lost,
+                    error.AnotherVersion, error.AnotherSize => {
+                        const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
+                        if (kind == .resumption or is_kept) return error.AnotherVersion;
+                        try WriteLayer.remove(files, dir);
+                        layers.io.log("write cache of device {f}: what it had written above another version is removed", .{binding.device_id});
+                    },
+                    else => return err,
+                }
+            }
+            var random: [16]u8 = undefined;
+            layers.io.random(&random);
+            return WriteLayer.create(layers.gpa, files, dir, .{
+                .layer_id = .fromRandom(random),
+                .binding = binding.*,
+                .limit_bytes = limitOf(wanted, binding),
+                .sequence = 0,
+            }, below);
+        }
+
+        fn closeOf(layers: *Self, layer: *Layer) void {
+            assert(!layer.isInUse());
+            for (layers.layers) |*place| if (place.* == layer) {
+                place.* = null;
+            };
+            while (layers.top > 0 and layers.layers[layers.top - 1] == null) layers.top -= 1;
+            layer.inner.close(layers.gpa);
+            layers.gpa.destroy(layer);
+        }
+
+        /// `Held`: a process makes a version of it, or removes it.
+        const Blocker = OpenError || error{Held};
+
+        fn refusalOf(layers: *Self, boot: *const core.boot.Boot, err: Blocker, kind: wire.HelloKind) Refusal {
+            const mac = boot.identity.mac;
+            if (boot.assignment.writes) return layers.refusalOfWriter(boot, err);
+            switch (err) {
+                error.AnotherVersion, error.AnotherSize => {
+                    layers.io.log("{f}: its write cache belongs to another version of its disk; remove it, or give the device that version", .{mac});
+                    return .{ .code = .cache_version };
+                },
+                error.Lost, error.Damaged => {
+                    layers.io.log("{f}: its write cache is {s}; nothing of it is served", .{
+                        mac,
+                        if (err == error.Lost) "missing or cut short" else "damaged",
+                    });
+                    return .{ .code = .cache_lost };
+                },
+                else => {
+                    layers.io.log("{f}: its write cache cannot be {s} ({t})", .{ mac, if (kind == .token) "made" else "opened", err });
+                    return .{ .code = .cache_failed };
+                },
+            }
+        }
+
+        /// What a maintenance version's device is told; nothing of the version below is served in place of what was written.
+        fn refusalOfWriter(layers: *Self, boot: *const core.boot.Boot, err: Blocker) Refusal {
+            const code: wire.RefuseCode, const text = switch (err) {
+                error.AnotherVersion, error.AnotherSize => .{ .cache_version, "what was written lies above another version" },
+                error.Lost => .{ .cache_lost, "what was written is missing or cut short" },
+                error.Damaged => .{ .cache_lost, "what was written is damaged" },
+                error.AnotherDevice => .{ .cache_failed, "another device writes this version" },
+                error.AnotherClass => .{ .cache_failed, "what lies in its place is no maintenance version" },
+                error.InUse => .{ .cache_failed, "another process writes this version" },
+                error.Held => .{ .cache_failed, "the version is being sealed or discarded" },
+                error.NoSpace => .{ .cache_failed, "the edge's disk is full" },
+                error.ReadOnly => .{ .cache_failed, "the edge's store is read-only" },
+                error.NewerFormat => .{ .cache_failed, "a later edge has written this version" },
+                else => .{ .cache_failed, "the edge's store cannot be written" },
+            };
+            layers.io.log("{f}: it cannot write version {f}: {s}", .{ boot.identity.mac, boot.assignment.version_id, text });
+            return .{ .code = code, .text = .init(text) };
+        }
+    };
+}
+
+fn levelOf(percent: u8) FillLevel {
+    const marks = store.layer_fill.marks;
+    if (percent < marks[0]) return .ok;
+    if (percent < marks[1]) return .warning;
+    return if (percent < marks[2]) .critical else .full;
+}
+
+fn limitOf(wanted: Wanted, binding: *const WriteLayer.Binding) u64 {
+    return wanted.limit_bytes orelse std.mem.alignForward(u64, binding.disk_size, WriteLayer.block_size);
+}
+
+fn bindingOf(boot: *const core.boot.Boot, below: *const Below, wanted: *const Wanted) WriteLayer.Binding {
+    return .{
+        .class = if (wanted.writes_version) .maintenance else switch (wanted.class) {
+            .device_ram, .device_ram_local_disk => unreachable,
+            .edge, .device_ram_overflow => .edge,
+            .edge_persistent => .edge_persistent,
+            .private => .private,
+        },
+        .device_id = deviceIdOf(&boot.assignment, boot.identity.mac),
+        .version_id = boot.assignment.version_id,
+        .version_root = below.root,
+        .disk_size = below.source.size,
+    };
+}
+
+/// Of a device that is in no desired state: made of its address.
+fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
+    if (assignment.device_id) |id| return id;
+    var digest: [32]u8 = undefined;
+    base.Sha256.hash(&mac.bytes, &digest, .{});
+    return .fromRandom(digest[0..16].*);
+}
+
+test {
+    _ = @import("write_caches_test.zig");
+}

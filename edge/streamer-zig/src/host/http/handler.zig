@@ -1,0 +1,35 @@
+//! The HTTP server's handler: the agent decides the answers, and disks are read here.
+
+const base = @import("base");
+const wire = @import("wire");
+const Agent = @import("../edge_io.zig").Agent;
+const http_response = @import("response.zig");
+const http_server = @import("server.zig");
+
+/// `paths` must stay where it is.
+pub fn of(paths: *Agent.HttpPaths) http_server.Handler {
+    return .{ .context = paths, .respond = respond, .progress = progress, .read = readDisk };
+}
+
+fn respond(
+    context: *anyopaque,
+    peer: base.Ip4,
+    request: *const wire.http_request.Request,
+    text: *[http_response.text_size_max]u8,
+) http_response.Response {
+    return pathsOf(context).respond(peer, request, text);
+}
+
+fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {
+    pathsOf(context).progress(tag, step);
+}
+
+fn readDisk(context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool {
+    const version = pathsOf(context).boots.io.findVersion(version_id) orelse return false;
+    version.disk.source().read(buffer, offset) catch return false;
+    return true;
+}
+
+fn pathsOf(context: *anyopaque) *Agent.HttpPaths {
+    return @ptrCast(@alignCast(context));
+}
