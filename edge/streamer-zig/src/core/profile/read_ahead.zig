@@ -484,5 +484,4 @@ fn placeOf(ahead: *const ReadAhead, index: u40) usize {
 
 test {
     _ = @import("read_ahead_test.zig");
-    _ = @import("replay_test.zig");
 }

@@ -312,5 +312,4 @@ pub fn ReplayWindow(comptime size: u32) type {
 
 test {
     _ = @import("seal_test.zig");
-    _ = @import("seal_vectors_test.zig");
 }

@@ -260,13 +260,13 @@ fn checkHello(vector: *const Vector, hello: *const wire.Hello, device_public: [3
     try testing.expectEqual(vector.packet_size_max, hello.packet_size_max);
     try testing.expectEqual(device_public, hello.client_public);
     try testing.expectEqual(try bytesOf(32, vector.proof), hello.proof);
-    var ciphers: wire.Ciphers = .{};
+    var expected: wire.Ciphers = .{};
     for (vector.ciphers) |cipher| switch (cipher) {
-        .clear => ciphers.clear = true,
-        .aegis_128l => ciphers.aegis_128l = true,
-        .chacha20_poly1305 => ciphers.chacha20_poly1305 = true,
+        .clear => expected.clear = true,
+        .aegis_128l => expected.aegis_128l = true,
+        .chacha20_poly1305 => expected.chacha20_poly1305 = true,
     };
-    try testing.expectEqual(ciphers, hello.ciphers);
+    try testing.expectEqual(expected, hello.ciphers);
     if (vector.kind != .ticket) return;
     try testing.expectEqual(try std.fmt.parseInt(u64, vector.age_us.?, 16), hello.shown.?.age_us);
     try testing.expectEqual(

@@ -504,9 +504,9 @@ test "each recorded exchange of a boot client is reproduced" {
 fn play(exchange: *const Exchange) !void {
     const named =
         [_]TftpServer.Catalogue.Fixed.Entry{.{ .name = exchange.file, .size = exchange.size }};
-    const files: TftpServer.Catalogue.Fixed = .{ .files = &named };
+    const published: TftpServer.Catalogue.Fixed = .{ .files = &named };
     var server: TftpServer =
-        try .init(testing.allocator, files.catalogue(), .{ .requests_max = 8 });
+        try .init(testing.allocator, published.catalogue(), .{ .requests_max = 8 });
     defer server.deinit(testing.allocator);
     const peer: base.Endpoint = .{ .ip = .init(10, 0, 0, 7), .port = 2070 };
     var now_us: u64 = 1;
