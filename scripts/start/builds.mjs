@@ -14,10 +14,12 @@ export class Builds {
    * @param {{ isOptimised: boolean }} options true: waits for the optimised programs, which take minutes the first time
    */
   constructor({ isOptimised }) {
-    this.packages = ensurePackages()
+    // Where it cannot be had, that is said before anything long begins. It was fetched beside Node, mostly.
+    const zig = ensureZig()
+    this.packages = zig.then(() => ensurePackages())
     this.database = this.packages.then(() => turbo(['generate'], 'Making the database client'))
     this.dashboard = this.database.then(() => turbo(['build'], 'Building the dashboard'))
-    this.programs = this.#buildPrograms(isOptimised)
+    this.programs = zig.then((program) => this.#buildPrograms(program, isOptimised))
     this.all = Promise.all([this.packages, this.database, this.dashboard, this.programs])
   }
 
@@ -25,8 +27,7 @@ export class Builds {
    * The optimised programs where they are there or wanted. Otherwise the demo begins with programs that are built in
    * seconds, and the others are built in the background for the next start.
    */
-  async #buildPrograms(isOptimised) {
-    const zig = await ensureZig()
+  async #buildPrograms(zig, isOptimised) {
     await warmZig(zig)
     this.#releaseBuild = startEdgeBuild(zig, { isBehind: !isOptimised })
     if (isOptimised) {
