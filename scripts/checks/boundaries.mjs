@@ -4,11 +4,11 @@ import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
 /**
- * The floors of apps/api/src: a part imports only itself and what its list names. Every folder that is not here is a
- * noun: its schema, router, rows, services and their tests. Nouns stand side by side: one imports of another only its
- * schemas and its `public.ts`, which names what the noun offers (the one place where files are exported again), and
- * never in a circle. Whoever only reacts to what nouns record (audit, webhook) has no `public.ts`: listeners.ts ties it
- * to events/event-bus.ts.
+ * The floors of apps/api/src: a part imports only itself and the parts in its list. Every folder that is not listed is a
+ * noun: its schema, router, rows, services and their tests. Nouns stand side by side: a noun imports only the schemas
+ * and the `public.ts` of another, and never in a circle. `public.ts` names what the noun offers; nothing else
+ * re-exports. Nouns that only react to changes (audit, webhook) have no `public.ts`: listeners.ts connects them to
+ * events/event-bus.ts.
  */
 const groundFloors = ['rules', 'errors', 'context', 'events', 'access']
 const apiFloors = {
@@ -42,13 +42,12 @@ export function checkBoundaries() {
     for (const match of text.matchAll(importPattern)) {
       const target = match[1] ?? match[2] ?? match[3]
       const statement = match[0]
-      const complain = (rule) => problems.push(`${file}: imports ${target}; ${rule}`)
-      if (file.startsWith('packages/') && /^@bootfarm\/(api|web|e2e)/.test(target))
-        complain('packages never import apps')
-      if (target.startsWith('.') && !isTest) checkReach(file, target, complain)
-      if (file.startsWith('apps/web/')) checkWeb(file, target, statement, complain)
+      const fail = (rule) => problems.push(`${file}: imports ${target}; ${rule}`)
+      if (file.startsWith('packages/') && /^@bootfarm\/(api|web|e2e)/.test(target)) fail('packages never import apps')
+      if (target.startsWith('.') && !isTest) checkReach(file, target, fail)
+      if (file.startsWith('apps/web/')) checkWeb(file, target, statement, fail)
       if (file.startsWith('apps/api/src/') && !isTest) {
-        const pair = checkApi(file, target, complain)
+        const pair = checkApi(file, target, fail)
         if (pair) nouns.set(pair[0], (nouns.get(pair[0]) ?? new Set()).add(pair[1]))
       }
     }
@@ -66,21 +65,21 @@ const workspaceOf = (file) =>
     .join('/')
 
 /** Tests share with `npm start` and the benchmarks how networks and machines are made, and which ports are whose. */
-function checkReach(file, target, complain) {
+function checkReach(file, target, fail) {
   const reached = path.join(path.dirname(file), target)
   const shared = ['scripts/lib/lab/', 'scripts/lib/machines/', 'scripts/lib/free-ports.mjs', 'scripts/start/relay.mjs']
   if (file.startsWith('e2e/') && shared.some((start) => reached.startsWith(start))) return
-  if (workspaceOf(reached) !== workspaceOf(file)) complain('reach another workspace by its package name')
+  if (workspaceOf(reached) !== workspaceOf(file)) fail('reach another workspace by its package name')
 }
 
-function checkWeb(file, target, statement, complain) {
+function checkWeb(file, target, statement, fail) {
   if (target.startsWith('@bootfarm/api') && !/import\s+type\b|export\s+type\b/.test(statement))
-    complain('web takes only types from the API')
-  if (/^@bootfarm\/db/.test(target)) complain('web never touches the database')
+    fail('web takes only types from the API')
+  if (/^@bootfarm\/db/.test(target)) fail('web never touches the database')
   if (file.startsWith('apps/web/src/components/') && /features\//.test(target))
-    complain('components know no product nouns; move it to features/')
+    fail('components know no product nouns; move it to features/')
   if (file.startsWith('apps/web/src/lib/') && /(features|components|app)\//.test(target))
-    complain('lib stands below features and components')
+    fail('lib stands below features and components')
 }
 
 /** Which part of apps/api/src a file belongs to: one of `apiFloors`, or null for programs and what they are made of. */
@@ -95,30 +94,30 @@ function apiPartOf(file) {
 const nounOf = (file) => file.split('/')[3]
 const isSchema = (file) => /(^|[-/])schema\.ts$/.test(file)
 
-function checkApi(file, target, complain) {
+function checkApi(file, target, fail) {
   const part = apiPartOf(file)
   if (part === null) return null
   const isService = ['noun', 'uplink', 'context', 'events', 'access'].includes(part)
   if (isService && serviceForbidden.some((pattern) => pattern.test(target)))
-    complain('services know neither tRPC nor Fastify; do it in router.ts or below http/')
+    fail('services know neither tRPC nor Fastify; do it in router.ts or below http/')
   if (/^@bootfarm\/db/.test(target) && (part === 'rules' || isSchema(file)))
-    complain('rules and schemas are pure; read the database in a service')
+    fail('rules and schemas are pure; read the database in a service')
   if (!target.startsWith('.')) return null
   const reached = path.join(path.dirname(file), target)
   const reachedPart = apiPartOf(reached)
   if (reachedPart === null) {
-    complain('nothing imports main; take it as an argument, or move it to rules/')
+    fail('nothing imports main; take it as an argument, or move it to rules/')
     return null
   }
   const isNoun = part === 'noun' || part === 'router'
   if (isNoun && reachedPart === 'noun' && nounOf(file) !== nounOf(reached)) {
     const noun = nounOf(reached)
     if (!isSchema(reached) && !reached.endsWith('/public.ts'))
-      complain(`export it from ${noun}/public.ts and import that; tell audit and webhooks by events/event-bus.ts`)
+      fail(`export it from ${noun}/public.ts and import that; tell audit and webhooks by events/event-bus.ts`)
     return part === 'noun' ? [nounOf(file), noun] : null
   }
   if (reachedPart !== part && !apiFloors[part].includes(reachedPart))
-    complain(`${part} may import only ${[part, ...apiFloors[part]].join(', ')}; move what both need to a lower floor`)
+    fail(`${part} may import only ${[part, ...apiFloors[part]].join(', ')}; move what both need to a lower floor`)
   return null
 }
 

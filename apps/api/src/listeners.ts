@@ -8,7 +8,7 @@ import { publishFillingCaches } from './webhook/publish-filling-caches.ts'
 import { publishPromotion } from './webhook/publish-promotion.ts'
 import { publishSilentEdges } from './webhook/publish-silent-edges.ts'
 
-/** Who listens to what nouns tell of, in their order. */
+/** The listeners of each event, in the order in which they run. */
 export const listeners: Listeners = {
   changesRecorded: [keepChanges],
   accountEventRecorded: [keepAccountEvent],

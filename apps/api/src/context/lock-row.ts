@@ -22,13 +22,13 @@ interface Lock {
   organizationId: string
   id: string
   strength: Strength
-  /** `id` where they are left out. */
+  /** `id` if left out. */
   columns?: Prisma.Sql
 }
 
 /**
- * Locks one row of an organization until the transaction ends: whoever locks it at the same time waits.
- * @returns the row's columns; null where there is no such row
+ * Locks one row of an organization until the transaction ends; other transactions that lock it wait.
+ * @returns the row's columns, or null if there is no such row
  */
 export async function lockRow<Row = { id: string }>(
   db: DbOrTransaction,

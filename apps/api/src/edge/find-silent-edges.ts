@@ -5,7 +5,7 @@ import { emit, type SilentEdge } from '../events/event-bus.ts'
 /** Longer than the pages take to call an edge offline: a restart is no outage. */
 export const silentAfterMs = 60_000
 
-/** Tells of each edge whose heartbeats have stopped, once for each time: whoever marks the edge first does. */
+/** Emits each edge whose heartbeats have stopped, once per outage: the process that marks the edge emits it. */
 export async function findSilentEdges({ db, clock }: PlatformContext): Promise<void> {
   const now = clock()
   const since = new Date(now.getTime() - silentAfterMs)

@@ -5,8 +5,9 @@ import type { Clock } from '../rules/clock.ts'
 import type { Place } from '../rules/place.ts'
 
 /**
- * What nouns tell of, by name. An event carries the transaction in which it happened, and its listeners write in that: both are kept,
- * or neither. An account belongs to no organization: its event carries the database. Only listeners.ts imports listeners.
+ * The events that nouns emit, by name. An event carries the transaction in which it happened, and its listeners write in that
+ * transaction: both are kept, or neither. An account belongs to no organization, so its event carries the database. Only listeners.ts
+ * imports listeners.
  */
 export interface Events {
   changesRecorded: RecordedChanges
@@ -22,14 +23,14 @@ export type Listeners = { [Name in keyof Events]: ((event: Events[Name]) => Prom
 
 let listeners: Listeners | null = null
 
-/** Each program calls it once at its start, before anything is emitted. */
+/** Each program calls this once when it starts, before it emits anything. */
 export function setListeners(all: Listeners): void {
   listeners = all
 }
 
 /**
- * Calls the listeners one after the other. What one of them throws ends the transaction of what happened. Throws where the program has set
- * none: nothing happens unrecorded.
+ * Calls the listeners one after the other. An error in one of them ends the transaction of the event. Throws if the program has set no
+ * listeners, so that nothing happens unrecorded.
  */
 export async function emit<Name extends keyof Events>(name: Name, event: Events[Name]): Promise<void> {
   if (!listeners) throw new Error(`${name} has no listeners: call setListeners(listeners) at the start of the program`)
@@ -41,7 +42,7 @@ export interface Change {
   kind: string
   id: string | null
   name: string | null
-  /** Where the object lies; where the procedure's own object does, where it is not said. */
+  /** The object's place; the place of the procedure's object if it is left out. */
   place?: Place
   /** The object's fields, or those that may have changed; null where there was nothing. */
   before: Fields | null
@@ -49,7 +50,7 @@ export interface Change {
   after: Fields | null
 }
 
-/** Who does something of its own where nobody is signed in: an edge, or the control plane's own jobs. */
+/** An actor that is not signed in: an edge, or a job of the control plane. */
 export interface Doer {
   organizationId: string
   kind: 'edge' | 'system'
@@ -104,7 +105,7 @@ export interface PromotedVersion {
   vdiskId: string
   vdiskName: string
   version: { id: string; number: number }
-  /** What the vDisk's devices booted before; null where they booted nothing. */
+  /** The version that the vDisk's devices booted before; null if they booted none. */
   previous: { id: string; number: number } | null
 }
 

@@ -21,17 +21,17 @@ export async function recordChanges({ db, clock, actor, request }: AuditContext,
   })
 }
 
-/** For a request that finds all as it is to be: nothing is changed, and so nothing is recorded. */
+/** For a request that changes nothing, because everything is as requested already: nothing is recorded. */
 export function recordNothing({ request }: Pick<ServiceContext, 'request'>): void {
   request.recordedCount += 1
 }
 
-/** The job that does something when its time has come. */
+/** The doer of a scheduled job. */
 export function jobDoer(organizationId: string, name: string): Doer {
   return { organizationId, kind: 'system', id: null, name }
 }
 
-/** As `recordChanges`, for what no person and no key has asked for. */
+/** As `recordChanges`, for changes that no person and no API key requested. */
 export async function recordDoings(
   { db, now }: { db: DbOrTransaction; now: Date },
   doer: Doer,

@@ -2,12 +2,12 @@ import type { DbOrTransaction, PlatformContext } from '../context/service-contex
 import type { Clock } from '../rules/clock.ts'
 import { type AccountEvent, emit, type PlatformEvent } from './event-bus.ts'
 
-/** What a person does with the own account: each organization that the person is a member of has it in its audit log. */
+/** Records what a person does with their account, in the audit log of each organization that the person is a member of. */
 export async function recordAccountEvent(context: PlatformContext, event: AccountEvent): Promise<void> {
   await emit('accountEventRecorded', { context, event })
 }
 
-/** What happens to organizations: the platform's own log keeps it, in the transaction of what happened. */
+/** Records what happens to an organization in the platform's log, in the same transaction. */
 export async function recordPlatformEvent(
   { db, clock }: { db: DbOrTransaction; clock: Clock },
   event: PlatformEvent,

@@ -15,7 +15,7 @@ const isOver = Prisma.sql`(run.closed_at is not null or (run.state in ('done', '
     where device.organization_id = run.organization_id and device.run_id = run.id and device.state = 'not_seen'
       and device.reason is distinct from 'no_answer'))))`
 
-/** Tells of each run of a schedule that has ended, once: whoever marks the run first does. */
+/** Emits each run of a schedule that has ended, once: the process that marks the run emits it. */
 export async function endRuns(db: DbOrTransaction, organizationId: string, { now }: { now: Date }): Promise<void> {
   const runs = await db.$queryRaw<EndedRun[]>`
     with ended as (
