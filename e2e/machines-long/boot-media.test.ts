@@ -90,7 +90,7 @@ describe.skipIf(missing)(`boot media of unregistered devices${missing ? ` (${mis
     expect(screen).toContain(`an address of net0, ${macOf(1)}`)
     expect(screen).toMatch(/boot\.ipxe\.\.\. No such file or directory/)
     expect(screen).toContain('no such file: it does not know this machine')
-    expect(screen).toContain('nothing booted; everything again in 10 s')
+    expect(screen).toContain('nothing booted; trying everything again in 10 s')
   })
 })
 

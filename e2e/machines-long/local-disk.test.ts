@@ -91,7 +91,7 @@ describe.skipIf(missing)(`a machine with its own disk${missing ? ` (${missing})`
     edge = await start()
     machine = await site.powerOn('bios')
     await machine.waitFor(/^WRITTEN ALL/m)
-    expect(machine.output).toMatch(/what does not fit into memory goes to vdb2: \d+ MiB/)
+    expect(machine.output).toMatch(/writes that do not fit in memory go to vdb2: \d+ MiB/)
     machine.write('go\n')
     await machine.waitFor(/^ACKNOWLEDGED/m)
     const expected = createHash('md5').update(blob.subarray(0, fileSize)).digest('hex')

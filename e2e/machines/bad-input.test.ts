@@ -38,13 +38,13 @@ const inputs: BadInput[] = [
   {
     name: 'a token that was used',
     version: () => ({}),
-    line: 'bootfarm-target: the edge 10.78.0.1:6910 refused the token of boot *: it was used before, or has expired; start the device again',
+    line: 'bootfarm-target: the edge 10.78.0.1:6910 refused the token of boot *: it was used before, or has expired; restart the device',
     outcome: { phase: 'breather', cause: 'token_refused', text: 'the token was used before, or has expired' },
   },
   {
     name: 'an edge whose stream does not answer',
     version: () => ({}),
-    line: 'bootfarm-target: the edge 10.78.0.1:6910 has not answered for 3 s; still asking',
+    line: 'bootfarm-target: the edge 10.78.0.1:6910 has not answered for 3 s; still trying',
     outcome: {
       phase: 'breather',
       cause: 'stream_unreachable',
@@ -125,7 +125,7 @@ const inputs: BadInput[] = [
   {
     name: 'less RAM for its writes than it needs',
     version: () => ({ commandLine: 'bootfarm.overlay=4m' }),
-    line: 'bootfarm-target: write cache in RAM is full (4 MiB): writes fail; give it more with bootfarm.overlay=, or write less',
+    line: 'bootfarm-target: write cache in RAM is full (4 MiB): writes fail; enlarge it with bootfarm.overlay=, or write less',
     outcome: { phase: 'stage2', cause: 'write_cache_full', text: 'write cache in RAM is full (4 MiB)' },
   },
 ]

@@ -128,7 +128,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
       what: 'another system',
       file: 'etc/os-release',
       change: (file: string) => writeFileSync(file, 'PRETTY_NAME="Fedora Linux 40"\nID=fedora\n'),
-      says: /has Fedora Linux 40; prepare knows Debian, Ubuntu/,
+      says: /has Fedora Linux 40; prepare supports Debian, Ubuntu/,
     },
     {
       what: "another processor's root",

@@ -280,7 +280,7 @@ const Command = struct {
             .read_only => fail("{s} is read-only; mount it so that it can be written", .{root}),
             .not_permitted => fail("{s} cannot be written, although this is root; is it mounted " ++
                 "from another machine?", .{root}),
-            .unreadable => |path| fail("{s} of {s} is not a readable program; is the root for " ++
+            .unreadable => |path| fail("{s} of {s} is not a readable program; is the root " ++
                 "complete?", .{ path, root }),
             .no_memory => error.OutOfMemory,
         };
