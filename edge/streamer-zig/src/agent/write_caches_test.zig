@@ -243,8 +243,8 @@ test "a device with an image of its own stays with the version that this lies ab
     try testing.expectEqual('b', try site.byteOf(site.layers.find(promoted.identity.id).?));
 }
 
-fn walkOne(site: *Site) !store.device_layers.Found {
-    var walk: store.device_layers.Walk = .{ .files = site.layers.files };
+fn walkOne(site: *Site) !store.device_layers.LayerInfo {
+    var walk: store.device_layers.LayerIterator = .{ .files = site.layers.files };
     return (try walk.next()).?;
 }
 

@@ -87,36 +87,36 @@ fn usageError() u8 {
 }
 
 /// A version being made.
-const Making = struct {
+const VersionDraft = struct {
     store: *Store,
     change: store_module.store_dir.Change,
     data: Appender,
     nodes: Appender,
     builder: TreeBuilder,
 
-    fn begin(making: *Making, gpa: std.mem.Allocator, store: *Store, root: block.Entry, disk_size: u64) !void {
-        making.* = .{
+    fn begin(draft: *VersionDraft, gpa: std.mem.Allocator, store: *Store, root: block.Entry, disk_size: u64) !void {
+        draft.* = .{
             .store = store,
             .change = try store.lockForChange(),
             .data = try .init(gpa, &store.data, store.options.file_size_max),
             .nodes = try .init(gpa, &store.nodes, store.options.file_size_max),
             .builder = undefined,
         };
-        making.builder = .init(&store.cache, &making.nodes, root, block.blockCount(disk_size));
+        draft.builder = .init(&store.cache, &draft.nodes, root, block.blockCount(disk_size));
     }
 
-    fn putRandom(making: *Making, prng: *Prng, index: u64) !void {
+    fn putRandom(draft: *VersionDraft, prng: *Prng, index: u64) !void {
         var bytes: block.Block = undefined;
         prng.fill(&bytes);
-        try making.builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try making.data.append(&bytes) });
+        try draft.builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try draft.data.append(&bytes) });
     }
 
-    fn commit(making: *Making, id: Uuid, parent: Uuid, disk_size: u64) !void {
-        const root = try making.builder.finish();
-        try making.data.sync();
-        try making.nodes.sync();
-        try making.change.commit(&.{
-            .store = making.store.id,
+    fn commit(draft: *VersionDraft, id: Uuid, parent: Uuid, disk_size: u64) !void {
+        const root = try draft.builder.finish();
+        try draft.data.sync();
+        try draft.nodes.sync();
+        try draft.change.commit(&.{
+            .store = draft.store.id,
             .organization = .zero,
             .vdisk = .fromRandom(@splat(2)),
             .version = id,
@@ -130,10 +130,10 @@ const Making = struct {
         });
     }
 
-    fn end(making: *Making, gpa: std.mem.Allocator) void {
-        making.data.deinit(gpa);
-        making.nodes.deinit(gpa);
-        making.change.end();
+    fn end(draft: *VersionDraft, gpa: std.mem.Allocator) void {
+        draft.data.deinit(gpa);
+        draft.nodes.deinit(gpa);
+        draft.change.end();
     }
 };
 
@@ -160,13 +160,13 @@ fn measureReads(
     for (1..@as(u64, numbers.versions) + 1) |number| {
         if (store.manifestOf(idOf(number))) |_| continue else |_| {}
         const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(number - 1))).root;
-        var making: Making = undefined;
-        try making.begin(gpa, &store, root, disk_size);
-        defer making.end(gpa);
+        var draft: VersionDraft = undefined;
+        try draft.begin(gpa, &store, root, disk_size);
+        defer draft.end(gpa);
         if (number == 1) {
-            for (0..count) |index| try making.putRandom(&prng, index);
-        } else for (0..count / 100) |step| try making.putRandom(&prng, step * 100 + prng.below(100));
-        try making.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
+            for (0..count) |index| try draft.putRandom(&prng, index);
+        } else for (0..count / 100) |step| try draft.putRandom(&prng, step * 100 + prng.below(100));
+        try draft.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
     }
     if (files.open("raw", .read)) |handle| files.close(handle) else |_| try writeRaw(&store, idOf(numbers.versions), files, disk_size);
     var path: [4096]u8 = undefined;
@@ -253,11 +253,11 @@ fn measureDifference(gpa: std.mem.Allocator, files: store_module.Files, numbers:
     const count = (numbers.mib << 20) / block.block_size;
     for ([_]u64{ 1, 2 }) |number| {
         const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(1))).root;
-        var making: Making = undefined;
-        try making.begin(gpa, &store, root, disk_size);
-        defer making.end(gpa);
-        for (0..if (number == 1) 1 else count) |index| try making.putRandom(&prng, index * 7);
-        try making.commit(idOf(number), if (number == 1) .zero else idOf(1), disk_size);
+        var draft: VersionDraft = undefined;
+        try draft.begin(gpa, &store, root, disk_size);
+        defer draft.end(gpa);
+        for (0..if (number == 1) 1 else count) |index| try draft.putRandom(&prng, index * 7);
+        try draft.commit(idOf(number), if (number == 1) .zero else idOf(1), disk_size);
     }
     const before = try sizeOf(&store);
     dropPageCache();
@@ -289,18 +289,18 @@ fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *con
     {
         var store: Store = try .open(gpa, files, .{});
         defer store.close(gpa);
-        var making: Making = undefined;
-        try making.begin(gpa, &store, .zeros, disk_size);
-        defer making.end(gpa);
+        var draft: VersionDraft = undefined;
+        try draft.begin(gpa, &store, .zeros, disk_size);
+        defer draft.end(gpa);
         var prng: Prng = .init(1);
         for (0..@min(numbers.extents, count)) |index| {
             var hash: block.Hash = undefined;
             prng.fill(&hash);
             // No two neighbours are adjacent, and no location is used twice.
             const place: u40 = @intCast(index *% 0x9e37_79b1 % (1 << 25));
-            try making.builder.put(index, .{ .hash = hash, .location = .{ .file = 1, .block = place } });
+            try draft.builder.put(index, .{ .hash = hash, .location = .{ .file = 1, .block = place } });
         }
-        try making.commit(idOf(1), .zero, disk_size);
+        try draft.commit(idOf(1), .zero, disk_size);
     }
     dropPageCache();
     const open_begin_us = nowUs();

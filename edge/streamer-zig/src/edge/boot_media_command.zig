@@ -124,7 +124,7 @@ fn parseAddress(command: *const Command, text: []const u8) Failure!?ipxe_script.
 fn build(command: *const Command, options: *const Options) Failure!void {
     const edges = options.edges.constSlice();
     var files: SystemFiles = undefined;
-    inline for (media.system_files.wanted) |wanted|
+    inline for (media.system_files.requirements) |wanted|
         @field(files, wanted.field) = try readFile(command, options, &wanted);
     var buffer: [ipxe_script.size_max]u8 = undefined;
     const image = media.image.build(command.arena, .{
@@ -149,7 +149,7 @@ fn build(command: *const Command, options: *const Options) Failure!void {
 fn readFile(
     command: *const Command,
     options: *const Options,
-    wanted: *const media.system_files.Wanted,
+    wanted: *const media.system_files.Requirement,
 ) Failure![]const u8 {
     const given = if (wanted.is_ipxe) options.ipxe else options.syslinux;
     const option = if (wanted.is_ipxe) "--ipxe" else "--syslinux";

@@ -159,7 +159,7 @@ pub fn print(writer: *Writer, path: []const u8, report: *const Report) Writer.Er
 }
 
 fn printBoot(writer: *Writer, boot: *const Boot) Writer.Error!void {
-    const by = std.meta.stringToEnum(image.boot_files.By, boot.foundBy).?;
+    const by = std.meta.stringToEnum(image.boot_files.Source, boot.foundBy).?;
     try writer.print("found by {s}: {s}\n", .{ by.text(), boot.origin });
     try printFile(writer, "kernel", &boot.kernel);
     if (boot.kernelRelease) |release| try writer.print("  release: {s}\n", .{release});

@@ -83,7 +83,7 @@ pub fn partitionTables(case: *Case) Violation!bool {
     }
     var memory_disk: image.MemoryDisk = .{ .bytes = &table };
     const source = memory_disk.source();
-    var work: image.volume.Work = .{ .reads_left = 10_000 };
+    var work: image.volume.ReadBudget = .{ .reads_left = 10_000 };
     const layout = image.partitions.read(&.whole(&source, &work)) catch return false;
     for (layout.partitions.constSlice()) |partition| {
         try expect(partition.number > 0 and partition.first > 0 and partition.size > 0, "a partition is somewhere");

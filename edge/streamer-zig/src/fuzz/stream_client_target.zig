@@ -24,7 +24,7 @@ const home: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 6910 };
 const device: base.Endpoint = .{ .ip = .init(10, 0, 0, 9), .port = 4000 };
 const clear_text: stream.Ciphers = .{ .clear = true };
 
-const World = struct {
+const LossyLink = struct {
     case: *Case,
     client: StreamClient,
     server: StreamServer,
@@ -37,65 +37,65 @@ const World = struct {
 
     /// Passes packets to the edge and its answers back; each answer may be lost, doubled or
     /// damaged.
-    fn talk(world: *World) Violation!void {
+    fn talk(link: *LossyLink) Violation!void {
         var out: [stream.sealed_request_size_max]u8 = undefined;
         var sent: u32 = 0;
-        while (world.client.transmit(world.now_us, &out)) |packet| {
+        while (link.client.transmit(link.now_us, &out)) |packet| {
             sent += 1;
             try expect(sent <= 200, "what there is to send comes to an end");
             // Other edges never answer here.
-            if (world.client.failover.current.eql(home)) try world.serve(packet);
+            if (link.client.failover.current.eql(home)) try link.serve(packet);
         }
-        while (world.client.nextEvent()) |event| switch (event) {
+        while (link.client.nextEvent()) |event| switch (event) {
             .read_done => |done| {
-                world.has_read = true;
-                const index = try world.endOf(done.tag);
-                try expect(done.buffer.ptr == &world.buffers[index], "a read has the buffer that was given");
+                link.has_read = true;
+                const index = try link.endOf(done.tag);
+                try expect(done.buffer.ptr == &link.buffers[index], "a read has the buffer that was given");
             },
-            .read_failed => |failed| _ = try world.endOf(failed.tag),
+            .read_failed => |failed| _ = try link.endOf(failed.tag),
             else => {},
         };
-        if (world.client.deadline()) |at_us| try expect(at_us > world.now_us, "what is due now was sent now");
-        try expect(world.client.inFlightBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
+        if (link.client.deadline()) |at_us| try expect(at_us > link.now_us, "what is due now was sent now");
+        try expect(link.client.inFlightBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
     }
 
-    fn endOf(world: *World, tag: u64) Violation!usize {
-        const index = std.mem.findScalar(u64, &world.readers, tag);
+    fn endOf(link: *LossyLink, tag: u64) Violation!usize {
+        const index = std.mem.findScalar(u64, &link.readers, tag);
         try expect(index != null, "what was submitted ends once");
-        world.readers[index.?] = 0;
+        link.readers[index.?] = 0;
         return index.?;
     }
 
-    fn serve(world: *World, packet: []const u8) Violation!void {
+    fn serve(link: *LossyLink, packet: []const u8) Violation!void {
         var reply: StreamServer.ReplyBuffer = undefined;
         var large: StreamServer.LargeBuffer = undefined;
-        switch (world.server.receive(world.now_us, device, packet, &reply)) {
-            .reply => |bytes| world.deliver(bytes),
+        switch (link.server.receive(link.now_us, device, packet, &reply)) {
+            .reply => |bytes| link.deliver(bytes),
             .admit => |claim| {
-                const admission = world.server.admit(world.now_us, claim, world.grant(), &reply);
-                if (world.server.showSize(&admission, &large)) |bytes| world.deliver(bytes);
-                if (admission.reply) |bytes| world.deliver(bytes);
+                const admission = link.server.admit(link.now_us, claim, link.grant(), &reply);
+                if (link.server.showSize(&admission, &large)) |bytes| link.deliver(bytes);
+                if (admission.reply) |bytes| link.deliver(bytes);
             },
-            .probe => |probe| if (world.server.answerProbe(probe, &large)) |bytes| world.deliver(bytes),
+            .probe => |probe| if (link.server.answerProbe(probe, &large)) |bytes| link.deliver(bytes),
             .read => |*read| {
-                var sealer = world.server.sealer(read.session_id) orelse return;
+                var sealer = link.server.sealer(read.session_id) orelse return;
                 var fragments = read.fragments();
                 const payload: [stream.fragment_size_max]u8 = @splat(7);
-                while (fragments.next()) |fragment| world.deliver(sealer.seal(&fragment.header, payload[0..fragment.length], &large));
+                while (fragments.next()) |fragment| link.deliver(sealer.seal(&fragment.header, payload[0..fragment.length], &large));
             },
-            .write => |*write| if (world.server.finishWrite(write.ref, .done, &reply)) |outgoing| world.deliver(outgoing.packet),
-            .control => |*control| if (world.server.finishWrite(control.ref, .done, &reply)) |outgoing| world.deliver(outgoing.packet),
-            .ready => |ready| world.deliver(ready.reply),
+            .write => |*write| if (link.server.finishWrite(write.ref, .done, &reply)) |outgoing| link.deliver(outgoing.packet),
+            .control => |*control| if (link.server.finishWrite(control.ref, .done, &reply)) |outgoing| link.deliver(outgoing.packet),
+            .ready => |ready| link.deliver(ready.reply),
             .report => |*report| {
-                const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(@intCast(1 + world.tags % 200)) };
-                if (world.server.acknowledgeReport(report, ack, &reply)) |bytes| world.deliver(bytes);
+                const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(@intCast(1 + link.tags % 200)) };
+                if (link.server.acknowledgeReport(report, ack, &reply)) |bytes| link.deliver(bytes);
             },
             .ignored, .used, .taken => {},
         }
     }
 
-    fn grant(world: *World) StreamServer.Grant {
-        const prng = &world.case.prng;
+    fn grant(link: *LossyLink) StreamServer.Grant {
+        const prng = &link.case.prng;
         var boot: StreamServer.Grant.Boot = .{
             .token = token,
             .token_nonce = null,
@@ -109,56 +109,56 @@ const World = struct {
         return .{ .boot = boot };
     }
 
-    fn deliver(world: *World, packet: []const u8) void {
-        const prng = &world.case.prng;
+    fn deliver(link: *LossyLink, packet: []const u8) void {
+        const prng = &link.case.prng;
         if (prng.chance(1, 16)) return;
         var copy: [stream.packet_size_max + 64]u8 = undefined;
         @memcpy(copy[0..packet.len], packet);
-        if (prng.chance(1, 12)) world.client.receive(world.now_us, world.case.mutate(&copy, packet.len));
-        if (prng.chance(15, 16)) world.client.receive(world.now_us, packet);
-        if (prng.chance(1, 16)) world.client.receive(world.now_us, packet);
+        if (prng.chance(1, 12)) link.client.receive(link.now_us, link.case.mutate(&copy, packet.len));
+        if (prng.chance(15, 16)) link.client.receive(link.now_us, packet);
+        if (prng.chance(1, 16)) link.client.receive(link.now_us, packet);
     }
 
     /// Any packet, of this session or another, about a request that exists or not.
-    fn makeUp(world: *World) void {
-        const prng = &world.case.prng;
-        var room: stream_target.Room = .{};
+    fn makeUp(link: *LossyLink) void {
+        const prng = &link.case.prng;
+        var room: stream_target.PacketMemory = .{};
         var buffer: [stream.packet_size_max]u8 = undefined;
-        var packet = stream_target.makePacket(world.case, &room);
-        if (packet.session_id != 0 and prng.chance(7, 8)) packet.session_id = if (world.client.session) |*session| session.id else 1;
-        if (packet.request_id != 0) packet.request_id = 1 +% packet.request_id % (world.client.request_id_next + 1);
+        var packet = stream_target.makePacket(link.case, &room);
+        if (packet.session_id != 0 and prng.chance(7, 8)) packet.session_id = if (link.client.session) |*session| session.id else 1;
+        if (packet.request_id != 0) packet.request_id = 1 +% packet.request_id % (link.client.request_id_next + 1);
         switch (packet.body) {
-            .hello => |*hello| hello.client_nonce = world.client.greeting.nonce,
-            .cookie => |*cookie| cookie.client_nonce = world.client.greeting.nonce,
-            .refuse => |*refusal| refusal.client_nonce = world.client.greeting.nonce,
+            .hello => |*hello| hello.client_nonce = link.client.greeting.nonce,
+            .cookie => |*cookie| cookie.client_nonce = link.client.greeting.nonce,
+            .refuse => |*refusal| refusal.client_nonce = link.client.greeting.nonce,
             .welcome => |*welcome| {
-                welcome.client_nonce = world.client.greeting.nonce;
+                welcome.client_nonce = link.client.greeting.nonce;
                 welcome.cipher = .clear;
                 welcome.edge_public = @splat(0);
             },
             else => {},
         }
         const bytes = stream.emit(packet, &buffer);
-        world.client.receive(world.now_us, if (prng.chance(1, 4)) world.case.mutate(&buffer, bytes.len) else bytes);
+        link.client.receive(link.now_us, if (prng.chance(1, 4)) link.case.mutate(&buffer, bytes.len) else bytes);
     }
 
-    fn want(world: *World) void {
-        const prng = &world.case.prng;
-        world.tags += 1;
+    fn want(link: *LossyLink) void {
+        const prng = &link.case.prng;
+        link.tags += 1;
         const offset = prng.below(200) * 4096;
         const length = prng.between(1, read_size_max / stream.sector_size) * stream.sector_size;
         switch (prng.below(8)) {
-            0 => world.client.submitWrite(world.tags, offset, world.buffers[0][0..4096]) catch {},
-            1 => world.client.submitFlush(world.tags) catch {},
-            2 => world.client.submitDiscard(world.tags, offset, 4096) catch {},
-            3 => world.client.reportReady(world.now_us, .ready, world.now_us, .{ .code = "fuzz" }),
-            4 => world.client.report(world.now_us, .{ .uptime_us = world.now_us }),
-            5 => world.client.onUnreachable(world.now_us),
+            0 => link.client.submitWrite(link.tags, offset, link.buffers[0][0..4096]) catch {},
+            1 => link.client.submitFlush(link.tags) catch {},
+            2 => link.client.submitDiscard(link.tags, offset, 4096) catch {},
+            3 => link.client.reportReady(link.now_us, .ready, link.now_us, .{ .code = "fuzz" }),
+            4 => link.client.report(link.now_us, .{ .uptime_us = link.now_us }),
+            5 => link.client.onUnreachable(link.now_us),
             else => {
                 // Each has its own buffer while it is in flight.
-                const index = std.mem.findScalar(u64, &world.readers, 0) orelse return;
-                world.client.submit(world.tags, offset, world.buffers[index][0..length]) catch return;
-                world.readers[index] = world.tags;
+                const index = std.mem.findScalar(u64, &link.readers, 0) orelse return;
+                link.client.submit(link.tags, offset, link.buffers[index][0..length]) catch return;
+                link.readers[index] = link.tags;
             },
         }
     }
@@ -166,7 +166,7 @@ const World = struct {
 
 pub fn client(case: *Case) Violation!bool {
     const prng = &case.prng;
-    var world: World = .{
+    var link: LossyLink = .{
         .case = case,
         .client = StreamClient.init(case.gpa, .{
             .reads_max = reads_max,
@@ -182,17 +182,17 @@ pub fn client(case: *Case) Violation!bool {
             .packet_size_max = stream.packet_size_max,
         }) catch return fuzz_case.violated("a server of this size can be made"),
     };
-    defer world.client.deinit(case.gpa);
-    defer world.server.deinit(case.gpa);
+    defer link.client.deinit(case.gpa);
+    defer link.server.deinit(case.gpa);
     var seed: [32]u8 = undefined;
     prng.fill(&seed);
-    world.client.start(world.now_us, .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home });
+    link.client.start(link.now_us, .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home });
     for (0..steps_per_case) |_| {
-        if (prng.chance(3, 4)) world.want();
-        if (prng.chance(1, 3)) world.makeUp();
-        try world.talk();
-        const due_us = world.client.deadline() orelse world.now_us;
-        world.now_us = if (prng.chance(1, 2)) @max(due_us, world.now_us + 1) else world.now_us + prng.between(1, std.time.us_per_s);
+        if (prng.chance(3, 4)) link.want();
+        if (prng.chance(1, 3)) link.makeUp();
+        try link.talk();
+        const due_us = link.client.deadline() orelse link.now_us;
+        link.now_us = if (prng.chance(1, 2)) @max(due_us, link.now_us + 1) else link.now_us + prng.between(1, std.time.us_per_s);
     }
-    return world.has_read;
+    return link.has_read;
 }

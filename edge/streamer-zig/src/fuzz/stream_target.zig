@@ -57,7 +57,7 @@ pub fn parser(case: *Case) Violation!bool {
 }
 
 /// Memory that the slices of a packet point into.
-pub const Room = struct {
+pub const PacketMemory = struct {
     list: stream.RangeList = .{},
     steps: stream.StepList = .empty,
     times: stream.ReadTimeList = .empty,
@@ -66,7 +66,7 @@ pub const Room = struct {
 
 fn makePayload(case: *Case, buffer: []u8) []u8 {
     if (case.prng.chance(1, 8)) return case.garbage(buffer[0..300]);
-    var room: Room = .{};
+    var room: PacketMemory = .{};
     const packet = makePacket(case, &room);
     const bytes = stream.emit(packet, buffer);
     return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1600], bytes.len);
@@ -132,7 +132,7 @@ pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
 }
 
 /// Any type, with any values.
-pub fn makePacket(case: *Case, room: *Room) stream.Packet {
+pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
     const prng = &case.prng;
     const content = &room.content;
     var bytes: [64]u8 = undefined;
@@ -270,7 +270,7 @@ comptime {
     std.debug.assert(sentence.len == stream.ready_sentence_size_max);
 }
 
-fn makeReport(prng: *base.Prng, room: *Room) stream.Report {
+fn makeReport(prng: *base.Prng, room: *PacketMemory) stream.Report {
     const has_times = prng.chance(1, 2);
     const phases: []const stream.ReadPhase = if (prng.chance(1, 3)) &.{.whole} else &.{ .initramfs, .system };
     // Steps are dropped if they leave no space for them.

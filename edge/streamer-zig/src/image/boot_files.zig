@@ -12,7 +12,7 @@ const kernel_names = @import("kernel_names.zig");
 const loader_entries = @import("loader_entries.zig");
 const Allocator = std.mem.Allocator;
 const Disk = disk_module.Disk;
-const Place = disk_module.Place;
+const FileRef = disk_module.FileRef;
 
 /// Largest file that is accepted; real kernels and initramfs are smaller.
 pub const kernel_size_max = 512 << 20;
@@ -24,13 +24,13 @@ pub const initrds_max = @import("loader_texts.zig").initrds_max;
 pub const Error = disk_module.Error || Allocator.Error;
 
 /// How the files were found.
-pub const By = enum {
+pub const Source = enum {
     boot_loader_specification,
     grub,
     extlinux,
     names,
 
-    pub fn text(by: By) []const u8 {
+    pub fn text(by: Source) []const u8 {
         return switch (by) {
             .boot_loader_specification => "an entry of the Boot Loader Specification",
             .grub => "the default entry of grub.cfg",
@@ -43,7 +43,7 @@ pub const By = enum {
 /// A file of the image.
 pub const Found = struct {
     path: []const u8,
-    place: Place,
+    place: FileRef,
 
     pub fn size(found: *const Found) u64 {
         return found.place.node.size();
@@ -52,7 +52,7 @@ pub const Found = struct {
 
 /// Texts are in the allocator that `find` got.
 pub const BootFiles = struct {
-    by: By,
+    by: Source,
     /// The configuration that names it, or the directory of the names.
     origin: []const u8,
     kernel: Found,
@@ -126,7 +126,7 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     var unified: ?[]const u8 = null;
     var problem: ?Reason = null;
     const bases = try loader_entries.bases(gpa, disk);
-    for (std.enums.values(By)) |by| for (bases) |base| {
+    for (std.enums.values(Source)) |by| for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
         const answer = answerOf(scratch.allocator(), disk, &base, by) catch |reason| switch (reason) {
             // Skip a damaged configuration; the kernel may still be found by its name.
@@ -153,7 +153,7 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     return .{ .reason = whatRefused(disk) };
 }
 
-fn answerOf(scratch: Allocator, disk: *Disk, base: *const loader_entries.Base, by: By) Error!?Answer {
+fn answerOf(scratch: Allocator, disk: *Disk, base: *const loader_entries.Base, by: Source) Error!?Answer {
     const candidate = try loader_entries.candidate(scratch, disk, base, by) orelse return null;
     return try judge(scratch, disk, &candidate, by);
 }
@@ -199,7 +199,7 @@ fn whatRefused(disk: *const Disk) Reason {
     return .{ .refused = .{ .part = 0, .refusal = .unknown } };
 }
 
-fn judge(gpa: Allocator, disk: *Disk, candidate: *const loader_entries.Candidate, by: By) Error!Answer {
+fn judge(gpa: Allocator, disk: *Disk, candidate: *const loader_entries.Candidate, by: Source) Error!Answer {
     const kernel = &candidate.kernel;
     if (kernel.size() > kernel_size_max) return tooLarge(kernel, kernel_size_max);
     const image = inspectKernel(gpa, disk, kernel) catch |reason| switch (reason) {

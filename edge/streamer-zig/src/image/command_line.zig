@@ -27,7 +27,7 @@ const names = of_root ++ of_sleep ++ of_loaders ++ of_initramfs ++ of_edge;
 /// Options of dracut's initramfs, and of systemd's.
 const prefixes = [_][]const u8{ "rd.", "luks.", "systemd.verity", "BOOT_IMAGE" };
 
-pub const Cleaned = struct {
+pub const CleanedLine = struct {
     /// The remaining words, separated by one space.
     kept: []const u8,
     /// Number of dropped words.
@@ -35,7 +35,7 @@ pub const Cleaned = struct {
 };
 
 /// `error.TooLong`: the result would exceed `size_max`.
-pub fn clean(text: []const u8, buffer: *[size_max]u8) error{TooLong}!Cleaned {
+pub fn clean(text: []const u8, buffer: *[size_max]u8) error{TooLong}!CleanedLine {
     var size: usize = 0;
     var removed: u32 = 0;
     var words: Words = .{ .text = text };

@@ -12,7 +12,7 @@ const BlockSource = store.BlockSource;
 const FileSystem = file_system.FileSystem;
 const Node = file_system.Node;
 const Volume = volume_module.Volume;
-const Work = volume_module.Work;
+const ReadBudget = volume_module.ReadBudget;
 
 pub const path_size_max = 4096;
 const links_max = 40;
@@ -28,7 +28,7 @@ pub const Part = struct {
     /// Null for a file system that fills the disk.
     partition: ?partitions_module.Partition,
     volume: Volume,
-    content: file_system.Opened,
+    content: file_system.OpenResult,
     /// The partition, or its file system, extends beyond the end of the disk.
     is_cut: bool,
 
@@ -40,11 +40,11 @@ pub const Part = struct {
 pub const Parts = base.BoundedArray(Part, partitions_module.partitions_max);
 
 /// A file or directory that was found.
-pub const Place = struct { part: u8, node: Node };
+pub const FileRef = struct { part: u8, node: Node };
 
 /// Large, and must not move once it is open: its parts point into it.
 pub const Disk = struct {
-    work: Work,
+    read_budget: ReadBudget,
     table: partitions_module.Table,
     is_backup_table: bool,
     parts: Parts,
@@ -55,14 +55,14 @@ pub const Disk = struct {
     /// Scans the whole disk. `source` must outlive the disk.
     pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
         disk.* = .{
-            .work = .{ .reads_left = reads_max },
+            .read_budget = .{ .reads_left = reads_max },
             .table = .none,
             .is_backup_table = false,
             .parts = .empty,
             .root = null,
             .boot = null,
         };
-        const whole: Volume = .whole(source, &disk.work);
+        const whole: Volume = .whole(source, &disk.read_budget);
         const layout = try partitions_module.read(&whole);
         disk.table = layout.table;
         disk.is_backup_table = layout.is_backup;
@@ -73,7 +73,7 @@ pub const Disk = struct {
                 .source = source,
                 .first = 0,
                 .size = 0,
-                .work = &disk.work,
+                .read_budget = &disk.read_budget,
             };
             try disk.append(partition, volume);
         }
@@ -81,7 +81,7 @@ pub const Disk = struct {
     }
 
     fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
-        const content: file_system.Opened = if (volume.size == 0) .{ .refused = .unknown } else try FileSystem.open(volume);
+        const content: file_system.OpenResult = if (volume.size == 0) .{ .refused = .unknown } else try FileSystem.open(volume);
         const needs = switch (content) {
             .readable => |*readable| readable.size(),
             .refused => 0,
@@ -97,7 +97,7 @@ pub const Disk = struct {
 
     /// Restarts the read budget for another query of an open disk.
     pub fn renewWork(disk: *Disk) void {
-        disk.work.reads_left = reads_max;
+        disk.read_budget.reads_left = reads_max;
     }
 
     pub fn system(disk: *const Disk, part: u8) ?*const FileSystem {
@@ -153,14 +153,14 @@ pub const Disk = struct {
 
     /// Finds the file of a path in a part, following symbolic links; null if missing. From the
     /// root's file system, /boot is the boot part.
-    pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?Place {
+    pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?FileRef {
         if (disk.system(part) == null or path.len > path_size_max) return null;
-        var walk: Walk = .{ .disk = disk, .origin = part };
+        var walk: PathResolver = .{ .disk = disk, .origin = part };
         return walk.run(path);
     }
 
     /// Reads a small file; null if it is missing, larger, or not a file.
-    pub fn readText(disk: *const Disk, gpa: Allocator, place: *const Place, size_max: usize) (Error || Allocator.Error)!?[]u8 {
+    pub fn readText(disk: *const Disk, gpa: Allocator, place: *const FileRef, size_max: usize) (Error || Allocator.Error)!?[]u8 {
         const size = place.node.size();
         if (place.node.kind() != .file or size > size_max) return null;
         const text = try gpa.alloc(u8, @intCast(size));
@@ -200,15 +200,15 @@ pub const names_max = 256;
 
 /// One path resolution. It does not recurse: the target of a link is put before the rest of the
 /// path.
-const Walk = struct {
+const PathResolver = struct {
     disk: *const Disk,
     origin: u8,
-    stack: [depth_max]Place = undefined,
+    stack: [depth_max]FileRef = undefined,
     depth: usize = 0,
     texts: [2][path_size_max]u8 = undefined,
     current: u1 = 0,
 
-    fn run(walk: *Walk, path: []const u8) Error!?Place {
+    fn run(walk: *PathResolver, path: []const u8) Error!?FileRef {
         try walk.begin();
         @memcpy(walk.texts[0][0..path.len], path);
         var rest: []const u8 = walk.texts[0][0..path.len];
@@ -238,25 +238,25 @@ const Walk = struct {
         }
     }
 
-    fn begin(walk: *Walk) Error!void {
+    fn begin(walk: *PathResolver) Error!void {
         walk.stack[0] = .{ .part = walk.origin, .node = try walk.disk.system(walk.origin).?.root() };
         walk.depth = 1;
     }
 
-    fn step(walk: *const Walk, name: []const u8) Error!?Node {
+    fn step(walk: *const PathResolver, name: []const u8) Error!?Node {
         const above = &walk.stack[walk.depth - 1];
         if (above.node.kind() != .directory) return null;
         return walk.disk.system(above.part).?.find(&above.node, name);
     }
 
-    fn mounted(walk: *const Walk, name: []const u8) Error!?Place {
+    fn mounted(walk: *const PathResolver, name: []const u8) Error!?FileRef {
         const boot = walk.disk.boot orelse return null;
         if (walk.depth != 1 or walk.origin != walk.disk.root.? or !std.mem.eql(u8, name, "boot")) return null;
         return .{ .part = boot, .node = try walk.disk.system(boot).?.root() };
     }
 
     /// The link's target, followed by the rest of the path.
-    fn follow(walk: *Walk, node: *const Node, rest: []const u8) Error!?[]const u8 {
+    fn follow(walk: *PathResolver, node: *const Node, rest: []const u8) Error!?[]const u8 {
         const part = walk.stack[walk.depth - 1].part;
         const size = node.size();
         if (size == 0 or size + rest.len > path_size_max) return null;

@@ -30,14 +30,14 @@ pub const Refusal = enum {
     unknown,
 };
 
-pub const Opened = union(enum) { readable: FileSystem, refused: Refusal };
+pub const OpenResult = union(enum) { readable: FileSystem, refused: Refusal };
 
 pub const FileSystem = union(enum) {
     ext: ext.Ext,
     fat: fat.Fat,
 
     /// Detects the content of the volume. Errors are the disk's.
-    pub fn open(volume: Volume) volume_module.ReadError!Opened {
+    pub fn open(volume: Volume) volume_module.ReadError!OpenResult {
         if (try openExt(volume)) |opened| return opened;
         const found_fat: ?fat.Fat = fat.Fat.open(volume) catch |reason| switch (reason) {
             error.NotFat => null,
@@ -48,7 +48,7 @@ pub const FileSystem = union(enum) {
         return .{ .refused = try identify(volume) };
     }
 
-    fn openExt(volume: Volume) volume_module.ReadError!?Opened {
+    fn openExt(volume: Volume) volume_module.ReadError!?OpenResult {
         const found = ext.Ext.open(volume) catch |reason| return switch (reason) {
             error.NotExt => null,
             error.NotUnmounted => .{ .refused = .not_unmounted },

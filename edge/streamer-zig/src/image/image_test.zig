@@ -8,14 +8,14 @@ const testing = std.testing;
 const Disk = image.Disk;
 
 /// What was found on a disk in memory, with its kernel's bytes.
-const Found = struct {
+const SearchResult = struct {
     arena: std.heap.ArenaAllocator,
     disk: Disk,
     memory: image.MemoryDisk,
     source: @import("store").BlockSource,
     answer: image.boot_files.Answer,
 
-    fn open(found: *Found, bytes: []const u8) !void {
+    fn open(found: *SearchResult, bytes: []const u8) !void {
         found.arena = .init(testing.allocator);
         errdefer found.arena.deinit();
         found.memory = .{ .bytes = bytes };
@@ -24,11 +24,11 @@ const Found = struct {
         found.answer = try image.find(found.arena.allocator(), &found.disk);
     }
 
-    fn close(found: *Found) void {
+    fn close(found: *SearchResult) void {
         found.arena.deinit();
     }
 
-    fn expectKernel(found: *Found, path: []const u8) !void {
+    fn expectKernel(found: *SearchResult, path: []const u8) !void {
         const files = &found.answer.found;
         try testing.expectEqualStrings(path, files.kernel.path);
         var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
@@ -38,7 +38,7 @@ const Found = struct {
         try testing.expectEqualStrings(test_disk.kernel, written.written());
     }
 
-    fn expectReason(found: *Found, words: []const u8) !void {
+    fn expectReason(found: *SearchResult, words: []const u8) !void {
         var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
         try written.writer.print("{f}", .{found.answer.reason});
         errdefer std.debug.print("{s}\n", .{written.written()});
@@ -50,12 +50,12 @@ test "a Debian without partitions gives the entry of its grub.cfg, through links
     for ([_]test_disk.Kind{ .ext4, .ext2 }) |kind| {
         var bytes: test_disk.Bytes = undefined;
         test_disk.debian(&bytes, kind);
-        var found: Found = undefined;
+        var found: SearchResult = undefined;
         try found.open(&bytes);
         defer found.close();
         try found.expectKernel("/vmlinuz");
         const files = &found.answer.found;
-        try testing.expectEqual(image.boot_files.By.grub, files.by);
+        try testing.expectEqual(image.boot_files.Source.grub, files.by);
         try testing.expectEqualStrings("quiet", files.command_line);
         try testing.expectEqual(2, files.removed_words);
         try testing.expectEqual(1, files.initrds.len);
@@ -69,22 +69,22 @@ test "the newest kernel is used if no configuration names one" {
     test_disk.debian(&bytes, .ext4);
     // grub.cfg now has another name.
     bytes[std.mem.find(u8, &bytes, "grub.cfg").?] = 'x';
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     defer found.close();
     try found.expectKernel("/boot/vmlinuz-6.1.0-18-amd64");
     try testing.expectEqualStrings("6.1.0-18-amd64", found.answer.found.release.?);
-    try testing.expectEqual(image.boot_files.By.names, found.answer.found.by);
+    try testing.expectEqual(image.boot_files.Source.names, found.answer.found.by);
 }
 
 test "an entry of the Boot Loader Specification on an EFI system partition is used" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.efiPartition(&bytes);
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     defer found.close();
     try found.expectKernel("/kernel");
-    try testing.expectEqual(image.boot_files.By.boot_loader_specification, found.answer.found.by);
+    try testing.expectEqual(image.boot_files.Source.boot_loader_specification, found.answer.found.by);
     try testing.expectEqualStrings("/loader/entries/a.conf", found.answer.found.origin);
     try testing.expectEqualStrings("quiet", found.answer.found.command_line);
 }
@@ -93,7 +93,7 @@ test "a file system whose journal must be replayed is not served" {
     var bytes: test_disk.Bytes = undefined;
     test_disk.debian(&bytes, .ext4);
     bytes[1024 + 96] |= 0x4;
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     defer found.close();
     try found.expectReason("was not unmounted: boot and shut it down first");
@@ -104,7 +104,7 @@ test "file systems that cannot be read are named" {
     @memcpy(bytes[0..4], "XFSB");
     std.mem.writeInt(u32, bytes[4..8], 4096, .big);
     std.mem.writeInt(u64, bytes[8..16], 16, .big);
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     try found.expectReason("kernel and initramfs have to be given (--kernel, --initrd): the file system is XFS");
     found.close();
@@ -123,7 +123,7 @@ test "a file that is not a kernel is reported, and so is a unified kernel image"
     var bytes: test_disk.Bytes = undefined;
     var ext: test_disk.Ext = .init(&bytes, .ext4);
     ext.file(2, "vmlinuz", "#!/bin/sh\n");
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     try found.expectReason("/vmlinuz is not a kernel");
     found.close();
@@ -140,7 +140,7 @@ test "cycles of symbolic links end" {
     ext.symlink(2, "vmlinuz", "boot");
     ext.symlink(2, "boot", "/../vmlinuz/./");
     ext.symlink(2, "etc", "etc/etc");
-    var found: Found = undefined;
+    var found: SearchResult = undefined;
     try found.open(&bytes);
     defer found.close();
     try found.expectReason("no kernel was found");
@@ -170,7 +170,7 @@ test "each flipped bit of a disk's tables gives an answer, and never other bytes
             const bit = @as(u8, 1) << @intCast(index % 8);
             bytes[at] ^= bit;
             defer bytes[at] ^= bit;
-            var found: Found = undefined;
+            var found: SearchResult = undefined;
             found.open(&bytes) catch continue;
             defer found.close();
             const files = switch (found.answer) {

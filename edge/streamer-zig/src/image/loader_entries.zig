@@ -45,7 +45,7 @@ pub fn bases(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
 }
 
 /// Returns what would start from here; null if nothing is configured or the files are missing.
-pub fn candidate(gpa: Allocator, disk: *const Disk, base: *const Base, by: boot_files.By) Error!?Candidate {
+pub fn candidate(gpa: Allocator, disk: *const Disk, base: *const Base, by: boot_files.Source) Error!?Candidate {
     return switch (by) {
         .boot_loader_specification => fromBls(gpa, disk, base),
         .grub => fromGrub(gpa, disk, base),

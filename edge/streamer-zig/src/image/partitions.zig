@@ -211,7 +211,7 @@ const MemoryDisk = volume_module.MemoryDisk;
 fn readBytes(bytes: []const u8) Error!Layout {
     var disk: MemoryDisk = .{ .bytes = bytes };
     const source = disk.source();
-    var work: volume_module.Work = .{ .reads_left = 10_000 };
+    var work: volume_module.ReadBudget = .{ .reads_left = 10_000 };
     return read(&.whole(&source, &work));
 }
 

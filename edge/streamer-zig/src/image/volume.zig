@@ -10,7 +10,7 @@ pub const ReadError = store.block_source.ReadError || error{
 };
 
 /// Reads left; ends every query, whatever the disk says.
-pub const Work = struct { reads_left: u64 };
+pub const ReadBudget = struct { reads_left: u64 };
 
 pub const Volume = struct {
     source: *const BlockSource,
@@ -18,10 +18,10 @@ pub const Volume = struct {
     first: u64,
     /// Bytes; a size beyond the end of the disk is cut.
     size: u64,
-    work: *Work,
+    read_budget: *ReadBudget,
 
-    pub fn whole(source: *const BlockSource, work: *Work) Volume {
-        return .{ .source = source, .first = 0, .size = source.size, .work = work };
+    pub fn whole(source: *const BlockSource, read_budget: *ReadBudget) Volume {
+        return .{ .source = source, .first = 0, .size = source.size, .read_budget = read_budget };
     }
 
     /// Returns the part of `first` and `size` that is on the disk, or null.
@@ -31,15 +31,15 @@ pub const Volume = struct {
             .source = disk.source,
             .first = disk.first + first,
             .size = @min(size, disk.size - first),
-            .work = disk.work,
+            .read_budget = disk.read_budget,
         };
     }
 
     /// Fills `buffer` from byte `offset` of the volume, completely or not at all.
     pub fn read(volume: *const Volume, buffer: []u8, offset: u64) ReadError!void {
         if (buffer.len > volume.size or offset > volume.size - buffer.len) return error.BeyondTheEnd;
-        if (volume.work.reads_left == 0) return error.TooMuchWork;
-        volume.work.reads_left -= 1;
+        if (volume.read_budget.reads_left == 0) return error.TooMuchWork;
+        volume.read_budget.reads_left -= 1;
         return volume.source.read(buffer, volume.first + offset);
     }
 
@@ -72,8 +72,8 @@ pub const MemoryDisk = struct {
 test "reads of a volume stop at the end of its disk" {
     var disk: MemoryDisk = .{ .bytes = &@as([1024]u8, @splat('a')) };
     const source = disk.source();
-    var work: Work = .{ .reads_left = 2 };
-    const whole: Volume = .whole(&source, &work);
+    var read_budget: ReadBudget = .{ .reads_left = 2 };
+    const whole: Volume = .whole(&source, &read_budget);
     const volume = whole.part(512, 4096).?;
     try std.testing.expectEqual(512, volume.size);
     try std.testing.expectEqual(@as([4]u8, @splat('a')), try volume.readArray(4, 508));

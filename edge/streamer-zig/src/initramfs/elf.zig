@@ -10,7 +10,7 @@ pub const Machine = enum {
     other,
 };
 
-pub const Facts = struct {
+pub const ElfInfo = struct {
     machine: Machine,
     /// It names a dynamic linker, so it does not run without its libraries.
     has_interpreter: bool,
@@ -24,7 +24,7 @@ const machine_aarch64 = 183;
 const program_type_interpreter = 3;
 
 /// `bytes` may be any file; only its headers are read.
-pub fn facts(bytes: []const u8) error{NotElf}!Facts {
+pub fn facts(bytes: []const u8) error{NotElf}!ElfInfo {
     if (bytes.len < header_size) return error.NotElf;
     if (!std.mem.eql(u8, bytes[0..4], "\x7fELF")) return error.NotElf;
     const is_64_bit = bytes[4] == 2;

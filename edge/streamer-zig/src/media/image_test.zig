@@ -41,28 +41,28 @@ fn contentWith(ipxe_uefi: []const u8) image_module.Content {
     };
 }
 
-const Built = struct {
+const MediumFixture = struct {
     arena: std.heap.ArenaAllocator,
     image: []u8,
 
-    fn of(content: image_module.Content) !Built {
+    fn of(content: image_module.Content) !MediumFixture {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
         errdefer arena.deinit();
         const image = try image_module.build(arena.allocator(), content);
         return .{ .arena = arena, .image = image };
     }
 
-    fn int(built: *const Built, comptime T: type, at: usize) T {
+    fn int(built: *const MediumFixture, comptime T: type, at: usize) T {
         return std.mem.readInt(T, built.image[at..][0..@sizeOf(T)], .little);
     }
 
-    fn efiVolume(built: *const Built) ![]const u8 {
+    fn efiVolume(built: *const MediumFixture) ![]const u8 {
         return iso_reader.file(built.image, "ISOLINUX", "UEFI.IMG");
     }
 };
 
 test "the disc has every file as it was given, and only isolinux.bin is patched" {
-    var built: Built = try .of(contentWith(old_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const image = built.image;
     const files = .{ .{ "BOOTFARM.IPX", script }, .{ "IPXE.KRN", &ipxe_bios } };
@@ -78,7 +78,7 @@ test "the disc has every file as it was given, and only isolinux.bin is patched"
 }
 
 test "the boot catalogue leads a BIOS to ISOLINUX and UEFI to the system partition" {
-    var built: Built = try .of(contentWith(old_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const image = built.image;
     const record = 17 * 2048;
@@ -101,7 +101,7 @@ test "the boot catalogue leads a BIOS to ISOLINUX and UEFI to the system partiti
 }
 
 test "ISOLINUX is given its location, size and checksum" {
-    var built: Built = try .of(contentWith(old_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const program = try iso_reader.file(built.image, "ISOLINUX", "ISOLINUX.BIN");
     const begin = @intFromPtr(program.ptr) - @intFromPtr(built.image.ptr);
@@ -116,7 +116,7 @@ test "ISOLINUX is given its location, size and checksum" {
 }
 
 test "the partition table has the system partition and no overlap" {
-    var built: Built = try .of(contentWith(old_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const image = built.image;
     try testing.expectEqualSlices(u8, &mbr_code, image[0..432]);
@@ -140,7 +140,7 @@ test "the partition table has the system partition and no overlap" {
 }
 
 test "an iPXE that does not look for its script is started by the typing program" {
-    var built: Built = try .of(contentWith(old_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer built.arena.deinit();
     const volume: fat_reader.Volume = try .open(try built.efiVolume());
     try testing.expectEqualStrings(starter, try volume.file("EFI/BOOT/BOOTX64.EFI"));
@@ -151,7 +151,7 @@ test "an iPXE that does not look for its script is started by the typing program
 }
 
 test "UEFI starts an iPXE that looks for its script" {
-    var built: Built = try .of(contentWith(new_ipxe_uefi));
+    var built: MediumFixture = try .of(contentWith(new_ipxe_uefi));
     defer built.arena.deinit();
     const volume: fat_reader.Volume = try .open(try built.efiVolume());
     try testing.expectEqualStrings(new_ipxe_uefi, try volume.file("EFI/BOOT/BOOTX64.EFI"));
@@ -160,14 +160,14 @@ test "UEFI starts an iPXE that looks for its script" {
 }
 
 test "equal files give equal bytes, and another script another disk" {
-    var first: Built = try .of(contentWith(old_ipxe_uefi));
+    var first: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer first.arena.deinit();
-    var second: Built = try .of(contentWith(old_ipxe_uefi));
+    var second: MediumFixture = try .of(contentWith(old_ipxe_uefi));
     defer second.arena.deinit();
     try testing.expectEqualSlices(u8, first.image, second.image);
     var other_content = contentWith(old_ipxe_uefi);
     other_content.script = "#!ipxe\necho other\n";
-    var other: Built = try .of(other_content);
+    var other: MediumFixture = try .of(other_content);
     defer other.arena.deinit();
     try testing.expect(first.int(u32, 440) != other.int(u32, 440));
 }
@@ -179,11 +179,11 @@ test "an iPXE of any size is read back whole, until it is too large for a FAT16"
     var prng: std.Random.DefaultPrng = .init(2);
     prng.random().bytes(large);
     for (sizes) |size| {
-        var built: Built = try .of(contentWith(large[0..size]));
+        var built: MediumFixture = try .of(contentWith(large[0..size]));
         defer built.arena.deinit();
         const volume: fat_reader.Volume = try .open(try built.efiVolume());
         try testing.expectEqualSlices(u8, large[0..size], try volume.file("EFI/BOOT/ipxe.efi"));
         try volume.checkStructure();
     }
-    try testing.expectError(error.FilesTooLarge, Built.of(contentWith(large)));
+    try testing.expectError(error.FilesTooLarge, MediumFixture.of(contentWith(large)));
 }

@@ -103,9 +103,9 @@ fn writeAddress(writer: *Writer, fixed: ?FixedAddress) Writer.Error!void {
     });
 }
 
-const Place = struct { number: usize, count: usize };
+const EdgePosition = struct { number: usize, count: usize };
 
-fn writeEdge(writer: *Writer, edge: base.Endpoint, place: Place) Writer.Error!void {
+fn writeEdge(writer: *Writer, edge: base.Endpoint, place: EdgePosition) Writer.Error!void {
     const number = place.number;
     try writer.print(
         "echo Bootfarm: asking edge {d} of {d}, {f}, from address ${{net${{card}}/ip}}\n",

@@ -14,7 +14,7 @@ pub const SystemFiles = struct {
 };
 
 /// One of the fields of `SystemFiles`.
-pub const Wanted = struct {
+pub const Requirement = struct {
     field: []const u8,
     name: []const u8,
     /// Folders of Debian and of Fedora, in this order.
@@ -28,7 +28,7 @@ pub const Wanted = struct {
     is_ipxe: bool = false,
 };
 
-pub const wanted = [_]Wanted{
+pub const requirements = [_]Requirement{
     .{
         .field = "ipxe_bios",
         .name = "ipxe.lkrn",

@@ -19,9 +19,9 @@ pub const System = struct {
     /// Kernels that can boot from an edge, the newest last.
     releases: []const []const u8,
     /// Kernels that cannot, each with its missing driver.
-    unfit: []const Unfit = &.{},
+    unfit: []const UnfitKernel = &.{},
 
-    pub const Unfit = struct { release: []const u8, lacks: initramfs.module_choice.Required };
+    pub const UnfitKernel = struct { release: []const u8, lacks: initramfs.module_choice.Required };
 };
 
 pub const Reason = union(enum) {
@@ -32,7 +32,7 @@ pub const Reason = union(enum) {
     /// The missing program of busybox.
     busybox_lacks: []const u8,
     no_kernel,
-    unfit_kernel: System.Unfit,
+    unfit_kernel: System.UnfitKernel,
     read_only,
     not_permitted,
     /// A required file of the root cannot be read.
@@ -81,7 +81,7 @@ fn lookForKernels(root: RootDirectory, arena: Allocator, name: []const u8) error
         else => return refuse(.no_kernel),
     };
     var releases: std.ArrayList([]const u8) = .empty;
-    var unfit: std.ArrayList(System.Unfit) = .empty;
+    var unfit: std.ArrayList(System.UnfitKernel) = .empty;
     for (names) |file| {
         const release = std.mem.cutPrefix(u8, file, "vmlinuz-") orelse continue;
         if (releases.items.len + unfit.items.len == releases_max) break;

@@ -117,7 +117,7 @@ const Command = struct {
                     "machine's memory, and are lost at power-off", .{choice["ram=".len..]}),
             });
         }
-        for (files.rests) |rest| {
+        for (files.unit_overrides) |rest| {
             for (rest.unit_paths) |path| {
                 if (!command.root.exists(path)) continue;
                 try wanted.append(command.arena, rest.file);
@@ -214,7 +214,7 @@ const Command = struct {
         changes += try command.takeBack(files.program_path);
         for (files.scripts) |file| changes += try command.takeBack(file.path);
         changes += try command.takeBack(files.write_cache_path);
-        for (files.rests) |rest| {
+        for (files.unit_overrides) |rest| {
             const taken = try command.takeBack(rest.file.path);
             changes += taken;
             if (taken > 0 and !command.options.is_dry_run)

@@ -56,8 +56,8 @@ pub fn isInInitramfs(file: File) bool {
 }
 
 /// Background jobs of a system that would fill the write cache with data that is lost at power-off.
-const Idle = struct { unit: []const u8, why: []const u8 };
-const idle = [_]Idle{
+const IdleUnit = struct { unit: []const u8, why: []const u8 };
+const idle = [_]IdleUnit{
     .{ .unit = "apt-daily.timer", .why = "downloads package lists" },
     .{ .unit = "apt-daily-upgrade.timer", .why = "installs packages" },
     .{ .unit = "man-db.timer", .why = "rebuilds the index of manual pages" },
@@ -81,9 +81,9 @@ const idle_condition =
 ;
 
 /// One for each unit of `idle`; `unit_path` is where the unit is if the root has it.
-pub const Rest = struct { unit_paths: [unit_folders.len][]const u8, file: File };
-pub const rests: [idle.len]Rest = rests: {
-    var all: [idle.len]Rest = undefined;
+pub const UnitOverride = struct { unit_paths: [unit_folders.len][]const u8, file: File };
+pub const unit_overrides: [idle.len]UnitOverride = unit_overrides: {
+    var all: [idle.len]UnitOverride = undefined;
     for (&all, idle) |*rest, entry| {
         for (&rest.unit_paths, unit_folders) |*path, unit_folder| path.* = unit_folder ++ entry.unit;
         rest.file = .{
@@ -92,7 +92,7 @@ pub const rests: [idle.len]Rest = rests: {
             .why = "not needed for a boot from an edge: " ++ entry.unit ++ ", which " ++ entry.why,
         };
     }
-    break :rests all;
+    break :unit_overrides all;
 };
 
 /// Directories that `--undo` removes if they are empty.
@@ -156,5 +156,5 @@ test "the hook asks for every driver and every program of busybox but modprobe" 
 
 test "every path is inside the root" {
     for (scripts) |file| try testing.expect(file.path[0] != '/');
-    for (rests) |rest| try testing.expect(rest.file.path[0] != '/');
+    for (unit_overrides) |rest| try testing.expect(rest.file.path[0] != '/');
 }

@@ -32,7 +32,7 @@ test {
     _ = @import("store/model.zig");
     _ = @import("store/model_test.zig");
     _ = @import("kit/region.zig");
-    _ = @import("store/plants.zig");
+    _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
     _ = @import("store/write_layer_test.zig");
     _ = @import("site/plant.zig");

@@ -8,7 +8,7 @@ const SignatureMemory = @import("kit/signature_memory.zig");
 const StoreModel = @import("store/model.zig");
 const store_operation = @import("store/operation.zig");
 const StoreFlips = @import("store/flips.zig");
-const store_plants = @import("store/plants.zig");
+const store_mutants = @import("store/mutants.zig");
 const store_run = @import("store/run.zig");
 const store_sequences = @import("store/sequences.zig");
 const store_workers = @import("store/workers.zig");
@@ -141,7 +141,7 @@ fn runDisk(gpa: std.mem.Allocator, io: std.Io, seed: u64) !u8 {
     const batches = try gpa.create([3]store.WriteLayer.Batch);
     defer gpa.destroy(batches);
     var counts: StoreModel.Counts = .{};
-    const given: StoreModel.Given = .{ .gpa = gpa, .io = io, .batches = batches, .counts = &counts };
+    const given: StoreModel.Environment = .{ .gpa = gpa, .io = io, .batches = batches, .counts = &counts };
     const found = try store_run.oneDisk(given, .{ .seed = seed, .is_traced = true });
     if (found) |violation| return @intFromBool(!tell(&violation));
     std.debug.print("disk {d}: ok\n", .{seed});
@@ -150,16 +150,16 @@ fn runDisk(gpa: std.mem.Allocator, io: std.Io, seed: u64) !u8 {
 
 fn findPlants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool {
     var missed: u32 = 0;
-    for (store_plants.all) |plant| {
-        const found = try store_plants.find(gpa, io, options.seed, &plant) orelse {
+    for (store_mutants.all) |mutant| {
+        const found = try store_mutants.find(gpa, io, options.seed, &mutant) orelse {
             missed += 1;
-            std.debug.print("planted: {s}: NOT FOUND\n", .{plant.what});
+            std.debug.print("planted: {s}: NOT FOUND\n", .{mutant.what});
             continue;
         };
         std.debug.print("planted: {s}: found after {d} {s}: {s}\n", .{
-            plant.what, found.count, if (plant.bug == .unchecked) "flips" else "operations", found.why,
+            mutant.what, found.count, if (mutant.bug == .unchecked) "flips" else "operations", found.why,
         });
     }
-    std.debug.print("store: {d} of {d} planted bugs found\n", .{ store_plants.all.len - missed, store_plants.all.len });
+    std.debug.print("store: {d} of {d} planted bugs found\n", .{ store_mutants.all.len - missed, store_mutants.all.len });
     return missed == 0;
 }

@@ -25,7 +25,7 @@ const Fleet = struct {
     hosts: []DeviceHost,
     /// When each device's timer is due.
     deadlines_us: []u64,
-    world: DeviceHost.World,
+    world: DeviceHost.Environment,
     wake_on_lan_fd: ?i32,
     signal_fd: i32,
     timer_fd: i32,

@@ -32,7 +32,7 @@ boots: u32 = 0,
 pub const Socket = enum(u8) { tftp, stream, http };
 
 /// Shared by all devices: the DHCP socket, the loop, the disk to compare with.
-pub const World = struct {
+pub const Environment = struct {
     epoll: host.Epoll,
     /// Scratch memory of all devices: nothing stays in it.
     receiver: PacketReceiver = .{},
@@ -47,7 +47,7 @@ pub fn tokenOf(index: u16, socket: Socket) u64 {
     return @as(u64, @backingInt(socket) + 1) << 32 | index;
 }
 
-pub fn powerOn(device_host: *DeviceHost, world: *const World, now_us: u64, own_address: ?base.Ip4) ?Device.Outcome {
+pub fn powerOn(device_host: *DeviceHost, environment: *const Environment, now_us: u64, own_address: ?base.Ip4) ?Device.Outcome {
     device_host.closeAll();
     device_host.address = own_address;
     device_host.boots += 1;
@@ -56,29 +56,29 @@ pub fn powerOn(device_host: *DeviceHost, world: *const World, now_us: u64, own_a
     sys.random(std.mem.asBytes(&random.xid));
     sys.random(&random.nonce_seed);
     device_host.device.powerOn(now_us, random);
-    return device_host.pump(world, now_us);
+    return device_host.pump(environment, now_us);
 }
 
 /// Performs all pending actions of the machine; returns the outcome if the boot has just ended.
-pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.Outcome {
+pub fn pump(device_host: *DeviceHost, environment: *const Environment, now_us: u64) ?Device.Outcome {
     var outcome: ?Device.Outcome = null;
     var buffer: Device.Buffer = undefined;
     while (device_host.device.next(now_us, &buffer)) |action| switch (action) {
-        .dhcp => |packet| sendTo(world.dhcp_fd, world.dhcp_to, packet),
+        .dhcp => |packet| sendTo(environment.dhcp_fd, environment.dhcp_to, packet),
         .use_address => |given| {
             device_host.address = given.ip;
-            if (world.interface) |interface| interface.add(given.ip, given.subnet_mask);
+            if (environment.interface) |interface| interface.add(given.ip, given.subnet_mask);
             device_host.closeAll();
         },
-        .tftp => |packet| if (device_host.udp(world, .tftp)) |fd| sendTo(fd, packet.to, packet.bytes),
-        .http_open => |open| device_host.openHttp(world, now_us, open.to, open.request),
+        .tftp => |packet| if (device_host.udp(environment, .tftp)) |fd| sendTo(fd, packet.to, packet.bytes),
+        .http_open => |open| device_host.openHttp(environment, now_us, open.to, open.request),
         .http_close => device_host.close(.http),
         .stream_open => |endpoint| {
             device_host.close(.stream);
             device_host.stream_to = endpoint;
         },
-        .stream => |packet| if (device_host.udp(world, .stream)) |fd| sendTo(fd, device_host.stream_to, packet),
-        .read_done => |read| if (!matches(world, read.offset, read.bytes))
+        .stream => |packet| if (device_host.udp(environment, .stream)) |fd| sendTo(fd, device_host.stream_to, packet),
+        .read_done => |read| if (!matches(environment, read.offset, read.bytes))
             device_host.device.fail(now_us, "bytes differ from the disk file"),
         .finished => |ended| outcome = ended,
         .carry_out => |order| {
@@ -91,11 +91,11 @@ pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.
 }
 
 /// Handles an event of one of the device's sockets.
-pub fn ready(device_host: *DeviceHost, world: *World, socket: Socket, now_us: u64) void {
+pub fn ready(device_host: *DeviceHost, environment: *Environment, socket: Socket, now_us: u64) void {
     const fd = device_host.fds.get(socket) orelse return;
     switch (socket) {
         .tftp => device_host.receiveTftp(fd, now_us),
-        .stream => device_host.receiveStream(&world.receiver, fd, now_us),
+        .stream => device_host.receiveStream(&environment.receiver, fd, now_us),
         .http => device_host.continueHttp(fd, now_us),
     }
 }
@@ -127,12 +127,12 @@ fn receiveStream(device_host: *DeviceHost, receiver: *PacketReceiver, fd: i32, n
     }
 }
 
-fn udp(device_host: *DeviceHost, world: *const World, socket: Socket) ?i32 {
+fn udp(device_host: *DeviceHost, environment: *const Environment, socket: Socket) ?i32 {
     if (device_host.fds.get(socket)) |fd| return fd;
     const address: base.Endpoint = .{ .ip = device_host.address orelse .zero, .port = 0 };
     const fd = sockets.openUdp(.{ .address = address, .buffer_size = 8 << 20 }) catch return null;
     if (socket == .stream) PacketReceiver.join(fd);
-    world.epoll.add(fd, .read, tokenOf(device_host.index, socket)) catch {
+    environment.epoll.add(fd, .read, tokenOf(device_host.index, socket)) catch {
         sys.close(fd);
         return null;
     };
@@ -141,13 +141,13 @@ fn udp(device_host: *DeviceHost, world: *const World, socket: Socket) ?i32 {
 }
 
 /// A connection that cannot be opened counts as closed: the machine retries.
-fn openHttp(device_host: *DeviceHost, world: *const World, now_us: u64, to: base.Endpoint, request: []const u8) void {
+fn openHttp(device_host: *DeviceHost, environment: *const Environment, now_us: u64, to: base.Endpoint, request: []const u8) void {
     device_host.close(.http);
     @memcpy(device_host.http_request[0..request.len], request);
     device_host.http_request_size = @intCast(request.len);
     const fd = sockets.connectTcp(device_host.address, to) catch return device_host.device.httpClosed(now_us);
     device_host.fds.set(.http, fd);
-    world.epoll.add(fd, .write, tokenOf(device_host.index, .http)) catch device_host.device.httpClosed(now_us);
+    environment.epoll.add(fd, .write, tokenOf(device_host.index, .http)) catch device_host.device.httpClosed(now_us);
 }
 
 /// The request is sent first, whole since it is small; then the answer arrives.
@@ -182,8 +182,8 @@ fn sendTo(fd: i32, to: base.Endpoint, bytes: []const u8) void {
     _ = linux.sendto(fd, bytes.ptr, bytes.len, linux.MSG.NOSIGNAL, @ptrCast(&address), @sizeOf(linux.sockaddr.in));
 }
 
-fn matches(world: *const World, offset: u64, bytes: []const u8) bool {
-    const fd = world.verify_fd orelse return true;
+fn matches(environment: *const Environment, offset: u64, bytes: []const u8) bool {
+    const fd = environment.verify_fd orelse return true;
     var buffer: [core.stream.Client.read_size_max]u8 = undefined;
     assert(bytes.len <= buffer.len);
     const count = sys.readAt(fd, buffer[0..bytes.len], offset) catch return false;

@@ -28,12 +28,12 @@ const day_ms = std.time.ms_per_day;
 const hour_ms = std.time.ms_per_hour;
 
 /// Outcome of a generated boot.
-const Fate = enum { ready, tftp_timeout, token_refused, silent, superseded };
+const BootOutcome = enum { ready, tftp_timeout, token_refused, silent, superseded };
 
 const Plan = struct {
     start_unix_ms: u64,
     device: u8,
-    fate: Fate,
+    fate: BootOutcome,
     /// Percent of an ordinary boot's time.
     slowness: u64,
 
@@ -84,7 +84,7 @@ fn startOfDay(prng: *Prng) u64 {
     return minute * std.time.ms_per_min + prng.below(std.time.ms_per_min);
 }
 
-fn fateOf(prng: *Prng) Fate {
+fn fateOf(prng: *Prng) BootOutcome {
     return switch (prng.below(200)) {
         0...1 => .tftp_timeout,
         2 => .token_refused,
@@ -112,22 +112,22 @@ pub fn write(gpa: std.mem.Allocator, options: Options, log: anytype) WriteError!
 }
 
 /// Clock of a boot; each step advances it.
-const Teller = struct {
+const ReportWriter = struct {
     boot: *Boot,
     prng: *Prng,
     slowness: u64,
     now_us: u64,
 
-    fn tell(teller: *Teller, event: core.boot.Event) void {
+    fn tell(teller: *ReportWriter, event: core.boot.Event) void {
         teller.boot.apply(teller.now_us, event);
     }
 
     /// Advances by an ordinary time, scaled by chance and by the day's load.
-    fn pass(teller: *Teller, ordinary_us: u64) void {
+    fn pass(teller: *ReportWriter, ordinary_us: u64) void {
         teller.now_us += ordinary_us * teller.slowness * teller.prng.between(80, 125) / 10_000;
     }
 
-    fn dhcp(teller: *Teller, client: core.boot.DhcpClient) void {
+    fn dhcp(teller: *ReportWriter, client: core.boot.DhcpClient) void {
         const xid = teller.prng.nextU32();
         for ([_]core.boot.DhcpMessage{ .discover, .request }) |message| {
             teller.tell(.{ .dhcp_request = .{ .message = message, .client = client, .xid = xid, .size = 320 } });
@@ -137,7 +137,7 @@ const Teller = struct {
         }
     }
 
-    fn file(teller: *Teller, which: core.boot.LoaderFile, size: u64) void {
+    fn file(teller: *ReportWriter, which: core.boot.LoaderFile, size: u64) void {
         teller.tell(.{ .loader_begin = which });
         teller.pass(1_500 + size / 110);
         teller.tell(.{ .loader_traffic = .{ .bytes_in = 180, .bytes_out = size, .packets_in = 1, .packets_out = size / 1448 + 1 } });
@@ -168,14 +168,14 @@ fn happened(prng: *Prng, options: Options, each: Plan) Boot {
         .user_class = .init(Boot.simulator_user_class),
         .ip = .init(127, 77, 0, 10 + each.device),
     };
-    var teller: Teller = .{ .boot = &boot, .prng = prng, .slowness = each.slowness, .now_us = began_us };
+    var teller: ReportWriter = .{ .boot = &boot, .prng = prng, .slowness = each.slowness, .now_us = began_us };
     tellLoading(&teller, each.fate);
     if (!boot.isOver()) tellSystem(&teller, each.fate);
     assert(boot.isOver());
     return boot;
 }
 
-fn tellLoading(teller: *Teller, fate: Fate) void {
+fn tellLoading(teller: *ReportWriter, fate: BootOutcome) void {
     teller.dhcp(.rom);
     teller.pass(3_000);
     teller.tell(.nbp_begin);
@@ -198,7 +198,7 @@ fn tellLoading(teller: *Teller, fate: Fate) void {
     }
 }
 
-fn tellSystem(teller: *Teller, fate: Fate) void {
+fn tellSystem(teller: *ReportWriter, fate: BootOutcome) void {
     teller.pass(2_400_000);
     teller.tell(.{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     const reads: u64 = if (fate == .ready) read_count else teller.prng.between(1, read_count - 1);

@@ -31,52 +31,52 @@ pub const Bytes = struct {
 
 /// Copies a file in, durable on return. Requires the store's lock.
 pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
-    var taking: Taking = try .begin(files);
-    defer taking.end();
+    var writer: FileWriter = try .begin(files);
+    defer writer.end();
     var buffer: [piece_size]u8 = undefined;
     while (true) {
-        const count = try bytes.read(bytes.context, &buffer, taking.size);
-        try taking.append(buffer[0..count]);
+        const count = try bytes.read(bytes.context, &buffer, writer.size);
+        try writer.append(buffer[0..count]);
         if (count < buffer.len) break;
     }
-    return taking.finish();
+    return writer.finish();
 }
 
 /// A file that arrives in pieces; it is invisible before `finish`.
-pub const Taking = struct {
+pub const FileWriter = struct {
     files: Files,
     handle: files_module.Handle,
     sha: Sha256 = .init(.{}),
     size: u64 = 0,
 
-    pub fn begin(files: Files) files_module.Error!Taking {
+    pub fn begin(files: Files) files_module.Error!FileWriter {
         files.remove(new_name) catch |err| if (err != error.NotFound) return err;
         return .{ .files = files, .handle = try files.create(new_name) };
     }
 
-    pub fn append(taking: *Taking, bytes: []const u8) (files_module.Error || error{TooLarge})!void {
-        if (taking.size + bytes.len > size_max) return error.TooLarge;
-        taking.sha.update(bytes);
-        try taking.files.write(taking.handle, bytes, taking.size);
-        taking.size += bytes.len;
+    pub fn append(writer: *FileWriter, bytes: []const u8) (files_module.Error || error{TooLarge})!void {
+        if (writer.size + bytes.len > size_max) return error.TooLarge;
+        writer.sha.update(bytes);
+        try writer.files.write(writer.handle, bytes, writer.size);
+        writer.size += bytes.len;
     }
 
     /// Makes the file durable.
-    pub fn finish(taking: *Taking) (files_module.Error || error{Empty})!BootFile {
-        if (taking.size == 0) return error.Empty;
-        const file: BootFile = .{ .hash = taking.sha.finalResult(), .size = taking.size };
+    pub fn finish(writer: *FileWriter) (files_module.Error || error{Empty})!BootFile {
+        if (writer.size == 0) return error.Empty;
+        const file: BootFile = .{ .hash = writer.sha.finalResult(), .size = writer.size };
         var name: files_module.Name = undefined;
-        try taking.files.sync(taking.handle);
-        try taking.files.rename(new_name, nameOf(&file, &name));
-        try taking.files.syncDir(dir);
+        try writer.files.sync(writer.handle);
+        try writer.files.rename(new_name, nameOf(&file, &name));
+        try writer.files.syncDir(dir);
         return file;
     }
 
     /// Removes an unfinished file.
-    pub fn end(taking: *Taking) void {
-        taking.files.close(taking.handle);
-        taking.files.remove(new_name) catch {};
-        taking.* = undefined;
+    pub fn end(writer: *FileWriter) void {
+        writer.files.close(writer.handle);
+        writer.files.remove(new_name) catch {};
+        writer.* = undefined;
     }
 };
 

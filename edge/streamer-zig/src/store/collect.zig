@@ -8,7 +8,7 @@ const block = @import("block.zig");
 const file_set = @import("files/file_set.zig");
 const files_module = @import("files/files.zig");
 const import_checkpoint = @import("import/checkpoint.zig");
-const place_map = @import("tree/place_map.zig");
+const location_map = @import("tree/location_map.zig");
 const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
 const usage_module = @import("usage.zig");
@@ -17,7 +17,7 @@ const Change = store_dir.Change;
 const FileSet = file_set.FileSet;
 const Handle = files_module.Handle;
 const Location = block.Location;
-const PlaceMap = place_map.PlaceMap;
+const LocationMap = location_map.LocationMap;
 const Usage = usage_module.Usage;
 
 /// `Unfinished`: the checkpoint of an import cannot be read, or does not say where its blocks are;
@@ -46,9 +46,9 @@ pub const Collection = struct {
         return beginAtRate(gpa, change, null);
     }
 
-    /// Like `begin`; `rest` also limits the rate while usage is counted.
-    pub fn beginAtRate(gpa: std.mem.Allocator, change: *Change, rest: ?usage_module.Rest) Error!Collection {
-        var usage: Usage = try .ofAtRate(gpa, change.store, rest);
+    /// Like `begin`; `rate_limit` also limits the rate while usage is counted.
+    pub fn beginAtRate(gpa: std.mem.Allocator, change: *Change, rate_limit: ?usage_module.RateLimit) Error!Collection {
+        var usage: Usage = try .ofAtRate(gpa, change.store, rate_limit);
         errdefer usage.deinit();
         return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };
     }
@@ -139,7 +139,7 @@ pub const Collection = struct {
         collection.freed += before -| try files.allocated(handle);
     }
 
-    fn mapOfKind(collection: *const Collection) *const PlaceMap {
+    fn mapOfKind(collection: *const Collection) *const LocationMap {
         return switch (collection.kind) {
             .extents => &collection.usage.data,
             .nodes => &collection.usage.nodes,

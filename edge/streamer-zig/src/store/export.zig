@@ -24,7 +24,7 @@ pub const Progress = struct {
     written_bytes: u64 = 0,
 };
 
-pub const Watch = struct {
+pub const Observer = struct {
     context: *anyopaque,
     progress: *const fn (*anyopaque, *const Progress) void,
 };
@@ -43,7 +43,7 @@ pub const Export = struct {
     fd: i32,
     target: Target,
     is_canceled: *const std.atomic.Value(bool),
-    watch: Watch,
+    watch: Observer,
     done: Progress,
     /// Bytes from the start of the disk.
     failed_at: u64 = 0,

@@ -16,7 +16,7 @@ const Change = store_dir.Change;
 /// the source.
 pub const Error = store_dir.Error || store_dir.VersionError || error{ OtherVdisk, NotBelow };
 
-pub const Wanted = struct {
+pub const Request = struct {
     /// The version whose bytes the merged version has.
     of: Uuid,
     /// Null creates a new base.
@@ -30,15 +30,15 @@ pub const Wanted = struct {
 const chain_max = 100_000;
 
 /// Throws `Exists` if the id is taken.
-pub fn merge(change: *Change, wanted: Wanted) Error!void {
+pub fn merge(change: *Change, request: Request) Error!void {
     const store = change.store;
-    const of = try store.manifestOf(wanted.of);
-    if (wanted.onto) |below| try checkBelow(store, &of, below);
+    const of = try store.manifestOf(request.of);
+    if (request.onto) |below| try checkBelow(store, &of, below);
     var made = of;
-    made.version = wanted.version;
-    made.parent = wanted.onto orelse .zero;
-    made.number = wanted.number;
-    made.created_unix_ms = wanted.created_unix_ms;
+    made.version = request.version;
+    made.parent = request.onto orelse .zero;
+    made.number = request.number;
+    made.created_unix_ms = request.created_unix_ms;
     made.counter = try change.nextCounter();
     if (simulated.has(.merge_of_the_parent)) if (store.manifestOf(of.parent)) |parent| {
         made.root = parent.root;

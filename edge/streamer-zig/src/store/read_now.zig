@@ -4,7 +4,7 @@ const std = @import("std");
 const linux = std.os.linux;
 
 /// How the files of one file system can be read.
-pub const Ability = enum(u8) {
+pub const Support = enum(u8) {
     /// The default: ask the file system.
     asks,
     /// The file system cannot report what is in memory.
@@ -15,7 +15,7 @@ pub const Ability = enum(u8) {
 
 /// Returns the bytes read without waiting for a disk; 0 also if that cannot be told. May be called
 /// from any thread.
-pub fn read(known: *std.atomic.Value(Ability), fd: i32, buffer: []u8, offset: u64) usize {
+pub fn read(known: *std.atomic.Value(Support), fd: i32, buffer: []u8, offset: u64) usize {
     const flags: u32 = switch (known.load(.monotonic)) {
         .asks => linux.RWF.NOWAIT,
         .never => return 0,
@@ -52,9 +52,9 @@ test "a file is read by waiting where the file system cannot report what is in m
     defer file.close(testing.io);
     try file.writePositionalAll(testing.io, "abc", 0);
     var buffer: [3]u8 = undefined;
-    var never: std.atomic.Value(Ability) = .init(.never);
+    var never: std.atomic.Value(Support) = .init(.never);
     try testing.expectEqual(0, read(&never, file.handle, &buffer, 0));
-    var always: std.atomic.Value(Ability) = .init(.always);
+    var always: std.atomic.Value(Support) = .init(.always);
     try testing.expectEqual(3, read(&always, file.handle, &buffer, 0));
     try testing.expectEqualStrings("abc", &buffer);
 }
@@ -65,7 +65,7 @@ test "files of tmpfs are in memory" {
     const fd: i32 = @intCast(rc);
     defer _ = linux.close(fd);
     try testing.expectEqual(3, linux.write(fd, "abc", 3));
-    var known: std.atomic.Value(Ability) = .init(.asks);
+    var known: std.atomic.Value(Support) = .init(.asks);
     var buffer: [3]u8 = undefined;
     try testing.expectEqual(3, read(&known, fd, &buffer, 0));
     try testing.expectEqualStrings("abc", &buffer);

@@ -39,11 +39,11 @@ const TreeBuilder = tree_builder.TreeBuilder;
 /// `NotSealable`: a write cache, neither a maintenance version nor a private image. `InUse`: its
 /// device is writing. `OtherParent`: it is above another version. `Lost`, `DamagedLayer`: the layer
 /// is incomplete; no version is made of it. `Cancelled`: the progress callback stopped it.
-/// `NoBoot`: returned by `Wanted.boot`.
+/// `NoBoot`: returned by `Request.boot`.
 pub const Error = store_dir.Error || store_dir.VersionError || node_cache.Error ||
     error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, NoBoot, OutOfMemory };
 
-pub const Wanted = struct {
+pub const Request = struct {
     /// The layer is in `layers/<version>`; this becomes the version's id.
     version: Uuid,
     number: u32,
@@ -58,9 +58,9 @@ pub const Wanted = struct {
 
 pub const Boot = struct {
     context: *anyopaque,
-    find: *const fn (context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!Found,
+    find: *const fn (context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!BootConfig,
 
-    pub const Found = struct {
+    pub const BootConfig = struct {
         kernel: ?manifest_module.BootFile,
         initrd: ?manifest_module.BootFile,
         command_line: []const u8,
@@ -87,7 +87,7 @@ pub fn seal(
     gpa: std.mem.Allocator,
     change: *Change,
     parent: *const store_dir.OpenVersion,
-    wanted: *const Wanted,
+    wanted: *const Request,
     progress: ?Progress,
 ) Error!Manifest {
     const store = change.store;
@@ -146,9 +146,9 @@ fn giveFileBack(set: *file_set.FileSet, file: u24) void {
     set.files.remove(set.nameOf(file, &name)) catch {};
 }
 
-const Taken = struct { head: layer_head.Head, map: LayerMap, data: Handle };
+const LayerParts = struct { head: layer_head.Head, map: LayerMap, data: Handle };
 
-fn findBoot(wanted: *const Wanted, files: Files, parent: *const store_dir.OpenVersion, taken: Taken) error{ NoBoot, OutOfMemory }!Boot.Found {
+fn findBoot(wanted: *const Request, files: Files, parent: *const store_dir.OpenVersion, taken: LayerParts) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
     const boot = wanted.boot orelse return .{ .kernel = wanted.kernel, .initrd = wanted.initrd, .command_line = wanted.command_line };
     var below = parent.reader;
     var layer: WriteLayer = .{
@@ -247,7 +247,7 @@ fn finish(files: Files, record: *const Record) files_module.Error!void {
     try files.syncDir("");
 }
 
-fn checkBinding(head: *const layer_head.Head, parent: *const store_dir.OpenVersion, wanted: *const Wanted) Error!void {
+fn checkBinding(head: *const layer_head.Head, parent: *const store_dir.OpenVersion, wanted: *const Request) Error!void {
     switch (head.binding.class) {
         .maintenance, .private => {},
         .edge, .edge_persistent => return error.NotSealable,

@@ -114,7 +114,7 @@ const Boot = struct {
 
     const kernel: store_module.manifest.BootFile = .{ .hash = @splat(3), .size = 4096 };
 
-    fn find(context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!seal.Boot.Found {
+    fn find(context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!seal.Boot.BootConfig {
         const boot: *Boot = @ptrCast(@alignCast(context));
         disk.read(&boot.seen, block.block_size - 1) catch return error.NoBoot;
         if (!boot.is_there) return error.NoBoot;
@@ -175,7 +175,7 @@ test "a failed seal leaves the layer as it was: its device can write, and it can
 /// A running import needs a second file for its blocks while a layer is sealed.
 const Importer = struct {
     set: *store_module.file_set.FileSet,
-    made: ?store_module.file_set.FileSet.Made = null,
+    made: ?store_module.file_set.FileSet.NewFile = null,
     is_canceled: bool = false,
 
     fn makeFile(context: *anyopaque, _: u64, _: u64) bool {

@@ -9,7 +9,7 @@ const Ed25519 = base.Ed25519;
 pub const is_compiled_in: bool = @import("store_options").is_simulated;
 
 /// Each mutant is a mistake that a programmer could make.
-pub const Plant = enum {
+pub const Mutant = enum {
     /// A discard makes the hole but does not mark the block as owned.
     discard_not_owned,
     /// A part of a block is written without the rest of the block from below.
@@ -51,11 +51,11 @@ pub const Plant = enum {
 };
 
 /// Per thread.
-pub threadlocal var planted: ?Plant = null;
+pub threadlocal var mutant: ?Mutant = null;
 
-pub inline fn has(comptime plant: Plant) bool {
+pub inline fn has(comptime expected: Mutant) bool {
     if (!is_compiled_in) return false;
-    return planted == plant;
+    return mutant == expected;
 }
 
 /// Results of pure functions.

@@ -30,7 +30,7 @@ pub const merge = @import("merge.zig");
 pub const next_block = @import("next_block.zig");
 pub const node = @import("tree/node.zig");
 pub const node_cache = @import("tree/node_cache.zig");
-pub const place_map = @import("tree/place_map.zig");
+pub const location_map = @import("tree/location_map.zig");
 pub const read_now = @import("read_now.zig");
 pub const seal = @import("seal.zig");
 pub const simulated = @import("simulated.zig");
@@ -77,7 +77,7 @@ test {
     _ = next_block;
     _ = node;
     _ = node_cache;
-    _ = place_map;
+    _ = location_map;
     _ = seal;
     _ = store_dir;
     _ = store_file;

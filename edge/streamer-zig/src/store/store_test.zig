@@ -38,7 +38,7 @@ const Fixture = struct {
     }
 
     /// Creates a version that differs from another in these blocks; byte 0 stands for zeros.
-    fn seal(fixture: *Fixture, parent: ?Uuid, id: Uuid, size: u64, changes: []const Written) !void {
+    fn seal(fixture: *Fixture, parent: ?Uuid, id: Uuid, size: u64, changes: []const ChangedBlock) !void {
         const store = &fixture.store;
         var change = try store.lockForChange();
         defer change.end();
@@ -107,7 +107,7 @@ const Fixture = struct {
     }
 };
 
-const Written = struct { index: u64, byte: u8 };
+const ChangedBlock = struct { index: u64, byte: u8 };
 
 fn idOf(number: u8) Uuid {
     return .fromRandom(@splat(number));
@@ -142,7 +142,7 @@ test "a read of any range returns the disk's bytes, before and after its blocks 
     try fixture.init();
     defer fixture.deinit();
     const size = 300 * block.block_size + 1536;
-    var changes: [301]Written = undefined;
+    var changes: [301]ChangedBlock = undefined;
     var prng: base.Prng = .init(7);
     for (&changes, 0..) |*written, index| written.* = .{ .index = index, .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1) };
     try fixture.seal(null, idOf(1), size, &changes);
@@ -165,7 +165,7 @@ test "blocks in memory are read without waiting once this reader or another one 
     try fixture.init();
     defer fixture.deinit();
     const size = 300 * block.block_size + 1536;
-    var changes: [301]Written = undefined;
+    var changes: [301]ChangedBlock = undefined;
     var prng: base.Prng = .init(13);
     for (&changes, 0..) |*written, index| written.* = .{ .index = index, .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1) };
     try fixture.seal(null, idOf(1), size, &changes);
@@ -209,7 +209,7 @@ test "blocks that updates changed in the middle of others are read in their plac
     defer fixture.deinit();
     var prng: base.Prng = .init(11);
     var disk: [230]u8 = undefined;
-    var changes: [disk.len]Written = undefined;
+    var changes: [disk.len]ChangedBlock = undefined;
     for (&changes, &disk, 0..) |*written, *byte, index| {
         byte.* = if (prng.chance(1, 16)) 0 else @intCast(index % 199 + 1);
         written.* = .{ .index = index, .byte = byte.* };
@@ -328,7 +328,7 @@ test "only what no version refers to is freed" {
     try fixture.init();
     defer fixture.deinit();
     const size = 50_000 * block.block_size;
-    var all: [600]Written = undefined;
+    var all: [600]ChangedBlock = undefined;
     for (&all, 0..) |*written, index| written.* = .{ .index = index * 80, .byte = @intCast(index % 250 + 1) };
     try fixture.seal(null, idOf(1), size, &all);
     for (all[0..300]) |*written| written.byte = 251;
@@ -375,10 +375,10 @@ test "a caller that limits the rate is called back while nodes are read, and the
     try fixture.init();
     defer fixture.deinit();
     // Each block has its own node.
-    var all: [600]Written = undefined;
+    var all: [600]ChangedBlock = undefined;
     for (&all, 0..) |*written, index| written.* = .{ .index = index * 102, .byte = 7 };
     try fixture.seal(null, idOf(1), 62_000 * block.block_size, &all);
-    const Waits = struct {
+    const WaitCounter = struct {
         last: u64 = 0,
         count: u32 = 0,
 
@@ -388,8 +388,8 @@ test "a caller that limits the rate is called back while nodes are read, and the
             waits.last = done;
         }
     };
-    var waits: Waits = .{};
-    var usage: Usage = try .ofAtRate(testing.allocator, &fixture.store, .{ .context = &waits, .wait = Waits.wait });
+    var waits: WaitCounter = .{};
+    var usage: Usage = try .ofAtRate(testing.allocator, &fixture.store, .{ .context = &waits, .wait = WaitCounter.wait });
     defer usage.deinit();
     try testing.expectEqual(2, waits.count);
     try testing.expectEqual(512 * block.block_size, waits.last);
@@ -420,7 +420,7 @@ test "a merge writes a manifest and has the bytes of its source version" {
     var change = try fixture.store.lockForChange();
     defer change.end();
     const merge = store_module.merge.merge;
-    var wanted: store_module.merge.Wanted = .{ .of = idOf(3), .onto = null, .version = idOf(4), .number = 4, .created_unix_ms = 0 };
+    var wanted: store_module.merge.Request = .{ .of = idOf(3), .onto = null, .version = idOf(4), .number = 4, .created_unix_ms = 0 };
     try merge(&change, wanted);
     try testing.expectError(error.Exists, merge(&change, wanted));
     wanted = .{ .of = idOf(3), .onto = idOf(1), .version = idOf(5), .number = 5, .created_unix_ms = 0 };

@@ -5,11 +5,11 @@ const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
 const manifest_module = @import("tree/manifest.zig");
-const place_map = @import("tree/place_map.zig");
+const location_map = @import("tree/location_map.zig");
 const store_dir = @import("files/store_dir.zig");
 const tree_walk = @import("tree/walk.zig");
 
-const PlaceMap = place_map.PlaceMap;
+const LocationMap = location_map.LocationMap;
 const Store = store_dir.Store;
 const TreeWalker = tree_walk.TreeWalker;
 const Uuid = base.Uuid;
@@ -26,7 +26,7 @@ pub const Sizes = struct {
 
 /// Called during a count with the bytes of nodes read so far; a caller that limits the rate waits
 /// there.
-pub const Rest = struct {
+pub const RateLimit = struct {
     context: *anyopaque,
     wait: *const fn (*anyopaque, u64) void,
 
@@ -35,9 +35,9 @@ pub const Rest = struct {
 };
 
 pub const Usage = struct {
-    data: PlaceMap,
-    nodes: PlaceMap,
-    rest: ?Rest = null,
+    data: LocationMap,
+    nodes: LocationMap,
+    rate_limit: ?RateLimit = null,
     /// Bytes of nodes read.
     read: u64 = 0,
 
@@ -53,8 +53,8 @@ pub const Usage = struct {
         return ofAtRate(gpa, store, null);
     }
 
-    pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rest: ?Rest) Error!Usage {
-        var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa), .rest = rest };
+    pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rate_limit: ?RateLimit) Error!Usage {
+        var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa), .rate_limit = rate_limit };
         errdefer usage.deinit();
         var id: ?Uuid = null;
         while (try store.nextVersion(id)) |found| {
@@ -78,7 +78,7 @@ pub const Usage = struct {
             if (try usage.nodes.add(step.entry.location) == .more) continue;
             try walker.enter(&step);
             usage.read += block.block_size;
-            if (usage.rest) |rest| if (usage.read % Rest.step_size == 0) rest.wait(rest.context, usage.read);
+            if (usage.rate_limit) |rate_limit| if (usage.read % RateLimit.step_size == 0) rate_limit.wait(rate_limit.context, usage.read);
         }
     }
 

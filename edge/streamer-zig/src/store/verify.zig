@@ -7,12 +7,12 @@ const base = @import("base");
 const block = @import("block.zig");
 const files_module = @import("files/files.zig");
 const manifest_module = @import("tree/manifest.zig");
-const place_map = @import("tree/place_map.zig");
+const location_map = @import("tree/location_map.zig");
 const store_dir = @import("files/store_dir.zig");
 const tree_walk = @import("tree/walk.zig");
 
 const Manifest = manifest_module.Manifest;
-const PlaceMap = place_map.PlaceMap;
+const LocationMap = location_map.LocationMap;
 const Step = tree_walk.Step;
 const Store = store_dir.Store;
 const TreeWalker = tree_walk.TreeWalker;
@@ -32,8 +32,8 @@ pub const Progress = union(enum) {
 /// Verifies the versions of one store in turn; shared blocks are checked once.
 pub const Verification = struct {
     store: *Store,
-    seen_data: PlaceMap,
-    seen_nodes: PlaceMap,
+    seen_data: LocationMap,
+    seen_nodes: LocationMap,
     walker: TreeWalker,
     /// Bytes found correct.
     checked: u64 = 0,

@@ -13,7 +13,7 @@ const assert = std.debug.assert;
 
 const Block = block.Block;
 const BlockSource = block_source.BlockSource;
-const Cached = node_cache.Cached;
+const CachedNode = node_cache.CachedNode;
 const Entry = block.Entry;
 const FileSet = file_set.FileSet;
 const NodeCache = node_cache.NodeCache;
@@ -21,14 +21,14 @@ const NodeCache = node_cache.NodeCache;
 pub const Error = block_source.ReadError;
 
 /// Shared by all readers of one store, and used by one thread.
-pub const Reading = struct {
+pub const ReadContext = struct {
     data: *FileSet,
     nodes: *FileSet,
     cache: *NodeCache,
 };
 
 pub const VersionReader = struct {
-    reading: Reading,
+    reading: ReadContext,
     root: Entry,
     root_level: u8,
     /// Bytes.
@@ -115,7 +115,7 @@ pub const VersionReader = struct {
     }
 
     /// Returns the node of level 0 above a block, or null for zeros.
-    fn leafOf(reader: *VersionReader, index: u64) node_cache.Error!?*Cached {
+    fn leafOf(reader: *VersionReader, index: u64) node_cache.Error!?*CachedNode {
         var entry = reader.root;
         var level = reader.root_level;
         while (true) : (level -= 1) {
@@ -127,7 +127,7 @@ pub const VersionReader = struct {
         }
     }
 
-    const Leaf = union(enum) { zeros, node: *Cached, waits };
+    const Leaf = union(enum) { zeros, node: *CachedNode, waits };
 
     fn leafNow(reader: *VersionReader, index: u64, which: enum { open_files, all_files }) node_cache.Error!Leaf {
         var entry = reader.root;
@@ -144,7 +144,7 @@ pub const VersionReader = struct {
     }
 
     /// Like `readBelow`; returns null if a block must be read or checked.
-    fn readBelowNow(reader: *VersionReader, cached: *Cached, buffer: []u8, offset: u64) Error!?usize {
+    fn readBelowNow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!?usize {
         var done: usize = 0;
         var child: usize = @intCast(offset / block.block_size % node_module.fanout);
         var skip: usize = @intCast(offset % block.block_size);
@@ -167,7 +167,7 @@ pub const VersionReader = struct {
     }
 
     /// Reads consecutive blocks of one node; returns the number of bytes read.
-    fn readBelow(reader: *VersionReader, cached: *Cached, buffer: []u8, offset: u64) Error!usize {
+    fn readBelow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!usize {
         var pieces: [pieces_max]Piece = undefined;
         var count: usize = 0;
         var done: usize = 0;
@@ -201,7 +201,7 @@ pub const VersionReader = struct {
     }
 
     /// Reads part of a block that must be checked as a whole.
-    fn readPart(reader: *VersionReader, cached: *Cached, child: usize, wanted: []u8, skip: usize) Error!void {
+    fn readPart(reader: *VersionReader, cached: *CachedNode, child: usize, wanted: []u8, skip: usize) Error!void {
         var whole: Block = undefined;
         try reader.readData(cached.node.location(child), 0, &whole);
         try check(cached, child, &whole);
@@ -210,7 +210,7 @@ pub const VersionReader = struct {
 
     /// Reads what is in memory first. At the first miss, it prefetches all later pieces before it
     /// waits, so that the disk works while the blocks that have arrived are checked.
-    fn readPieces(reader: *VersionReader, cached: *Cached, pieces: []const Piece) Error!void {
+    fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece) Error!void {
         const data = reader.reading.data;
         const in_memory: usize = for (pieces, 0..) |*piece, index| {
             if (pieces.len == 1) break 0;
@@ -276,7 +276,7 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
 
 /// Counts the consecutive blocks from `child` on that are contiguous in one file and all checked,
 /// or all unchecked (then whole blocks only). At least 1.
-fn runOf(cached: *const Cached, child: usize, size: usize, is_checked: bool) usize {
+fn runOf(cached: *const CachedNode, child: usize, size: usize, is_checked: bool) usize {
     const wanted = if (is_checked)
         std.math.divCeil(usize, size, block.block_size) catch unreachable
     else
@@ -291,7 +291,7 @@ fn runOf(cached: *const Cached, child: usize, size: usize, is_checked: bool) usi
     return most;
 }
 
-fn check(cached: *Cached, first: usize, bytes: []const u8) error{Damaged}!void {
+fn check(cached: *CachedNode, first: usize, bytes: []const u8) error{Damaged}!void {
     var hashes: [unchecked_size_max / block.block_size]block.Hash = undefined;
     const found = hashes[0 .. bytes.len / block.block_size];
     block.hashAll(bytes, found);

@@ -19,7 +19,7 @@ const DiskKeeper = @import("disk_keeper.zig").DiskKeeper;
 const ram_cache = @import("ram_cache.zig");
 const RamCache = ram_cache.RamCache;
 const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
-const local_room = @import("local_disk/local_room.zig");
+const local_setup = @import("local_disk/local_setup.zig");
 const LocalWorker = @import("local_disk/local_worker.zig").LocalWorker;
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 const ServedDisk = @import("served_disk.zig").ServedDisk;
@@ -46,7 +46,7 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     return 0;
 }
 
-pub const Served = struct { boot_id: base.Uuid, disk_size: u64, edge: base.Endpoint };
+pub const AttachedDisk = struct { boot_id: base.Uuid, disk_size: u64, edge: base.Endpoint };
 
 /// Starts the block device of this size, and returns our end of its socket.
 pub const DeviceError = kernel_device.Error;
@@ -54,7 +54,7 @@ pub const StartDevice = fn (disk_size: u64, takes_writes: bool) DeviceError!i32;
 
 /// Opens the session and leaves the two processes behind that serve the device. Null after an
 /// error, which was printed and reported.
-pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *const StartDevice) ?Served {
+pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *const StartDevice) ?AttachedDisk {
     const options = TargetOptions.parse(words) catch |reason| {
         _ = fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
         return null;
@@ -85,7 +85,7 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
             return null;
         };
     var local: ?LocalCache = null;
-    if (order) |known| switch (local_room.make(known, &ram.?)) {
+    if (order) |known| switch (local_setup.make(known, &ram.?)) {
         .cache => |cache| local = cache,
         .refusal => |refusal| {
             refusal.sayAdvice();
@@ -105,7 +105,7 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
         protection.markAsStorage(first_argument);
         var identity = client.identity;
         identity.session = client.session;
-        var handover: Handover = .{
+        var handover: StreamSetup = .{
             .client = &client,
             .edge = &edge,
             .identity = identity,
@@ -216,7 +216,7 @@ pub fn tell(words: []const u8, body: []const u8) void {
 }
 
 /// What the process of the kernel's disk passes to each process of the stream.
-const Handover = struct {
+const StreamSetup = struct {
     client: *core.stream.Client,
     edge: *EdgeSocket,
     identity: core.stream.Client.Identity,
@@ -232,7 +232,7 @@ const Handover = struct {
 };
 
 /// The process that stays. It ends only with the device or the machine.
-fn keep(handover: *Handover, kernel_fd: i32) noreturn {
+fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
     if (!protection.protect()) say("memory could not be locked; the disk may hang when memory is short", .{});
     protection.awaitChildren();
     const session = handover.identity.session.?;
@@ -251,7 +251,7 @@ fn keep(handover: *Handover, kernel_fd: i32) noreturn {
 /// The process of the stream: the first one uses the session that `attach` opened; a later one
 /// resumes the newest session, on whichever edge it is.
 fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
-    const handover: *Handover = @ptrCast(@alignCast(context));
+    const handover: *StreamSetup = @ptrCast(@alignCast(context));
     _ = protection.protect();
     if (serial > 0) {
         var identity = handover.identity;

@@ -115,8 +115,8 @@ fn sendUntilRefused(socket: *EdgeSocket) !void {
 }
 
 test "a closed port is reported by a send, a receive or the socket, once" {
-    const Way = enum { send, send_cut, receive, asked };
-    for (std.enums.values(Way)) |way| {
+    const SystemCall = enum { send, send_cut, receive, asked };
+    for (std.enums.values(SystemCall)) |way| {
         var socket = try testRefused();
         defer sys.close(socket.fd);
         try sendUntilRefused(&socket);

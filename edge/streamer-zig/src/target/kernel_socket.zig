@@ -22,10 +22,10 @@ pub const KernelSocket = struct {
     /// Part of a write whose bytes are arriving.
     filling: ?core.target.NbdQueue.Part = null,
     filled: u32 = 0,
-    outgoing: ?Sending = null,
+    outgoing: ?OutgoingReply = null,
 
     /// A piece being sent. The header is built once, since the socket may take a part of it.
-    const Sending = struct {
+    const OutgoingReply = struct {
         piece: core.target.NbdQueue.Outgoing,
         header: [nbd.reply_size]u8,
         header_size: usize,
@@ -145,7 +145,7 @@ pub const KernelSocket = struct {
     }
 
     /// Returns 0 if the socket is full.
-    fn send(socket: *KernelSocket, sending: *const Sending) Error!usize {
+    fn send(socket: *KernelSocket, sending: *const OutgoingReply) Error!usize {
         const header_sent = @min(sending.sent, sending.header_size);
         const content_sent = sending.sent - header_sent;
         const header = sending.header[header_sent..sending.header_size];

@@ -8,9 +8,9 @@ const Endpoint = base.Endpoint;
 const RefuseCode = stream.RefuseCode;
 
 pub const Refusals = struct {
-    told: base.BoundedArray(Told, stream.ticket.edges_max) = .empty,
+    told: base.BoundedArray(ReportedRefusal, stream.ticket.edges_max) = .empty,
 
-    const Told = struct { edge: Endpoint, code: RefuseCode };
+    const ReportedRefusal = struct { edge: Endpoint, code: RefuseCode };
 
     /// Returns true if it is new. With more edges than a WELCOME names, the last ones are reported
     /// each time.

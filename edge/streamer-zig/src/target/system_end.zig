@@ -86,10 +86,10 @@ fn identityOf(folder_fd: i32, path: [*:0]const u8) ?Identity {
     return .{ .dev_major = status.dev_major, .dev_minor = status.dev_minor, .ino = status.ino };
 }
 
-const Work = union(enum) { program: Kind, sync: Kind };
+const StopTask = union(enum) { program: Kind, sync: Kind };
 
 /// Nobody waits for the child: its parent ignores SIGCHLD (`protection.zig`).
-fn inChild(work: Work, proc: ProcFolder) bool {
+fn inChild(work: StopTask, proc: ProcFolder) bool {
     const pid = sys.check(linux.fork()) catch return false;
     if (pid != 0) return true;
     becomeOrdinary(proc);

@@ -18,10 +18,10 @@ const Receiver = @import("stream_device.zig").Receiver;
 const StreamDevice = @import("stream_device.zig").StreamDevice;
 const assert = std.debug.assert;
 
-pub const Way = enum { stream, nbd };
+pub const Transport = enum { stream, nbd };
 
 pub const Options = struct {
-    way: Way,
+    way: Transport,
     /// Address of an NBD server, or of the edge's boot scripts.
     server: base.Endpoint,
     devices: u16 = 1,
@@ -158,10 +158,10 @@ const Load = struct {
         return load.resultOf(ended_ns - begun_ns, times, repeats_before);
     }
 
-    const Repeats = struct { reads: u64 = 0, fragments: u64 = 0, unexpected: u64 = 0 };
+    const Retransmissions = struct { reads: u64 = 0, fragments: u64 = 0, unexpected: u64 = 0 };
 
-    fn statistics(load: *const Load) Repeats {
-        var sum: Repeats = .{};
+    fn statistics(load: *const Load) Retransmissions {
+        var sum: Retransmissions = .{};
         for (load.streams) |*device| {
             sum.reads += device.client.statistics.retransmits;
             sum.fragments += device.client.statistics.missing_fragments;
@@ -170,7 +170,7 @@ const Load = struct {
         return sum;
     }
 
-    fn resultOf(load: *const Load, ns: u64, times: processor.Times, before: Repeats) Error!Result {
+    fn resultOf(load: *const Load, ns: u64, times: processor.Times, before: Retransmissions) Error!Result {
         if (load.reads == 0) return error.NothingCame;
         const bytes = load.reads * load.options.read_size;
         const seconds = @as(f64, @floatFromInt(ns)) / std.time.ns_per_s;

@@ -20,7 +20,7 @@ const Load = @import("load.zig");
 const assert = std.debug.assert;
 
 pub const Options = struct {
-    way: Load.Way,
+    way: Load.Transport,
     /// Address of an NBD server, or of the edge's boot scripts.
     server: base.Endpoint,
     trace: []const u8 = "",

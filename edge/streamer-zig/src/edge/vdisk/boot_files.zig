@@ -17,7 +17,7 @@ const BootBundle = boot_bundle.BootBundle;
 const BootFile = store_module.manifest.BootFile;
 const Manifest = store_module.Manifest;
 const StoreFile = store_module.StoreFile;
-const Taking = store_module.boot_bundle.Taking;
+const FileWriter = store_module.boot_bundle.FileWriter;
 
 const CommandLine = base.BoundedArray(u8, store_module.manifest.command_line_size_max);
 
@@ -169,7 +169,7 @@ fn copyPart(
 ) command.Error!BootFile {
     var buffer: [64 << 10]u8 = undefined;
     var into: TakingWriter = .{
-        .taking = Taking.begin(call.files()) catch |err| return call.failStore(err),
+        .taking = FileWriter.begin(call.files()) catch |err| return call.failStore(err),
         .writer = .{ .buffer = &buffer, .vtable = &.{ .drain = TakingWriter.drain } },
     };
     defer into.taking.end();
@@ -194,7 +194,7 @@ fn complainOf(call: *const command.Call, into: *const TakingWriter, problem: boo
 
 /// Writes into the store.
 const TakingWriter = struct {
-    taking: Taking,
+    taking: FileWriter,
     problem: ?(store_module.files.Error || error{TooLarge}) = null,
     writer: Io.Writer,
 

@@ -28,7 +28,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
 fn write(files: store_module.Files, is_json: bool, writer: *std.Io.Writer) (std.Io.Writer.Error || store_module.files.Error)!usize {
     if (!is_json) try writer.print("{s:<38}{s:<17}{s:<38}{s:>10}{s:>11}\n", .{ "device", "class", "version", "used", "limit" });
     var damaged: usize = 0;
-    var walk: store_module.device_layers.Walk = .{ .files = files };
+    var walk: store_module.device_layers.LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch |err| {
             damaged += 1;

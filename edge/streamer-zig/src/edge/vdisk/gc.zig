@@ -19,7 +19,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     cancel.listen();
     store_module.import_checkpoint.tidy(call.files()) catch |err| return complainOf(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
-    const rest: store_module.usage.Rest = .{ .context = &pace, .wait = waitWhileCounting };
+    const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
     var collection = store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err| return complainOf(call, err);
     defer collection.end();
     const counted = collection.usage.read;

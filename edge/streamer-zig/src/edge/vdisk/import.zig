@@ -232,7 +232,7 @@ fn proceed(running: *Running, id: Uuid) command.Error!u8 {
     return finish(running, &import, path);
 }
 
-fn givenOf(running: *Running, source: *FdSource) Import.Given {
+fn givenOf(running: *Running, source: *FdSource) Import.Options {
     return .{
         .gpa = running.call.gpa,
         .io = running.call.init.io,

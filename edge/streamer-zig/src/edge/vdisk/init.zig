@@ -22,7 +22,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
     defer on.close();
     var random: [48]u8 = undefined;
     host.sys.random(&random);
-    const made: store_module.store_dir.Made = .{
+    const made: store_module.store_dir.StoreOptions = .{
         .id = .fromRandom(random[0..16].*),
         .organization = options.organization orelse .zero,
         .seed = random[16..48].*,

@@ -79,7 +79,7 @@ fn progress(context: *anyopaque, done: u64, total: u64) bool {
     return !cancel.is_asked.load(.monotonic);
 }
 
-fn findBoot(context: *anyopaque, disk: *const store_module.BlockSource) error{ NoBoot, OutOfMemory }!Boot.Found {
+fn findBoot(context: *anyopaque, disk: *const store_module.BlockSource) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
     const running: *Running = @ptrCast(@alignCast(context));
     running.boot = boot_files.take(running.call, &running.wanted_boot, running.parent, disk) catch |err| {
         running.problem = err;

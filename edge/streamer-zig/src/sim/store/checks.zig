@@ -13,7 +13,7 @@ const Error = StoreModel.Error;
 const Failure = StoreModel.Failure;
 const Range = store_operation.Range;
 const Uuid = @import("base").Uuid;
-const Who = store_operation.Who;
+const LayerKind = store_operation.LayerKind;
 const WriteLayer = store_module.WriteLayer;
 const sector_size = StoreDevice.sector_size;
 const sectors_per_block = StoreDevice.sectors_per_block;
@@ -27,7 +27,7 @@ pub fn checkAnyVersion(model: *StoreModel) Error!void {
 /// Checks all versions and layers, at the end.
 pub fn checkAll(model: *StoreModel) Error!void {
     for (model.versions.slice()) |*version| try checkContent(model, version);
-    for (std.enums.values(Who)) |who| {
+    for (std.enums.values(LayerKind)) |who| {
         if (!model.devices.getPtr(who).is_made) continue;
         try checkRange(model, .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) });
     }
@@ -53,9 +53,9 @@ pub fn checkRange(model: *StoreModel, range: Range) Error!void {
 
 pub fn checkContent(model: *StoreModel, version: *StoreModel.Version) Error!void {
     if (version.opened == null) {
-        const opened = try model.given.gpa.create(store_module.OpenVersion);
+        const opened = try model.environment.gpa.create(store_module.OpenVersion);
         opened.* = model.store.openVersion(version.id) catch |err| {
-            model.given.gpa.destroy(opened);
+            model.environment.gpa.destroy(opened);
             return model.failUnlessStopped(err, "a version does not open");
         };
         version.opened = opened;
@@ -82,11 +82,11 @@ pub fn mustRefuse(model: *StoreModel, device: *const StoreDevice, id: Uuid) Fail
     binding.version_id = id;
     var name: store_module.files.Name = undefined;
     const source = version.reader.source();
-    var layer = WriteLayer.open(model.given.gpa, model.sim.files(), device.dir(&name), &binding, source) catch |err| {
+    var layer = WriteLayer.open(model.environment.gpa, model.sim.files(), device.dir(&name), &binding, source) catch |err| {
         if (err != error.AnotherVersion) return err;
-        model.given.counts.refused += 1;
+        model.environment.counts.refused += 1;
         return;
     };
-    layer.close(model.given.gpa);
+    layer.close(model.environment.gpa);
     return model.fail("a layer is served above another version");
 }

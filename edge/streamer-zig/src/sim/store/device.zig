@@ -17,7 +17,7 @@ pub const sectors = blocks * sectors_per_block;
 /// A stamp that fills a whole sector.
 pub const Content = [sectors]u64;
 
-pub const After = enum { power_cut, end_of_process };
+pub const RestartKind = enum { power_cut, end_of_process };
 
 /// The oldest first; the last is the current one.
 const History = std.ArrayList(u64);
@@ -127,7 +127,7 @@ pub fn accept(
     gpa: std.mem.Allocator,
     sector: usize,
     found: u64,
-    after: After,
+    after: RestartKind,
 ) error{OutOfMemory}!bool {
     const list = &device.possible[sector];
     if (std.mem.findScalar(u64, list.items, found) == null) return false;

@@ -43,7 +43,7 @@ pub const Result = struct {
     }
 };
 
-const Place = struct { name: store_module.files.Name, name_size: usize, offset: u64 = 0, size: u64 };
+const FileRange = struct { name: store_module.files.Name, name_size: usize, offset: u64 = 0, size: u64 };
 
 gpa: std.mem.Allocator,
 sim: SimFiles,
@@ -167,7 +167,7 @@ fn seal(flips: *StoreFlips, id: Uuid) !void {
     defer change.end();
     var parent = try flips.store.openVersion(idOf(4));
     defer parent.close();
-    const wanted: store_module.seal.Wanted = .{ .version = id, .number = 2, .created_unix_ms = 0 };
+    const wanted: store_module.seal.Request = .{ .version = id, .number = 2, .created_unix_ms = 0 };
     _ = try store_module.seal.seal(flips.gpa, &change, &parent, &wanted, null);
 }
 
@@ -195,7 +195,7 @@ fn sizeOf(flips: *StoreFlips, name: []const u8) !?u64 {
     return try files.size(handle);
 }
 
-fn placeOf(flips: *StoreFlips, part: Part) !Place {
+fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
     var name: store_module.files.Name = undefined;
     const root = flips.version.manifest.root;
     const of_file: struct { []const u8, u64, ?u64 } = switch (part) {
@@ -214,7 +214,7 @@ fn placeOf(flips: *StoreFlips, part: Part) !Place {
         .import_checkpoint => .{ std.mem.print(&name, "imports/{f}", .{idOf(8)}) catch unreachable, 0, null },
     };
     const found, const offset, const size = of_file;
-    var place: Place = .{ .name = undefined, .name_size = found.len, .offset = offset, .size = size orelse (try flips.sizeOf(found)).? };
+    var place: FileRange = .{ .name = undefined, .name_size = found.len, .offset = offset, .size = size orelse (try flips.sizeOf(found)).? };
     @memcpy(place.name[0..found.len], found);
     return place;
 }

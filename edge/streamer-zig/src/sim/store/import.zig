@@ -62,14 +62,14 @@ fn changeMeanwhile(model: *StoreModel) Failure!void {
 }
 
 pub fn collect(model: *StoreModel, change: *store.store_dir.Change) Failure!void {
-    var collection: store.collect.Collection = try .begin(model.given.gpa, change);
+    var collection: store.collect.Collection = try .begin(model.environment.gpa, change);
     defer collection.end();
     while (try collection.step(32 << 10)) {}
 }
 
 /// After a restart: resumes an import or abandons it. Returns true if its version exists.
 pub fn goOn(model: *StoreModel, id: Uuid) Failure!bool {
-    const io = model.given.io orelse return false;
+    const io = model.environment.io orelse return false;
     const checkpoint = Checkpoint.read(model.sim.files(), id) catch |err| return if (err == error.NoImport) false else err;
     if (model.prng.chance(1, 3)) return false;
     var import: Import = blk: {
@@ -93,7 +93,7 @@ pub fn forget(model: *StoreModel) Failure!void {
     try store.import_checkpoint.tidy(files);
 }
 
-fn givenFor(model: *StoreModel, io: std.Io) Import.Given {
+fn givenFor(model: *StoreModel, io: std.Io) Import.Options {
     return .{
         // Its pieces are larger than everything else, and freed at the end.
         .gpa = std.heap.smp_allocator,

@@ -41,7 +41,7 @@ pub const Operation = store_operation.Operation;
 pub const Kind = store_operation.Kind;
 const Cut = store_operation.Cut;
 const Range = store_operation.Range;
-const Who = store_operation.Who;
+const LayerKind = store_operation.LayerKind;
 
 pub const Version = struct {
     id: Uuid,
@@ -87,7 +87,7 @@ pub const Counts = struct {
 pub const CrashStates = std.AutoHashMapUnmanaged(u64, void);
 
 /// Injected by the caller; outlives a disk.
-pub const Given = struct {
+pub const Environment = struct {
     gpa: std.mem.Allocator,
     /// Null disables imports.
     io: ?std.Io,
@@ -97,18 +97,18 @@ pub const Given = struct {
     /// Null does not count them.
     crash_states: ?*CrashStates = null,
     /// Mutant of the simulated disk.
-    lie: ?SimFiles.Lie = null,
+    skipped_call: ?SimFiles.SkippedCall = null,
     versions_kept: u8 = versions_max,
 };
 
-given: Given,
+environment: Environment,
 prng: Prng,
 geometry: Geometry,
 sim: SimFiles,
 store: Store = undefined,
 is_store_open: bool = false,
 versions: BoundedArray(Version, versions_max + 4) = .empty,
-devices: std.EnumArray(Who, StoreDevice) = undefined,
+devices: std.EnumArray(LayerKind, StoreDevice) = undefined,
 ids: u64 = 0,
 stamps: u64 = 0,
 /// Pending operation: a version that may exist, one that may be gone.
@@ -120,27 +120,27 @@ meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
 violation: []const u8 = "",
 
 /// The model must not move.
-pub fn init(model: *StoreModel, given: Given, seed: u64, geometry: Geometry) Error!void {
-    model.* = .{ .given = given, .prng = .init(seed), .geometry = geometry, .sim = try .init(given.gpa, seed ^ 0x5eed) };
+pub fn init(model: *StoreModel, environment: Environment, seed: u64, geometry: Geometry) Error!void {
+    model.* = .{ .environment = environment, .prng = .init(seed), .geometry = geometry, .sim = try .init(environment.gpa, seed ^ 0x5eed) };
     const files = model.sim.files();
     Store.make(files, .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch return model.fail("a store cannot be made");
     model.openStore() catch return model.fail("a store that was made does not open");
     const first = model.nextId();
     model.commitEmpty(first) catch return model.fail("an empty version cannot be sealed");
     model.sim.syncAll();
-    model.sim.lie = given.lie;
+    model.sim.skipped_call = environment.skipped_call;
     model.versions.appendAssumeCapacity(.{ .id = first, .content = @splat(0) });
     model.devices = .{ .values = .{
         .{ .class = .maintenance, .device_id = idOf(9), .version_id = undefined, .name_id = undefined, .below = first },
         .{ .class = .edge_persistent, .device_id = idOf(10), .version_id = first, .name_id = idOf(10), .below = first },
         .{ .class = .edge, .device_id = idOf(11), .version_id = first, .name_id = undefined, .below = first },
     } };
-    for (std.enums.values(Who)) |who| try model.beginLayer(who, 0);
+    for (std.enums.values(LayerKind)) |who| try model.beginLayer(who, 0);
 }
 
 pub fn deinit(model: *StoreModel) void {
     model.closeAll();
-    for (&model.devices.values) |*device| device.deinit(model.given.gpa);
+    for (&model.devices.values) |*device| device.deinit(model.environment.gpa);
     model.sim.deinit();
     model.* = undefined;
 }
@@ -149,14 +149,14 @@ pub fn deinit(model: *StoreModel) void {
 /// touched.
 pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
     const kind: Kind = operation;
-    model.given.counts.operations.getPtr(kind).* += 1;
+    model.environment.counts.operations.getPtr(kind).* += 1;
     if (cut) |wanted| model.sim.stop_after = model.sim.operations + wanted.calls;
     const done = model.apply(operation);
     const is_cut = model.sim.operations >= model.sim.stop_after;
     model.sim.stop_after = std.math.maxInt(u64);
     if (done) |_| {} else |err| if (err == error.Violation) return error.Violation;
     if (is_cut) {
-        model.given.counts.cut.getPtr(kind).* += 1;
+        model.environment.counts.cut.getPtr(kind).* += 1;
         return store_restart.restart(model, cut.?.how == .crash, cut.?.loss);
     }
     done catch |err| return switch (err) {
@@ -195,7 +195,7 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
 
 pub fn openStore(model: *StoreModel) !void {
     assert(!model.is_store_open);
-    model.store = try .open(model.given.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
+    model.store = try .open(model.environment.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
     model.is_store_open = true;
 }
 
@@ -236,7 +236,7 @@ pub fn findVersion(model: *StoreModel, id: Uuid) *Version {
 }
 
 /// A device starts over above a version.
-pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
+pub fn beginLayer(model: *StoreModel, who: LayerKind, below: usize) Error!void {
     const device = model.devices.getPtr(who);
     assert(!device.is_open);
     const version = &model.versions.slice()[below];
@@ -252,10 +252,10 @@ pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
             device.version_id = version.id;
         },
     }
-    return device.begin(model.given.gpa, version.id, &version.content);
+    return device.begin(model.environment.gpa, version.id, &version.content);
 }
 
-pub fn openLayer(model: *StoreModel, who: Who) Failure!*StoreDevice {
+pub fn openLayer(model: *StoreModel, who: LayerKind) Failure!*StoreDevice {
     const device = model.devices.getPtr(who);
     if (device.is_open) return device;
     var name: store_module.files.Name = undefined;
@@ -265,9 +265,9 @@ pub fn openLayer(model: *StoreModel, who: Who) Failure!*StoreDevice {
     const source = device.version.reader.source();
     const binding = device.binding(device.version.manifest.root.hash, model.geometry.diskSize());
     const files = model.sim.files();
-    device.layer = WriteLayer.open(model.given.gpa, files, dir, &binding, source) catch |err| blk: {
+    device.layer = WriteLayer.open(model.environment.gpa, files, dir, &binding, source) catch |err| blk: {
         if (err != error.NotFound or device.is_made) return err;
-        break :blk try WriteLayer.create(model.given.gpa, files, dir, .{
+        break :blk try WriteLayer.create(model.environment.gpa, files, dir, .{
             .layer_id = device.name_id,
             .binding = binding,
             .limit_bytes = 1 << 30,
@@ -304,7 +304,7 @@ fn write(model: *StoreModel, range: Range) Failure!void {
     const count = model.runOf(range.first, range.count);
     const part = bytes[0 .. count * sector_size];
     @memset(std.mem.bytesAsSlice(u64, part), stamp);
-    try device.note(model.given.gpa, range.first, count, stamp);
+    try device.note(model.environment.gpa, range.first, count, stamp);
     try device.layer.write(part, model.offsetOf(range.first));
 }
 
@@ -312,35 +312,35 @@ fn discard(model: *StoreModel, range: Range) Failure!void {
     const device = try model.openLayer(range.who);
     if (device.isFull()) try model.flush(range.who);
     const count = model.runOf(range.first, range.count);
-    try device.note(model.given.gpa, range.first, count, 0);
+    try device.note(model.environment.gpa, range.first, count, 0);
     try device.layer.discard(model.offsetOf(range.first), count * sector_size);
 }
 
-fn flush(model: *StoreModel, who: Who) Failure!void {
+fn flush(model: *StoreModel, who: LayerKind) Failure!void {
     try model.endSync(who);
     const device = try model.openLayer(who);
-    try device.layer.flush(&model.given.batches[@backingInt(who)]);
+    try device.layer.flush(&model.environment.batches[@backingInt(who)]);
     // A volatile layer promises nothing, and nothing else may replace it before it is gone.
     device.settle();
 }
 
-fn beginSync(model: *StoreModel, who: Who) Failure!void {
+fn beginSync(model: *StoreModel, who: LayerKind) Failure!void {
     try model.endSync(who);
     const device = try model.openLayer(who);
-    if (device.layer.beginSync(&model.given.batches[@backingInt(who)])) device.beginSync() else device.settle();
+    if (device.layer.beginSync(&model.environment.batches[@backingInt(who)])) device.beginSync() else device.settle();
 }
 
-fn endSync(model: *StoreModel, who: Who) Failure!void {
+fn endSync(model: *StoreModel, who: LayerKind) Failure!void {
     const device = model.devices.getPtr(who);
     if (device.syncing == null) return;
-    try device.layer.endSync(device.layer.runSync(&model.given.batches[@backingInt(who)]));
+    try device.layer.endSync(device.layer.runSync(&model.environment.batches[@backingInt(who)]));
     device.endSync();
 }
 
 pub fn seal(model: *StoreModel) Failure!void {
     try model.trim();
     try model.flush(.maintenance);
-    model.devices.getPtr(.maintenance).close(model.given.gpa);
+    model.devices.getPtr(.maintenance).close(model.environment.gpa);
     try model.sealLayer();
 }
 
@@ -353,7 +353,7 @@ pub fn sealLayer(model: *StoreModel) Failure!void {
         defer change.end();
         var parent = try model.store.openVersion(device.below);
         defer parent.close();
-        const made = try store_module.seal.seal(model.given.gpa, &change, &parent, &.{
+        const made = try store_module.seal.seal(model.environment.gpa, &change, &parent, &.{
             .version = sealed.id,
             .number = 1,
             .created_unix_ms = 0,
@@ -396,7 +396,7 @@ fn merge(model: *StoreModel) Failure!void {
 
 /// Imports an image that differs from its parent in some sectors.
 fn import(model: *StoreModel) Failure!void {
-    const io = model.given.io orelse return;
+    const io = model.environment.io orelse return;
     try model.trim();
     const parent = model.versions.constSlice()[@intCast(model.prng.below(model.versions.constSlice().len))];
     var made: Version = .{ .id = model.nextId(), .content = parent.content };
@@ -432,10 +432,10 @@ fn higher(model: *StoreModel, counter: u64) Error!u64 {
 
 /// Deletes the oldest versions without a layer above, and collects their blocks.
 fn trim(model: *StoreModel) Failure!void {
-    if (model.versions.constSlice().len <= model.given.versions_kept) return;
+    if (model.versions.constSlice().len <= model.environment.versions_kept) return;
     var change = try model.store.lockForChange();
     defer change.end();
-    while (model.versions.constSlice().len > model.given.versions_kept) {
+    while (model.versions.constSlice().len > model.environment.versions_kept) {
         const oldest = for (model.versions.constSlice(), 0..) |version, index| {
             const is_needed = for (&model.devices.values) |*device| {
                 if (device.below.eql(version.id)) break true;
@@ -461,15 +461,15 @@ pub fn removeVersion(model: *StoreModel, index: usize) void {
 }
 
 /// Discards the writes; the device continues above any version.
-fn leaveLayer(model: *StoreModel, who: Who) Failure!void {
+fn leaveLayer(model: *StoreModel, who: LayerKind) Failure!void {
     const device = model.devices.getPtr(who);
-    device.close(model.given.gpa);
+    device.close(model.environment.gpa);
     device.is_removing = true;
     if (device.is_made) try model.removeLayer(who);
     return model.beginLayer(who, @intCast(model.prng.below(model.versions.constSlice().len)));
 }
 
-pub fn removeLayer(model: *StoreModel, who: Who) Failure!void {
+pub fn removeLayer(model: *StoreModel, who: LayerKind) Failure!void {
     const device = model.devices.getPtr(who);
     var name: store_module.files.Name = undefined;
     if (who != .maintenance) return WriteLayer.remove(model.sim.files(), device.dir(&name));
@@ -480,10 +480,10 @@ pub fn removeLayer(model: *StoreModel, who: Who) Failure!void {
 
 /// A device's writes belong to the version that it booted: another version refuses them, and only
 /// then are they dropped.
-fn boot(model: *StoreModel, who: Who) Failure!void {
+fn boot(model: *StoreModel, who: LayerKind) Failure!void {
     const device = model.devices.getPtr(who);
     if (who == .persistent and device.is_made) {
-        device.close(model.given.gpa);
+        device.close(model.environment.gpa);
         const other = &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
         if (!other.id.eql(device.below)) try store_checks.mustRefuse(model, device, other.id);
     }
@@ -491,9 +491,9 @@ fn boot(model: *StoreModel, who: Who) Failure!void {
 }
 
 pub fn closeAll(model: *StoreModel) void {
-    for (&model.devices.values) |*device| device.close(model.given.gpa);
+    for (&model.devices.values) |*device| device.close(model.environment.gpa);
     for (model.versions.slice()) |*version| model.closeVersion(version);
-    if (model.is_store_open) model.store.close(model.given.gpa);
+    if (model.is_store_open) model.store.close(model.environment.gpa);
     model.is_store_open = false;
 }
 
@@ -509,7 +509,7 @@ pub fn isThere(model: *StoreModel, id: Uuid) Failure!bool {
 pub fn closeVersion(model: *StoreModel, version: *Version) void {
     const opened = version.opened orelse return;
     opened.close();
-    model.given.gpa.destroy(opened);
+    model.environment.gpa.destroy(opened);
     version.opened = null;
 }
 

@@ -10,37 +10,37 @@ const store_operation = @import("operation.zig");
 const store_run = @import("run.zig");
 const testing = std.testing;
 
-const World = struct {
+const ModelFixture = struct {
     counts: StoreModel.Counts = .{},
     batches: [3]store.WriteLayer.Batch = @splat(.{}),
     memory: *SignatureMemory,
     known: store.simulated.Memory,
 
-    fn create() !*World {
-        const world = try testing.allocator.create(World);
-        errdefer testing.allocator.destroy(world);
+    fn create() !*ModelFixture {
+        const fixture = try testing.allocator.create(ModelFixture);
+        errdefer testing.allocator.destroy(fixture);
         const memory: *SignatureMemory = try .create(testing.allocator);
-        world.* = .{ .memory = memory, .known = memory.interface() };
-        store.simulated.memory = &world.known;
-        return world;
+        fixture.* = .{ .memory = memory, .known = memory.interface() };
+        store.simulated.memory = &fixture.known;
+        return fixture;
     }
 
-    fn destroy(world: *World) void {
+    fn destroy(fixture: *ModelFixture) void {
         store.simulated.memory = null;
-        testing.allocator.destroy(world.memory);
-        testing.allocator.destroy(world);
+        testing.allocator.destroy(fixture.memory);
+        testing.allocator.destroy(fixture);
     }
 
-    fn given(world: *World) StoreModel.Given {
-        return .{ .gpa = testing.allocator, .io = testing.io, .batches = &world.batches, .counts = &world.counts };
+    fn given(fixture: *ModelFixture) StoreModel.Environment {
+        return .{ .gpa = testing.allocator, .io = testing.io, .batches = &fixture.batches, .counts = &fixture.counts };
     }
 };
 
 test "no byte of a version or a layer is wrong after any operation, end of a process or power cut" {
-    const world: *World = try .create();
-    defer world.destroy();
+    const fixture: *ModelFixture = try .create();
+    defer fixture.destroy();
     for (1..5) |seed| {
-        const violation = try store_run.oneDisk(world.given(), .{ .seed = seed, .operations = 300 }) orelse continue;
+        const violation = try store_run.oneDisk(fixture.given(), .{ .seed = seed, .operations = 300 }) orelse continue;
         std.debug.print("disk {d}, operation {d}: {s}\n", .{ violation.seed, violation.operation, violation.what });
         return error.Violation;
     }
@@ -49,12 +49,12 @@ test "no byte of a version or a layer is wrong after any operation, end of a pro
 /// Ends the process at one changing call of an operation, and then cuts the power at one of the
 /// following calls: all pairs.
 fn expectKept(first: []const store_operation.Operation, killed: store_operation.Operation, next: []const store_operation.Operation) !void {
-    const world: *World = try .create();
-    defer world.destroy();
+    const fixture: *ModelFixture = try .create();
+    defer fixture.destroy();
     for (0..30) |calls| for ([_]u64{ 1, 2, 3 }) |seed| {
         var model: StoreModel = undefined;
         defer model.deinit();
-        try model.init(world.given(), seed, .{});
+        try model.init(fixture.given(), seed, .{});
         for (first) |operation| try model.step(operation, null);
         try model.step(killed, .{ .calls = calls, .how = .kill });
         for (next) |operation| try model.step(operation, null);

@@ -30,25 +30,25 @@ pub const Geometry = struct {
 };
 
 /// The device whose layer is written.
-pub const Who = enum { maintenance, persistent, fleeting };
+pub const LayerKind = enum { maintenance, persistent, fleeting };
 
-pub const Range = struct { who: Who = .maintenance, first: u8, count: u8 };
+pub const Range = struct { who: LayerKind = .maintenance, first: u8, count: u8 };
 
 pub const Operation = union(enum) {
     write: Range,
     write_part: Range,
     discard: Range,
-    flush: Who,
+    flush: LayerKind,
     /// The two halves of a flush; the device keeps writing in between.
-    sync_begin: Who,
-    sync_end: Who,
-    read: Who,
+    sync_begin: LayerKind,
+    sync_end: LayerKind,
+    read: LayerKind,
     seal,
     merge,
     import,
     revert,
     /// A device boots another version.
-    boot: Who,
+    boot: LayerKind,
     /// The process ends, the machine runs on.
     kill,
     /// Power is cut.

@@ -17,7 +17,7 @@ const Failure = StoreModel.Failure;
 const sector_size = StoreDevice.sector_size;
 const sectors_per_block = StoreDevice.sectors_per_block;
 const Version = StoreModel.Version;
-const Who = store_operation.Who;
+const LayerKind = store_operation.LayerKind;
 const WriteLayer = store_module.WriteLayer;
 
 /// Changing calls within which the recovery is interrupted.
@@ -32,7 +32,7 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
     for (0..restarts_max + 1) |attempt| {
         model.closeAll();
         if (is_cut) try cutPower(model, loss) else {
-            model.given.counts.kills += 1;
+            model.environment.counts.kills += 1;
             model.sim.endProcess();
         }
         if (attempt < restarts_max and model.prng.chance(1, 6))
@@ -47,11 +47,11 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
                 else => model.fail(@errorName(err)),
             };
             const took_us = cpuTimeUs() - begin_us;
-            model.given.counts.longest_opening_us = @max(model.given.counts.longest_opening_us, took_us);
+            model.environment.counts.longest_opening_us = @max(model.environment.counts.longest_opening_us, took_us);
             break;
         }
         if (result) |_| {} else |err| if (err == error.Violation) return error.Violation;
-        model.given.counts.restarts_cut += 1;
+        model.environment.counts.restarts_cut += 1;
         is_cut = model.prng.chance(1, 2);
         is_lost = is_cut;
     } else unreachable; // The last one is not interrupted.
@@ -61,13 +61,13 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
 }
 
 fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
-    model.given.counts.power_cuts += 1;
+    model.environment.counts.power_cuts += 1;
     model.sim.crashWith(loss);
-    const states = model.given.crash_states orelse return;
+    const states = model.environment.crash_states orelse return;
     _ = try states.getOrPut(std.heap.smp_allocator, model.sim.hashOfDisk());
 }
 
-fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
+fn comeUp(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {
     try model.openStore();
     {
         // Finishes an interrupted change.
@@ -94,7 +94,7 @@ fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
     return comeUpFleeting(model);
 }
 
-fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void {
+fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {
     const device = model.devices.getPtr(.maintenance);
     if (try model.isThere(device.version_id)) {
         // It was being sealed: it has what was flushed before.
@@ -102,7 +102,7 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void 
         var sealed: Version = .{ .id = device.version_id, .content = device.content() };
         errdefer model.closeVersion(&sealed);
         try store_checks.checkContent(model, &sealed);
-        model.given.counts.seals_finished += 1;
+        model.environment.counts.seals_finished += 1;
         return model.adopt(sealed);
     }
     comeUpLayer(model, .maintenance, after) catch |err| {
@@ -110,11 +110,11 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void 
         // Sealing had begun: it is finished.
         if (!device.isSettled()) return model.fail("the layer is lost and was not flushed");
         try model.sealLayer();
-        model.given.counts.seals_finished += 1;
+        model.environment.counts.seals_finished += 1;
     };
 }
 
-fn comeUpLayer(model: *StoreModel, who: Who, after: StoreDevice.After) Failure!void {
+fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKind) Failure!void {
     const device = model.devices.getPtr(who);
     _ = model.openLayer(who) catch |err| {
         if (err != error.NotFound or !device.is_removing) return err;
@@ -132,7 +132,7 @@ fn comeUpLayer(model: *StoreModel, who: Who, after: StoreDevice.After) Failure!v
         try device.layer.read(part, model.offsetOf(sector));
         for (sector..sector + count, 0..) |at, index| {
             const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse return model.fail("a sector of a layer is torn");
-            if (!try device.accept(model.given.gpa, at, found, after)) return model.fail("an acknowledged write is lost");
+            if (!try device.accept(model.environment.gpa, at, found, after)) return model.fail("an acknowledged write is lost");
         }
         sector += count;
     }
@@ -145,7 +145,7 @@ fn comeUpFleeting(model: *StoreModel) Failure!void {
         var name: store_module.files.Name = undefined;
         const head = WriteLayer.readHead(model.sim.files(), device.dir(&name));
         if (head) |_| return model.fail("a volatile layer outlived its process") else |err| if (err != error.NotFound) return err;
-        model.given.counts.fleeting_lost += 1;
+        model.environment.counts.fleeting_lost += 1;
     }
     return model.beginLayer(.fleeting, @intCast(model.prng.below(model.versions.constSlice().len)));
 }

@@ -10,7 +10,7 @@ const store_operation = @import("operation.zig");
 
 const Operation = store_operation.Operation;
 const Prng = base.Prng;
-const Who = store_operation.Who;
+const LayerKind = store_operation.LayerKind;
 
 /// A new disk starts after this many operations: a person who looks for a cause has to read what
 /// happened on one disk.
@@ -33,7 +33,7 @@ pub const Options = struct {
 
 /// Runs this many operations on an empty disk, and checks every byte at the end. Returns null if
 /// nothing is wrong.
-pub fn oneDisk(given: StoreModel.Given, options: Options) error{OutOfMemory}!?Violation {
+pub fn oneDisk(given: StoreModel.Environment, options: Options) error{OutOfMemory}!?Violation {
     var prng: Prng = .init(options.seed);
     const geometry: store_operation.Geometry = .{ .is_far = prng.chance(1, 2), .is_cut_short = prng.chance(1, 2) };
     var model: StoreModel = undefined;
@@ -48,7 +48,7 @@ pub fn oneDisk(given: StoreModel.Given, options: Options) error{OutOfMemory}!?Vi
 
 fn run(
     model: *StoreModel,
-    given: StoreModel.Given,
+    given: StoreModel.Environment,
     geometry: store_operation.Geometry,
     prng: *Prng,
     options: *const Options,
@@ -95,7 +95,7 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
         drawn -= weight;
     } else unreachable;
     const random_bits = prng.nextU32();
-    const who: Who = @fromBackingInt(@as(u2, @intCast(random_bits % 3)));
+    const who: LayerKind = @fromBackingInt(@as(u2, @intCast(random_bits % 3)));
     const sectors = geometry.sectorCount();
     return switch (kind) {
         .write => blk: {

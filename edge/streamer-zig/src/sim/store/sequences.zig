@@ -42,15 +42,15 @@ pub const Violation = struct {
     pub fn format(violation: Violation, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.print("{s}; sequence:", .{violation.what});
         var used: u8 = 0;
-        for (violation.choices[0..violation.length]) |choice| try writer.print(" {f}", .{Spelled{ .operation = operationOf(choice, &used) }});
+        for (violation.choices[0..violation.length]) |choice| try writer.print(" {f}", .{SequenceText{ .operation = operationOf(choice, &used) }});
         if (violation.cut) |cut| try writer.print(", the last interrupted by a {t} after {d} changing calls, {t} lost", .{ cut.how, cut.calls, cut.loss });
     }
 };
 
-const Spelled = struct {
+const SequenceText = struct {
     operation: Operation,
 
-    pub fn format(spelled: Spelled, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    pub fn format(spelled: SequenceText, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.writeAll(@tagName(spelled.operation));
         switch (spelled.operation) {
             .write, .write_part, .discard => |range| try writer.print(" {d}+{d}", .{ range.first, range.count }),
@@ -79,9 +79,9 @@ counts: Counts,
 choices: [length_max]u8,
 violation: ?Violation,
 /// Length of the sequence so far.
-kept: [length_max]Kept,
+kept: [length_max]Snapshot,
 
-const Kept = struct { region: Region.Copy, model: StoreModel };
+const Snapshot = struct { region: Region.Copy, model: StoreModel };
 
 const Error = error{ OutOfMemory, Violation };
 
@@ -124,7 +124,7 @@ pub fn runFirst(all: *StoreSequences, first: u8) error{OutOfMemory}!bool {
 }
 
 fn runFrom(all: *StoreSequences, first: u8) Error!void {
-    const given: StoreModel.Given = .{
+    const given: StoreModel.Environment = .{
         .gpa = all.region.allocator(),
         .io = null,
         .batches = &all.batches,
@@ -138,7 +138,7 @@ fn runFrom(all: *StoreSequences, first: u8) Error!void {
     return all.tryOne(0, 0, first, begin);
 }
 
-fn keep(all: *StoreSequences, depth: u8) error{OutOfMemory}!*const Kept {
+fn keep(all: *StoreSequences, depth: u8) error{OutOfMemory}!*const Snapshot {
     const kept = &all.kept[depth];
     try all.region.copyTo(all.gpa, &kept.region);
     kept.model = all.model;
@@ -152,7 +152,7 @@ fn descend(all: *StoreSequences, depth: u8, used: u8) Error!void {
     for (0..choicesAfter(used)) |choice| try all.tryOne(depth, used, @intCast(choice), kept);
 }
 
-fn tryOne(all: *StoreSequences, depth: u8, used: u8, choice: u8, kept: *const Kept) Error!void {
+fn tryOne(all: *StoreSequences, depth: u8, used: u8, choice: u8, kept: *const Snapshot) Error!void {
     var used_then = used;
     all.choices[depth] = choice;
     const operation = operationOf(choice, &used_then);
@@ -162,7 +162,7 @@ fn tryOne(all: *StoreSequences, depth: u8, used: u8, choice: u8, kept: *const Ke
 }
 
 /// Interrupts each operation at each of its changing calls, in each way.
-fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Kept) Error!void {
+fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Snapshot) Error!void {
     const ways = [_]struct { how: @FieldType(Cut, "how"), loss: SimFiles.Loss }{
         .{ .how = .kill, .loss = .any },
         .{ .how = .crash, .loss = .any },
@@ -181,7 +181,7 @@ fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Kept) Error!vo
     };
 }
 
-fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *const Kept) Error!void {
+fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *const Snapshot) Error!void {
     all.region.restore(&kept.region);
     all.model = kept.model;
     // The same sequence is the same run, whatever ran before.

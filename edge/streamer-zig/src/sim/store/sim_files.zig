@@ -35,7 +35,7 @@ handles: std.ArrayList(?Open) = .empty,
 /// Free pages for reuse.
 pool: std.ArrayList(*Page) = .empty,
 /// A mutant: a call that does nothing and reports success.
-lie: ?Lie = null,
+skipped_call: ?SkippedCall = null,
 /// Bytes of all files together.
 capacity: u64 = std.math.maxInt(u64),
 /// Changing calls so far.
@@ -58,7 +58,7 @@ pub const Entry = struct {
 };
 
 /// Applies to calls for names that contain this; "" for all.
-pub const Lie = struct {
+pub const SkippedCall = struct {
     call: enum { sync, sync_dir, punch, lock, write },
     name: []const u8,
 };
@@ -66,7 +66,7 @@ pub const Lie = struct {
 /// The fate of unsynced writes.
 pub const Loss = enum { any, all, nothing };
 
-const Place = struct { dir: u32, name: []const u8 };
+const DirEntry = struct { dir: u32, name: []const u8 };
 
 /// One change of names, atomic.
 const Change = struct {
@@ -182,11 +182,11 @@ pub fn flipBit(sim: *SimFiles, name: []const u8, offset: u64, bit: u3) void {
 
 fn apply(sim: *SimFiles, entries: *std.ArrayList(Entry), change: *const Change) void {
     if (change.removed) |removed| {
-        const place: Place = .{ .dir = removed.dir, .name = removed.name[0..removed.name_size] };
+        const place: DirEntry = .{ .dir = removed.dir, .name = removed.name[0..removed.name_size] };
         if (indexOf(entries.items, place)) |index| _ = entries.swapRemove(index);
     }
     const added = change.added orelse return;
-    const place: Place = .{ .dir = added.dir, .name = added.name[0..added.name_size] };
+    const place: DirEntry = .{ .dir = added.dir, .name = added.name[0..added.name_size] };
     if (indexOf(entries.items, place)) |index| {
         entries.items[index] = added;
     } else entries.append(sim.gpa, added) catch @panic("no memory");
@@ -197,13 +197,13 @@ fn note(sim: *SimFiles, made: Change) void {
     sim.changes.append(sim.gpa, made) catch @panic("no memory");
 }
 
-fn entryOf(place: Place, inode: u32) Entry {
+fn entryOf(place: DirEntry, inode: u32) Entry {
     var entry: Entry = .{ .dir = place.dir, .name = undefined, .name_size = place.name.len, .inode = inode };
     @memcpy(entry.name[0..place.name.len], place.name);
     return entry;
 }
 
-fn indexOf(entries: []const Entry, place: Place) ?usize {
+fn indexOf(entries: []const Entry, place: DirEntry) ?usize {
     for (entries, 0..) |*entry, index| {
         if (entry.dir == place.dir and std.mem.eql(u8, entry.name[0..entry.name_size], place.name)) return index;
     }
@@ -211,7 +211,7 @@ fn indexOf(entries: []const Entry, place: Place) ?usize {
 }
 
 /// Splits a name into its directory and its last part.
-fn placeOf(sim: *SimFiles, name: []const u8) Error!Place {
+fn placeOf(sim: *SimFiles, name: []const u8) Error!DirEntry {
     if (name.len == 0 or name.len > store.files.name_size_max) return error.NotFound;
     const dir, const last = if (std.mem.findScalarLast(u8, name, '/')) |at|
         .{ sim.lookUp(name[0..at]) orelse return error.NotFound, name[at + 1 ..] }
@@ -239,11 +239,11 @@ fn begin(sim: *SimFiles) Error!void {
     if (sim.operations - 1 == sim.fail_at) return sim.fail_with;
 }
 
-fn liesAbout(sim: *SimFiles, call: @FieldType(Lie, "call"), handle: Handle) bool {
-    const lie = sim.lie orelse return false;
-    if (lie.call != call) return false;
+fn isSkipped(sim: *SimFiles, call: @FieldType(SkippedCall, "call"), handle: Handle) bool {
+    const skipped_call = sim.skipped_call orelse return false;
+    if (skipped_call.call != call) return false;
     const made_as = &sim.inodeOf(handle).made_as;
-    return std.mem.find(u8, made_as.name[0..made_as.name_size], lie.name) != null;
+    return std.mem.find(u8, made_as.name[0..made_as.name_size], skipped_call.name) != null;
 }
 
 fn openOf(sim: *SimFiles, handle: Handle) *Open {
@@ -389,7 +389,7 @@ fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Er
     const sim = fromContext(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;
     try sim.begin();
-    if (sim.liesAbout(.write, handle)) return;
+    if (sim.isSkipped(.write, handle)) return;
     const inode = sim.inodeOf(handle);
     if (sim.capacity != std.math.maxInt(u64)) {
         if (sim.usedBytes() + newPages(inode, offset, bytes.len) * page_size > sim.capacity) return error.NoSpace;
@@ -418,7 +418,7 @@ fn sync(context: *anyopaque, handle: Handle) Error!void {
     const sim = fromContext(context);
     try sim.begin();
     sim.syncs += 1;
-    if (sim.liesAbout(.sync, handle)) return;
+    if (sim.isSkipped(.sync, handle)) return;
     sim_inode.settle(sim, sim.inodeOf(handle));
 }
 
@@ -426,7 +426,7 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
     const sim = fromContext(context);
     if (sim.openOf(handle).mode != .write) return error.Denied;
     try sim.begin();
-    if (sim.liesAbout(.punch, handle)) return;
+    if (sim.isSkipped(.punch, handle)) return;
     const inode = sim.inodeOf(handle);
     const end = @min(offset +| bytes, inode.size);
     var at = offset;
@@ -457,7 +457,7 @@ fn allocated(context: *anyopaque, handle: Handle) Error!u64 {
 
 fn tryLock(context: *anyopaque, handle: Handle, exclusive: bool) Error!bool {
     const sim = fromContext(context);
-    if (sim.liesAbout(.lock, handle)) return true;
+    if (sim.isSkipped(.lock, handle)) return true;
     const wanted = sim.openOf(handle);
     for (sim.handles.items) |*slot| {
         const other = &(slot.* orelse continue);
@@ -502,7 +502,7 @@ fn syncDir(context: *anyopaque, name: []const u8) Error!void {
     if (!sim.inodes.items[dir].is_dir) return error.NotFound;
     try sim.begin();
     sim.syncs += 1;
-    if (sim.lie) |lie| if (lie.call == .sync_dir and std.mem.startsWith(u8, name, lie.name)) return;
+    if (sim.skipped_call) |skipped_call| if (skipped_call.call == .sync_dir and std.mem.startsWith(u8, name, skipped_call.name)) return;
     var kept: usize = 0;
     for (sim.changes.items) |made| {
         if (made.touches(dir)) {

@@ -21,8 +21,8 @@ pub const Options = struct {
     seed: u64,
     operations: u64,
     jobs: u8 = 1,
-    plant: ?store.simulated.Plant = null,
-    lie: ?SimFiles.Lie = null,
+    mutant: ?store.simulated.Mutant = null,
+    skipped_call: ?SimFiles.SkippedCall = null,
     /// Null prints nothing.
     progress_interval_s: ?u32 = null,
 };
@@ -64,7 +64,7 @@ const Disks = struct {
         };
         // Per thread.
         store.simulated.memory = &model.known;
-        store.simulated.planted = given.plant;
+        store.simulated.mutant = given.mutant;
     }
 
     pub fn deinit(model: *Disks, gpa: std.mem.Allocator) void {
@@ -84,7 +84,7 @@ const Disks = struct {
             .batches = model.batches,
             .counts = &model.result.counts,
             .crash_states = if (model.crash_states.count() < crash_states_max) &model.crash_states else null,
-            .lie = options.lie,
+            .skipped_call = options.skipped_call,
         }, .{
             .seed = options.seed +% disk,
             .operations = @min(operations_per_disk, options.operations - disk * operations_per_disk),

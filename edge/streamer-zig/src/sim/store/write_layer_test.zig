@@ -16,7 +16,7 @@ const disk_size = sectors * sector_size;
 const dir = "layers/one";
 
 /// The disk below: its own stamp fills each sector.
-const Below = struct {
+const BaseDisk = struct {
     fn source() store.BlockSource {
         return .{ .context = undefined, .vtable = &.{ .read = readBelow }, .size = disk_size };
     }
@@ -44,7 +44,7 @@ const Model = struct {
 
     fn init() !Model {
         var model: Model = .{};
-        for (&model.possible, 0..) |*list, sector| try list.append(testing.allocator, Below.stampBelow(sector));
+        for (&model.possible, 0..) |*list, sector| try list.append(testing.allocator, BaseDisk.stampBelow(sector));
         return model;
     }
 
@@ -95,58 +95,58 @@ fn bindingOf(class: WriteLayer.Class) WriteLayer.Binding {
     return .{ .class = class, .device_id = .fromBytes(@splat(1)), .version_id = .fromBytes(@splat(2)), .disk_size = disk_size };
 }
 
-const World = struct {
+const LayerFixture = struct {
     sim: SimFiles,
     prng: Prng,
     model: Model,
     batch: WriteLayer.Batch = .{},
 
-    fn init(seed: u64) !World {
-        var world: World = .{ .sim = try .init(testing.allocator, seed), .prng = .init(seed), .model = try .init() };
-        try world.sim.files().makeDir("layers");
-        world.sim.syncAll();
-        return world;
+    fn init(seed: u64) !LayerFixture {
+        var fixture: LayerFixture = .{ .sim = try .init(testing.allocator, seed), .prng = .init(seed), .model = try .init() };
+        try fixture.sim.files().makeDir("layers");
+        fixture.sim.syncAll();
+        return fixture;
     }
 
-    fn deinit(world: *World) void {
-        world.sim.deinit();
-        world.model.deinit();
+    fn deinit(fixture: *LayerFixture) void {
+        fixture.sim.deinit();
+        fixture.model.deinit();
     }
 
-    fn create(world: *World) !WriteLayer {
-        return WriteLayer.create(testing.allocator, world.sim.files(), dir, headOf(.edge_persistent, 1 << 30), Below.source());
+    fn create(fixture: *LayerFixture) !WriteLayer {
+        return WriteLayer.create(testing.allocator, fixture.sim.files(), dir, headOf(.edge_persistent, 1 << 30), BaseDisk.source());
     }
 
-    fn open(world: *World) !WriteLayer {
-        return WriteLayer.open(testing.allocator, world.sim.files(), dir, &bindingOf(.edge_persistent), Below.source());
+    fn open(fixture: *LayerFixture) !WriteLayer {
+        return WriteLayer.open(testing.allocator, fixture.sim.files(), dir, &bindingOf(.edge_persistent), BaseDisk.source());
     }
 
     /// One random operation; after a failure each sector may have changed or not.
-    fn step(world: *World, layer: *WriteLayer) !void {
-        const first = world.prng.below(sectors);
-        const count = world.prng.between(1, @min(sectors - first, world.prng.pick(u64, &.{ 1, 8, 9, 64 })));
+    fn step(fixture: *LayerFixture, layer: *WriteLayer) !void {
+        const first = fixture.prng.below(sectors);
+        const count = fixture.prng.between(1, @min(sectors - first, fixture.prng.pick(u64, &.{ 1, 8, 9, 64 })));
         const offset, const size = .{ first * sector_size, count * sector_size };
-        switch (world.prng.below(8)) {
+        switch (fixture.prng.below(8)) {
             0...4 => {
                 var bytes: [64 * sector_size]u8 = undefined;
-                const zeros = world.prng.chance(1, 8);
+                const zeros = fixture.prng.chance(1, 8);
                 for (0..@intCast(count)) |index| {
-                    const stamp = if (zeros) 0 else world.model.stamp_next;
-                    world.model.stamp_next += 1;
+                    const stamp = if (zeros) 0 else fixture.model.stamp_next;
+                    fixture.model.stamp_next += 1;
                     @memset(std.mem.bytesAsSlice(u64, bytes[index * sector_size ..][0..sector_size]), stamp);
-                    try world.model.set(first + index, stamp);
+                    try fixture.model.set(first + index, stamp);
                 }
                 try layer.write(bytes[0..@intCast(size)], offset);
             },
             5 => {
-                for (first..first + count) |sector| try world.model.set(sector, 0);
+                for (first..first + count) |sector| try fixture.model.set(sector, 0);
                 try layer.discard(offset, size);
             },
             6 => {
-                try layer.flush(&world.batch);
-                world.model.settle();
+                try layer.flush(&fixture.batch);
+                fixture.model.settle();
             },
-            else => try world.model.check(layer, .nothing),
+            else => try fixture.model.check(layer, .nothing),
         }
     }
 };
@@ -155,21 +155,21 @@ const rounds = 120;
 
 test "after any crash each sector is what was synced or what was written since, and nothing else" {
     for (0..rounds) |seed| {
-        var world: World = try .init(seed);
-        defer world.deinit();
-        var layer = try world.create();
+        var fixture: LayerFixture = try .init(seed);
+        defer fixture.deinit();
+        var layer = try fixture.create();
         for (0..6) |_| {
-            world.sim.stop_after = world.sim.operations + world.prng.below(60);
-            for (0..40) |_| world.step(&layer) catch |err| switch (err) {
+            fixture.sim.stop_after = fixture.sim.operations + fixture.prng.below(60);
+            for (0..40) |_| fixture.step(&layer) catch |err| switch (err) {
                 error.Lost, error.ReadFailed => break,
                 else => return err,
             };
             layer.close(testing.allocator);
-            if (world.prng.chance(1, 4)) world.sim.endProcess() else world.sim.crash();
-            layer = try world.open();
-            try world.model.check(&layer, .crash);
+            if (fixture.prng.chance(1, 4)) fixture.sim.endProcess() else fixture.sim.crash();
+            layer = try fixture.open();
+            try fixture.model.check(&layer, .crash);
             // Unsynced data that a process finds must be synced before it is relied on.
-            world.sim.syncAll();
+            fixture.sim.syncAll();
         }
         layer.close(testing.allocator);
     }
@@ -177,36 +177,36 @@ test "after any crash each sector is what was synced or what was written since, 
 
 test "an interrupted creation leaves a whole layer or none" {
     for (0..rounds) |seed| {
-        var world: World = try .init(seed);
-        defer world.deinit();
-        world.sim.stop_after = world.sim.operations + seed % 20;
-        if (world.create()) |made| {
+        var fixture: LayerFixture = try .init(seed);
+        defer fixture.deinit();
+        fixture.sim.stop_after = fixture.sim.operations + seed % 20;
+        if (fixture.create()) |made| {
             var layer = made;
             layer.close(testing.allocator);
         } else |err| try testing.expectEqual(error.DiskFailed, err);
-        world.sim.crash();
-        var layer = world.open() catch |err| blk: {
+        fixture.sim.crash();
+        var layer = fixture.open() catch |err| blk: {
             try testing.expectEqual(error.NotFound, err);
-            break :blk try world.create();
+            break :blk try fixture.create();
         };
         defer layer.close(testing.allocator);
-        try world.model.check(&layer, .nothing);
+        try fixture.model.check(&layer, .nothing);
     }
 }
 
 test "an interrupted removal is finished later, and never leaves a layer that looks lost" {
     for (0..rounds) |seed| {
-        var world: World = try .init(seed);
-        defer world.deinit();
-        var layer = try world.create();
+        var fixture: LayerFixture = try .init(seed);
+        defer fixture.deinit();
+        var layer = try fixture.create();
         try layer.write(&@as([4096]u8, @splat(3)), 0);
-        try layer.flush(&world.batch);
+        try layer.flush(&fixture.batch);
         layer.close(testing.allocator);
-        world.sim.stop_after = world.sim.operations + seed % 9;
-        WriteLayer.remove(world.sim.files(), dir) catch |err| try testing.expectEqual(error.DiskFailed, err);
-        world.sim.crash();
-        layer = world.open() catch |err| switch (err) {
-            error.NotFound => try world.create(),
+        fixture.sim.stop_after = fixture.sim.operations + seed % 9;
+        WriteLayer.remove(fixture.sim.files(), dir) catch |err| try testing.expectEqual(error.DiskFailed, err);
+        fixture.sim.crash();
+        layer = fixture.open() catch |err| switch (err) {
+            error.NotFound => try fixture.create(),
             // Only if no part of the removal was durable.
             error.Lost => return error.LooksLost,
             else => return err,
@@ -216,31 +216,31 @@ test "an interrupted removal is finished later, and never leaves a layer that lo
 }
 
 test "a layer of another version, device, size, class or process is refused by name" {
-    var world: World = try .init(1);
-    defer world.deinit();
-    const files = world.sim.files();
-    var layer = try world.create();
-    try testing.expectError(error.InUse, world.open());
+    var fixture: LayerFixture = try .init(1);
+    defer fixture.deinit();
+    const files = fixture.sim.files();
+    var layer = try fixture.create();
+    try testing.expectError(error.InUse, fixture.open());
     try testing.expectError(error.InUse, WriteLayer.remove(files, dir));
-    try testing.expectError(error.Exists, world.create());
+    try testing.expectError(error.Exists, fixture.create());
     layer.close(testing.allocator);
     var binding = bindingOf(.edge_persistent);
     binding.version_id = .fromBytes(@splat(9));
-    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
     binding = bindingOf(.edge_persistent);
     binding.version_root[31] = 1;
-    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
     binding = bindingOf(.edge_persistent);
     binding.device_id = .fromBytes(@splat(9));
-    try testing.expectError(error.AnotherDevice, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    try testing.expectError(error.AnotherDevice, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
     binding = bindingOf(.maintenance);
-    try testing.expectError(error.AnotherClass, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    try testing.expectError(error.AnotherClass, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
     binding = bindingOf(.edge_persistent);
     binding.disk_size -= sector_size;
-    var smaller = Below.source();
+    var smaller = BaseDisk.source();
     smaller.size = binding.disk_size;
     try testing.expectError(error.AnotherSize, WriteLayer.open(testing.allocator, files, dir, &binding, smaller));
-    layer = try world.open();
+    layer = try fixture.open();
     layer.close(testing.allocator);
 }
 
@@ -283,38 +283,38 @@ test "a layer with missing, truncated or damaged parts is lost, and nothing belo
         }.do },
     };
     for (damages) |damage| {
-        var world: World = try .init(2);
-        defer world.deinit();
-        var layer = try world.create();
+        var fixture: LayerFixture = try .init(2);
+        defer fixture.deinit();
+        var layer = try fixture.create();
         try layer.write(&@as([4096]u8, @splat(3)), 0);
-        try layer.flush(&world.batch);
+        try layer.flush(&fixture.batch);
         layer.close(testing.allocator);
-        try damage.do(&world.sim);
-        try testing.expectError(damage.expected, world.open());
+        try damage.do(&fixture.sim);
+        try testing.expectError(damage.expected, fixture.open());
     }
     // A missing head: the layer was written, so no new one replaces it unasked.
-    var world: World = try .init(2);
-    defer world.deinit();
-    var layer = try world.create();
+    var fixture: LayerFixture = try .init(2);
+    defer fixture.deinit();
+    var layer = try fixture.create();
     try layer.write(&@as([4096]u8, @splat(3)), 0);
-    try layer.flush(&world.batch);
+    try layer.flush(&fixture.batch);
     layer.close(testing.allocator);
-    try world.sim.files().remove(dir ++ "/head");
-    try testing.expectError(error.NotFound, world.open());
-    try testing.expectError(error.Lost, world.create());
-    try WriteLayer.remove(world.sim.files(), dir);
-    layer = try world.create();
+    try fixture.sim.files().remove(dir ++ "/head");
+    try testing.expectError(error.NotFound, fixture.open());
+    try testing.expectError(error.Lost, fixture.create());
+    try WriteLayer.remove(fixture.sim.files(), dir);
+    layer = try fixture.create();
     layer.close(testing.allocator);
 }
 
 test "a data file that is truncated under a running layer stops it" {
-    var world: World = try .init(3);
-    defer world.deinit();
-    var layer = try world.create();
+    var fixture: LayerFixture = try .init(3);
+    defer fixture.deinit();
+    var layer = try fixture.create();
     defer layer.close(testing.allocator);
     try layer.write(&@as([8192]u8, @splat(3)), 0);
-    const handle = try world.sim.files().open(dir ++ "/data", .write);
-    try world.sim.files().setSize(handle, 4096);
+    const handle = try fixture.sim.files().open(dir ++ "/data", .write);
+    try fixture.sim.files().setSize(handle, 4096);
     var bytes: [512]u8 = undefined;
     try testing.expectError(error.Lost, layer.read(&bytes, 4096));
     try testing.expectError(error.Lost, layer.read(&bytes, 100 * 512));
@@ -322,22 +322,22 @@ test "a data file that is truncated under a running layer stops it" {
 }
 
 test "a failed sync loses the layer: the state of the disk is unknown" {
-    var world: World = try .init(4);
-    defer world.deinit();
-    var layer = try world.create();
+    var fixture: LayerFixture = try .init(4);
+    defer fixture.deinit();
+    var layer = try fixture.create();
     defer layer.close(testing.allocator);
     try layer.write(&@as([4096]u8, @splat(3)), 0);
-    world.sim.fail_at = world.sim.operations;
-    try testing.expectError(error.Lost, layer.flush(&world.batch));
+    fixture.sim.fail_at = fixture.sim.operations;
+    try testing.expectError(error.Lost, layer.flush(&fixture.batch));
     var bytes: [512]u8 = undefined;
     try testing.expectError(error.Lost, layer.read(&bytes, 0));
 }
 
 test "a full layer accepts writes that need no space, and a discard frees space" {
-    var world: World = try .init(5);
-    defer world.deinit();
+    var fixture: LayerFixture = try .init(5);
+    defer fixture.deinit();
     const head = headOf(.edge_persistent, 4 * 4096);
-    var layer = try WriteLayer.create(testing.allocator, world.sim.files(), dir, head, Below.source());
+    var layer = try WriteLayer.create(testing.allocator, fixture.sim.files(), dir, head, BaseDisk.source());
     defer layer.close(testing.allocator);
     const blocks: [4 * 4096]u8 = @splat(3);
     try layer.write(&blocks, 0);
@@ -357,29 +357,29 @@ test "a full layer accepts writes that need no space, and a discard frees space"
 }
 
 test "a first write of blocks takes two syncs, a write of owned blocks takes one, no write takes none" {
-    var world: World = try .init(6);
-    defer world.deinit();
-    var layer = try world.create();
+    var fixture: LayerFixture = try .init(6);
+    defer fixture.deinit();
+    var layer = try fixture.create();
     defer layer.close(testing.allocator);
     const course = [_]struct { offset: u64, syncs: u64 }{ .{ .offset = 0, .syncs = 2 }, .{ .offset = 512, .syncs = 1 } };
     for (course) |step| {
-        const before = world.sim.syncs;
+        const before = fixture.sim.syncs;
         try layer.write(&@as([512]u8, @splat(3)), step.offset);
-        try layer.flush(&world.batch);
-        try layer.flush(&world.batch);
-        try testing.expectEqual(step.syncs, world.sim.syncs - before);
+        try layer.flush(&fixture.batch);
+        try layer.flush(&fixture.batch);
+        try testing.expectEqual(step.syncs, fixture.sim.syncs - before);
     }
 }
 
 test "a volatile layer never syncs and leaves nothing behind" {
-    var world: World = try .init(7);
-    defer world.deinit();
-    const before = world.sim.syncs;
-    var layer = try WriteLayer.create(testing.allocator, world.sim.files(), dir, headOf(.edge, 1 << 30), Below.source());
-    for (0..200) |_| try world.step(&layer);
-    try world.model.check(&layer, .nothing);
+    var fixture: LayerFixture = try .init(7);
+    defer fixture.deinit();
+    const before = fixture.sim.syncs;
+    var layer = try WriteLayer.create(testing.allocator, fixture.sim.files(), dir, headOf(.edge, 1 << 30), BaseDisk.source());
+    for (0..200) |_| try fixture.step(&layer);
+    try fixture.model.check(&layer, .nothing);
     layer.close(testing.allocator);
-    try testing.expectEqual(before, world.sim.syncs);
+    try testing.expectEqual(before, fixture.sim.syncs);
     var name: store.files.Name = undefined;
-    try testing.expectEqual(null, try world.sim.files().nextName("layers", "", &name));
+    try testing.expectEqual(null, try fixture.sim.files().nextName("layers", "", &name));
 }

@@ -25,12 +25,12 @@ pub const Kind = enum {
     }
 };
 
-const Open = struct { file: u24 = 0, handle: Handle = undefined, used_at: u64 = 0 };
+const OpenFile = struct { file: u24 = 0, handle: Handle = undefined, used_at: u64 = 0 };
 
 pub const FileSet = struct {
     files: Files,
     kind: Kind,
-    open: [open_max]Open = @splat(.{}),
+    open: [open_max]OpenFile = @splat(.{}),
     uses: u64 = 0,
 
     pub fn init(files: Files, kind: Kind) FileSet {
@@ -76,7 +76,7 @@ pub const FileSet = struct {
     /// Returns a handle for reading, which stays open until other files are used more.
     pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
         if (set.openHandle(file)) |handle| return handle;
-        var oldest: *Open = &set.open[0];
+        var oldest: *OpenFile = &set.open[0];
         for (&set.open) |*place| {
             if (place.used_at < oldest.used_at) oldest = place;
         }
@@ -113,11 +113,11 @@ pub const FileSet = struct {
         return null;
     }
 
-    pub const Made = struct { file: u24, handle: Handle };
+    pub const NewFile = struct { file: u24, handle: Handle };
 
     /// Creates the next file, empty. Nobody else has created it, even if several processes create
     /// files. Its name is not durable yet.
-    pub fn make(set: *const FileSet) Error!Made {
+    pub fn make(set: *const FileSet) Error!NewFile {
         while (true) {
             const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
             var name: files_module.Name = undefined;

@@ -15,7 +15,7 @@ const LinuxFiles = @This();
 
 dir_fd: i32,
 /// Some file systems cannot report what is in memory. The first thread that reads finds out.
-read_now: std.atomic.Value(read_now_module.Ability) = .init(.asks),
+read_now: std.atomic.Value(read_now_module.Support) = .init(.asks),
 
 /// Opens an existing directory.
 pub fn open(path: []const u8) Error!LinuxFiles {

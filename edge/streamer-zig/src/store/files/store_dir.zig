@@ -47,7 +47,7 @@ pub const Options = struct {
     file_size_max: u64 = appender_module.file_size_max_default,
 };
 
-pub const Made = struct {
+pub const StoreOptions = struct {
     id: Uuid,
     organization: Uuid = .zero,
     /// Seed of the store's key.
@@ -68,7 +68,7 @@ pub const Store = struct {
 
     /// Makes a store in an empty directory, or resumes an interrupted attempt: the head is written
     /// last. Throws `Exists` if there is a store already.
-    pub fn make(files: Files, made: Made) Error!void {
+    pub fn make(files: Files, made: StoreOptions) Error!void {
         if (files.open(head_name, .read)) |handle| {
             files.close(handle);
             return error.Exists;
@@ -122,7 +122,7 @@ pub const Store = struct {
         store.* = undefined;
     }
 
-    pub fn reading(store: *Store) version_reader.Reading {
+    pub fn reading(store: *Store) version_reader.ReadContext {
         return .{ .data = &store.data, .nodes = &store.nodes, .cache = &store.cache };
     }
 

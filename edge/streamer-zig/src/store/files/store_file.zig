@@ -28,7 +28,7 @@ pub const StoreFile = struct {
     size: u64,
     /// Time of the last change in ns; tells states of a file apart.
     modified_ns: i128,
-    read_now: std.atomic.Value(read_now_module.Ability) = .init(.asks),
+    read_now: std.atomic.Value(read_now_module.Support) = .init(.asks),
 
     /// Opens a path of the command line: absolute, or relative to the working directory.
     pub fn open(path: []const u8, kind: Kind) OpenError!StoreFile {

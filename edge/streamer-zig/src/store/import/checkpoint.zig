@@ -150,13 +150,13 @@ pub const Checkpoint = struct {
 
 /// Lock of the process that reads the image, for the whole import; the change lock is needed only
 /// at its start and end.
-pub const Running = struct {
+pub const ImportLock = struct {
     files: Files,
     version: Uuid,
     handle: files_module.Handle,
 
     /// Requires the store's lock. Throws `InUse` if another process holds it.
-    pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!Running {
+    pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!ImportLock {
         var name: files_module.Name = undefined;
         const path = lockNameOf(version, &name);
         const handle = files.open(path, .write) catch |err| if (err == error.NotFound) try files.create(path) else return err;
@@ -166,14 +166,14 @@ pub const Running = struct {
     }
 
     /// Keeps the file for a resumed import; `tidy` removes it where none follows.
-    pub fn end(running: *Running) void {
+    pub fn end(running: *ImportLock) void {
         running.files.close(running.handle);
         running.* = undefined;
     }
 
     /// Called when the import is done, under the store's lock, so that no new import has the file
     /// open.
-    pub fn remove(running: *const Running) void {
+    pub fn remove(running: *const ImportLock) void {
         var name: files_module.Name = undefined;
         running.files.remove(lockNameOf(running.version, &name)) catch {};
     }

@@ -66,7 +66,7 @@ pub const Progress = struct {
     written_bytes: u64 = 0,
 };
 
-pub const Watch = struct {
+pub const Observer = struct {
     context: *anyopaque,
     /// Called after each piece.
     progress: *const fn (*anyopaque, *const Progress) void,
@@ -77,12 +77,12 @@ pub const Import = struct {
     gpa: std.mem.Allocator,
     io: std.Io,
     store: *Store,
-    running: checkpoint_module.Running,
+    running: checkpoint_module.ImportLock,
     /// Open, so that it cannot be deleted during the import.
     parent: ?store_dir.OpenVersion,
     source: ImageSource,
     is_canceled: *const std.atomic.Value(bool),
-    watch: Watch,
+    watch: Observer,
     checkpoint: Checkpoint,
     /// Null for a stream until its end.
     disk_size: ?u64,
@@ -99,42 +99,42 @@ pub const Import = struct {
     /// Position of an error, in bytes from the start of the image.
     failed_at: u64 = 0,
 
-    pub const Given = struct {
+    pub const Options = struct {
         gpa: std.mem.Allocator,
         io: std.Io,
         source: ImageSource,
         is_canceled: *const std.atomic.Value(bool),
-        watch: Watch,
+        watch: Observer,
     };
 
     /// Starts an import. Sets position, root, locations, stamp and size of the checkpoint.
-    pub fn begin(given: Given, change: *Change, wanted: Checkpoint) Error!Import {
-        var checkpoint = wanted;
-        const now = given.source.now() orelse return error.ReadFailed;
+    pub fn begin(options: Options, change: *Change, new: Checkpoint) Error!Import {
+        var checkpoint = new;
+        const now = options.source.now() orelse return error.ReadFailed;
         checkpoint.stamp = now.stamp;
-        checkpoint.source_size = given.source.size;
+        checkpoint.source_size = options.source.size;
         checkpoint.position = 0;
         checkpoint.root = .zeros;
-        var import = try prepare(given, change, checkpoint);
+        var import = try prepare(options, change, checkpoint);
         errdefer import.deinit();
-        const begun = &import.checkpoint;
-        if (import.parent) |*parent| begun.root = parent.manifest.root;
-        begun.root_level = node_module.rootLevel(block.blockCount(import.disk_size orelse manifest_module.disk_size_max));
-        begun.data_from = try import.data.open();
-        begun.nodes_from = try import.nodes.open();
+        const started = &import.checkpoint;
+        if (import.parent) |*parent| started.root = parent.manifest.root;
+        started.root_level = node_module.rootLevel(block.blockCount(import.disk_size orelse manifest_module.disk_size_max));
+        started.data_from = try import.data.open();
+        started.nodes_from = try import.nodes.open();
         import.open();
         // Before anything is appended: only the checkpoint tells others to keep it.
-        try begun.write(change.store.files);
+        try started.write(change.store.files);
         return import;
     }
 
     /// Resumes from a checkpoint. Throws `SourceChanged` if the source is not the one that the
     /// import started with.
-    pub fn proceed(given: Given, change: *Change, checkpoint: Checkpoint) Error!Import {
-        const now = given.source.now() orelse return error.ReadFailed;
+    pub fn proceed(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
+        const now = options.source.now() orelse return error.ReadFailed;
         if (!now.stamp.eql(checkpoint.stamp)) return error.SourceChanged;
-        if (!std.meta.eql(given.source.size, checkpoint.source_size)) return error.SourceChanged;
-        var import = try prepare(given, change, checkpoint);
+        if (!std.meta.eql(options.source.size, checkpoint.source_size)) return error.SourceChanged;
+        var import = try prepare(options, change, checkpoint);
         errdefer import.deinit();
         // Behind what it has written before.
         _ = try import.data.open();
@@ -149,10 +149,10 @@ pub const Import = struct {
         return import.finish(change);
     }
 
-    fn prepare(given: Given, change: *Change, checkpoint: Checkpoint) Error!Import {
+    fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
         const store = change.store;
-        const gpa = given.gpa;
-        var disk_size = if (given.source.size) |size| try diskSize(size, checkpoint.pad) else null;
+        const gpa = options.gpa;
+        var disk_size = if (options.source.size) |size| try diskSize(size, checkpoint.pad) else null;
         var parent: ?store_dir.OpenVersion = null;
         if (!checkpoint.parent.eql(.zero)) {
             parent = store.openVersion(checkpoint.parent) catch |err|
@@ -165,7 +165,7 @@ pub const Import = struct {
         }
         // Refuse a version that cannot get a counter before hours of reading.
         _ = try change.highestCounter();
-        var running: checkpoint_module.Running = try .begin(store.files, checkpoint.version);
+        var running: checkpoint_module.ImportLock = try .begin(store.files, checkpoint.version);
         errdefer running.end();
         const nodes = try gpa.create(Appender);
         errdefer gpa.destroy(nodes);
@@ -173,13 +173,13 @@ pub const Import = struct {
         errdefer nodes.deinit(gpa);
         return .{
             .gpa = gpa,
-            .io = given.io,
+            .io = options.io,
             .store = store,
             .running = running,
             .parent = parent,
-            .source = given.source,
-            .is_canceled = given.is_canceled,
-            .watch = given.watch,
+            .source = options.source,
+            .is_canceled = options.is_canceled,
+            .watch = options.watch,
             .checkpoint = checkpoint,
             .disk_size = disk_size,
             .has_base = false,
@@ -189,7 +189,7 @@ pub const Import = struct {
             .nodes = nodes,
             .done = .{ .size = disk_size },
             .synced_at = checkpoint.position,
-            .synced_at_us = given.watch.monotonicUs(),
+            .synced_at_us = options.watch.monotonicUs(),
         };
     }
 

@@ -65,7 +65,7 @@ const Fixture = struct {
 
     /// Starts the import of this version, or resumes it.
     fn import(fixture: *Fixture, on: *FdSource, asked: Checkpoint) !Manifest {
-        const given: Import.Given = .{
+        const given: Import.Options = .{
             .gpa = testing.allocator,
             .io = io,
             .source = on.source(),

@@ -36,7 +36,7 @@ pub fn dirOf(name: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, parent ++ "/{f}", .{name}) catch unreachable;
 }
 
-pub const Found = struct {
+pub const LayerInfo = struct {
     /// Valid until the next call.
     name: []const u8,
     head: HeadError!layer_head.Head,
@@ -45,12 +45,12 @@ pub const Found = struct {
 };
 
 /// Lists all layers in the order of their names.
-pub const Walk = struct {
+pub const LayerIterator = struct {
     files: Files,
     name: files_module.Name = undefined,
     size: usize = 0,
 
-    pub fn next(walk: *Walk) files_module.Error!?Found {
+    pub fn next(walk: *LayerIterator) files_module.Error!?LayerInfo {
         const name = walk.files.nextName(parent, walk.name[0..walk.size], &walk.name) catch |err|
             return if (err == error.NotFound) null else err;
         const found = name orelse return null;
@@ -64,7 +64,7 @@ pub const Walk = struct {
 /// Returns a device whose private image is above that version, which therefore must stay; null if
 /// there is none.
 pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
-    var walk: Walk = .{ .files = files };
+    var walk: LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch continue;
         if (head.binding.class == .private and head.binding.version_id.eql(version_id)) return head.binding.device_id;
@@ -75,7 +75,7 @@ pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
 /// Returns whether a device has data here, its own or of a version in maintenance. A layer with an
 /// unreadable head counts as a private image.
 pub fn keepsOf(files: Files, device_id: Uuid) files_module.Error!bool {
-    var walk: Walk = .{ .files = files };
+    var walk: LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch return true;
         if (head.binding.class.isDurable() and head.binding.device_id.eql(device_id)) return true;
@@ -93,7 +93,7 @@ pub fn drop(
     vdisk_id: ?Uuid,
 ) (files_module.Error || error{InUse})!u32 {
     var count: u32 = 0;
-    var walk: Walk = .{ .files = files };
+    var walk: LayerIterator = .{ .files = files };
     const named = nameOf(.{ .class = class, .device_id = device_id, .vdisk_id = vdisk_id orelse .zero }).toText();
     while (try walk.next()) |found| {
         const is_named = std.mem.eql(u8, found.name, &named);
@@ -153,7 +153,7 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try testing.expectEqual(0, try drop(files, .fromRandom(@splat(2)), .private, null));
     try testing.expectEqual(1, try drop(files, .fromRandom(@splat(2)), .private, .fromRandom(@splat(7))));
     try testing.expectEqual(1, try drop(files, device, .edge_persistent, null));
-    var walk: Walk = .{ .files = files };
+    var walk: LayerIterator = .{ .files = files };
     try testing.expectEqual(null, try walk.next());
 }
 

@@ -22,7 +22,7 @@ pub const nodes_default = 8192;
 /// 128 KiB, which takes a disk little longer than one node.
 const prefetch_nodes = 32;
 
-pub const Cached = struct {
+pub const CachedNode = struct {
     node: Node,
     hash: block.Hash,
     location: Location,
@@ -32,7 +32,7 @@ pub const Cached = struct {
 };
 
 pub const NodeCache = struct {
-    slots: []Cached,
+    slots: []CachedNode,
     count: u32 = 0,
     /// The next slot to consider for eviction.
     hand: u32 = 0,
@@ -45,7 +45,7 @@ pub const NodeCache = struct {
     /// Takes at least 16 nodes: more than the levels of two trees. Throws `OutOfMemory`.
     pub fn init(gpa: std.mem.Allocator, nodes: u32) error{OutOfMemory}!NodeCache {
         assert(nodes >= 16);
-        const slots = try gpa.alloc(Cached, nodes);
+        const slots = try gpa.alloc(CachedNode, nodes);
         errdefer gpa.free(slots);
         const index = try gpa.alloc(u32, std.math.ceilPowerOfTwoAssert(u32, nodes * 2));
         @memset(index, no_slot);
@@ -59,7 +59,7 @@ pub const NodeCache = struct {
     }
 
     /// Returns the checked node of an entry, valid until the next call.
-    pub fn get(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*Cached {
+    pub fn get(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*CachedNode {
         if (try cache.known(entry, level)) |cached| return cached;
         var node: Node = undefined;
         if (level == 0) prefetch(set, entry.location);
@@ -68,7 +68,7 @@ pub const NodeCache = struct {
     }
 
     /// Like `get`, without waiting for the disk; returns null if the disk is needed.
-    pub fn getNow(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!?*Cached {
+    pub fn getNow(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!?*CachedNode {
         if (try cache.known(entry, level)) |cached| return cached;
         var node: Node = undefined;
         const is_read = set.readNow(entry.location, 0, std.mem.asBytes(&node)) catch return null;
@@ -77,7 +77,7 @@ pub const NodeCache = struct {
         return cache.keep(entry, &node);
     }
 
-    fn known(cache: *NodeCache, entry: *const Entry, level: u8) error{Damaged}!?*Cached {
+    fn known(cache: *NodeCache, entry: *const Entry, level: u8) error{Damaged}!?*CachedNode {
         assert(!entry.isZeros());
         const slot = cache.find(entry.location) orelse return null;
         const cached = &cache.slots[slot];
@@ -95,7 +95,7 @@ pub const NodeCache = struct {
         cache.hand = 0;
     }
 
-    fn keep(cache: *NodeCache, entry: *const Entry, node: *const Node) *Cached {
+    fn keep(cache: *NodeCache, entry: *const Entry, node: *const Node) *CachedNode {
         cache.loads += 1;
         const slot = cache.freeSlot();
         const cached = &cache.slots[slot];

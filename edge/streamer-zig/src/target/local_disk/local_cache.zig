@@ -51,7 +51,7 @@ pub const LocalCache = struct {
     /// `Lost`: the disk has failed. `Damaged`: it has other bytes than were written. All of its
     /// content is unreliable after either.
     pub const Error = error{ Lost, Damaged };
-    pub const Written = enum { done, full };
+    pub const WriteResult = enum { done, full };
 
     /// 24 bytes for a slot, and 8 for its block.
     const memory_of_slot = 32;
@@ -71,7 +71,7 @@ pub const LocalCache = struct {
     }
 
     /// Called by the thread that changes it. `Full`: a part may have been written.
-    pub fn write(cache: *LocalCache, bytes: []const u8, offset: u64) Error!Written {
+    pub fn write(cache: *LocalCache, bytes: []const u8, offset: u64) Error!WriteResult {
         return cache.writeOrZero(bytes, .{ .offset = offset, .length = @intCast(bytes.len) });
     }
 
@@ -158,9 +158,9 @@ pub const LocalCache = struct {
     const Range = struct { offset: u64, length: u32 };
 
     /// Null bytes mean zeros.
-    fn writeOrZero(cache: *LocalCache, bytes: ?[]const u8, range: Range) Error!Written {
+    fn writeOrZero(cache: *LocalCache, bytes: ?[]const u8, range: Range) Error!WriteResult {
         var plan: Plan = .{};
-        var result: Written = .done;
+        var result: WriteResult = .done;
         var blocks: Blocks = .{ .at = range.offset, .end = range.offset + range.length };
         while (blocks.next()) |part| {
             if (cache.ram.ownsPage(part.block)) continue;
@@ -223,17 +223,17 @@ pub const LocalCache = struct {
 
 /// Slots of the blocks in `bounce`.
 const Plan = struct {
-    places: [blocks_max]Place = undefined,
+    places: [blocks_max]PartLocation = undefined,
     count: usize = 0,
 
-    const Place = struct { part: Part, slot: u32, mask: u8 };
+    const PartLocation = struct { part: Part, slot: u32, mask: u8 };
 
-    fn add(plan: *Plan, place: Place) void {
+    fn add(plan: *Plan, place: PartLocation) void {
         plan.places[plan.count] = place;
         plan.count += 1;
     }
 
-    fn slice(plan: *const Plan) []const Place {
+    fn slice(plan: *const Plan) []const PartLocation {
         return plan.places[0..plan.count];
     }
 };

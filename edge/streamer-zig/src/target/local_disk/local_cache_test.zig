@@ -39,7 +39,7 @@ const Machine = struct {
     }
 
     /// In the disk's order: memory first.
-    fn write(machine: *Machine, bytes: []const u8, offset: u64) !LocalCache.Written {
+    fn write(machine: *Machine, bytes: []const u8, offset: u64) !LocalCache.WriteResult {
         const rest = try machine.ram.write(bytes, offset) orelse return .done;
         return machine.cache.write(bytes[@intCast(rest.offset - offset)..][0..rest.length], rest.offset);
     }
@@ -127,8 +127,8 @@ test "nothing written can be read on the disk, and no two seals are equal" {
 }
 
 test "a flipped bit, an older block, another's block and a truncated disk are found" {
-    const Harm = enum { flipped, older, swapped, cut };
-    for (std.enums.values(Harm)) |harm| {
+    const Damage = enum { flipped, older, swapped, cut };
+    for (std.enums.values(Damage)) |harm| {
         var machine: Machine = undefined;
         try machine.init(.{ .disk = 1 << 20, .local_slots = 40 });
         defer machine.deinit();

@@ -12,7 +12,7 @@ const Buffers = @import("../shared_memory.zig").Buffers;
 
 const stack_size = 256 << 10;
 
-pub const Order = extern struct {
+pub const Request = extern struct {
     offset: u64,
     length: u32,
     slot: u32,
@@ -23,7 +23,7 @@ pub const Order = extern struct {
 
 /// `lost`, `damaged`: the content of the disk is unreliable.
 pub const Result = enum(u32) { done, full, lost, damaged };
-pub const Ended = extern struct { slot: u32, result: Result };
+pub const Completion = extern struct { slot: u32, result: Result };
 
 pub const LocalWorker = struct {
     cache: *LocalCache,
@@ -44,7 +44,7 @@ pub const LocalWorker = struct {
         thread.detach();
     }
 
-    pub fn submit(worker: *LocalWorker, order: Order) void {
+    pub fn submit(worker: *LocalWorker, order: Request) void {
         sys.writeAll(worker.orders[1], std.mem.asBytes(&order)) catch @panic("the pipe to the local disk's thread is closed");
     }
 
@@ -53,21 +53,21 @@ pub const LocalWorker = struct {
         return worker.ended[0];
     }
 
-    pub fn next(worker: *LocalWorker) ?Ended {
-        return receive(Ended, worker.ended[0]);
+    pub fn next(worker: *LocalWorker) ?Completion {
+        return receive(Completion, worker.ended[0]);
     }
 
     fn run(worker: *LocalWorker) void {
         // Only for this thread.
         _ = linux.prctl(protection.PR_SET_IO_FLUSHER, 1, 0, 0, 0);
         while (true) {
-            const order = receive(Order, worker.orders[0]) orelse continue;
-            const ended: Ended = .{ .slot = order.slot, .result = worker.carryOut(&order) };
+            const order = receive(Request, worker.orders[0]) orelse continue;
+            const ended: Completion = .{ .slot = order.slot, .result = worker.carryOut(&order) };
             sys.writeAll(worker.ended[1], std.mem.asBytes(&ended)) catch @panic("the pipe from the local disk's thread is closed");
         }
     }
 
-    fn carryOut(worker: *LocalWorker, order: *const Order) Result {
+    fn carryOut(worker: *LocalWorker, order: *const Request) Result {
         const cache = worker.cache;
         const buffer = &worker.buffers[order.slot];
         switch (order.kind) {

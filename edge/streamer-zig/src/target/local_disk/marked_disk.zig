@@ -20,20 +20,20 @@ const name_size_max = 32;
 const names_max = 512;
 
 /// Folders of the kernel.
-pub const Places = struct {
+pub const Folders = struct {
     /// /sys/block
     sys_block: i32,
     /// /dev
     dev: i32,
 
-    pub fn open() sys.Error!Places {
+    pub fn open() sys.Error!Folders {
         const flags: linux.O = .{ .DIRECTORY = true, .CLOEXEC = true };
         const sys_block: i32 = @intCast(try sys.check(linux.open("/sys/block", flags, 0)));
         errdefer sys.close(sys_block);
         return .{ .sys_block = sys_block, .dev = @intCast(try sys.check(linux.open("/dev", flags, 0))) };
     }
 
-    pub fn close(places: Places) void {
+    pub fn close(places: Folders) void {
         sys.close(places.sys_block);
         sys.close(places.dev);
     }
@@ -63,14 +63,14 @@ pub const Search = struct {
     disks: u32 = 0,
 };
 
-pub const Opened = struct {
+pub const OpenPartition = struct {
     fd: i32,
     /// Bytes.
     size: u64,
     name: Name,
 };
 
-pub const Obstacle = union(enum) {
+pub const OpenFailure = union(enum) {
     /// Number of disks without such a partition.
     none_of: u32,
     too_small: Name,
@@ -79,7 +79,7 @@ pub const Obstacle = union(enum) {
     unusable: struct { name: Name, errno: u16 },
 
     /// At most 64 characters, the limit of a boot's text.
-    pub fn format(obstacle: *const Obstacle, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    pub fn format(obstacle: *const OpenFailure, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         const wanted = marked_partition.name;
         switch (obstacle.*) {
             .none_of => |disks| if (disks == 0)
@@ -93,11 +93,11 @@ pub const Obstacle = union(enum) {
     }
 };
 
-pub const Result = union(enum) { opened: Opened, obstacle: Obstacle };
+pub const Result = union(enum) { opened: OpenPartition, obstacle: OpenFailure };
 
 /// Waits a while for the disks to appear.
 pub fn open() Result {
-    const places = Places.open() catch return .{ .obstacle = .{ .none_of = 0 } };
+    const places = Folders.open() catch return .{ .obstacle = .{ .none_of = 0 } };
     defer places.close();
     const until_us = sys.monotonicUs() + wait_us_max;
     while (true) {
@@ -110,7 +110,7 @@ pub fn open() Result {
 }
 
 /// Returns the largest partition of all disks.
-pub fn search(places: Places) Search {
+pub fn search(places: Folders) Search {
     var result: Search = .{};
     var disks: Names = .init(places.sys_block);
     for (disks.all()) |*disk| {
@@ -122,7 +122,7 @@ pub fn search(places: Places) Search {
     return result;
 }
 
-fn openCandidate(places: Places, candidate: *const Candidate) Result {
+fn openCandidate(places: Folders, candidate: *const Candidate) Result {
     const name = candidate.name;
     if (candidate.size < size_min) return .{ .obstacle = .{ .too_small = name } };
     // With O_EXCL nothing mounts it or swaps to it while it is open, and the open fails while
@@ -148,14 +148,14 @@ fn sizeOfDevice(fd: i32) ?u64 {
 }
 
 /// Hardware, as opposed to devices that the kernel makes of files, memory or the network.
-fn isLocalDisk(places: Places, disk: *const Name) bool {
+fn isLocalDisk(places: Folders, disk: *const Name) bool {
     for ([_][]const u8{ "nbd", "loop", "ram", "zram", "dm-", "md", "sr", "fd", "rbd", "drbd" }) |other|
         if (std.mem.startsWith(u8, disk.slice(), other)) return false;
     var path: Path = .{};
     return linux.errno(linux.faccessat(places.sys_block, path.join(&.{ disk.slice(), "device" }), linux.F_OK, 0)) == .SUCCESS;
 }
 
-fn candidateOf(places: Places, disk: *const Name) ?Candidate {
+fn candidateOf(places: Folders, disk: *const Name) ?Candidate {
     const geometry: marked_partition.Geometry = .{
         .sector_size = std.math.cast(u32, numberIn(places, &.{ disk.slice(), "queue/logical_block_size" }) orelse return null) orelse return null,
         .disk_size = (numberIn(places, &.{ disk.slice(), "size" }) orelse return null) *| 512,
@@ -171,7 +171,7 @@ fn candidateOf(places: Places, disk: *const Name) ?Candidate {
     return .{ .name = name, .size = found.size };
 }
 
-fn readTable(places: Places, disk: *const Name, geometry: marked_partition.Geometry) ?marked_partition.Found {
+fn readTable(places: Folders, disk: *const Name, geometry: marked_partition.Geometry) ?marked_partition.Found {
     const flags: linux.O = .{ .NONBLOCK = true, .CLOEXEC = true };
     const fd: i32 = @intCast(sys.check(linux.openat(places.dev, &disk.buffer, flags, 0)) catch return null);
     defer sys.close(fd);
@@ -194,7 +194,7 @@ fn partitionName(disk: *const Name, number: u16) ?Name {
     return .of(std.mem.print(&buffer, "{s}{s}{d}", .{ text, between, number }) catch unreachable);
 }
 
-fn numberIn(places: Places, parts: []const []const u8) ?u64 {
+fn numberIn(places: Folders, parts: []const []const u8) ?u64 {
     var path: Path = .{};
     var buffer: [32]u8 = undefined;
     const text = small_file.readIn(places.sys_block, path.join(parts), &buffer);
@@ -289,7 +289,7 @@ const Machine = struct {
     fn look(machine: *const Machine) !Search {
         const fd = machine.tmp.dir.handle;
         const flags: linux.O = .{ .DIRECTORY = true, .CLOEXEC = true };
-        const places: Places = .{
+        const places: Folders = .{
             .sys_block = @intCast(try sys.check(linux.openat(fd, "block", flags, 0))),
             .dev = @intCast(try sys.check(linux.openat(fd, "dev", flags, 0))),
         };
@@ -330,7 +330,7 @@ test "a partition that the kernel reports elsewhere or not at all is left alone,
 
 test "each reason fits the length of a boot's text" {
     const name = Name.of(&@as([20]u8, @splat('n'))).?;
-    for ([_]Obstacle{
+    for ([_]OpenFailure{
         .{ .none_of = 0 },                               .{ .none_of = names_max }, .{ .too_small = name }, .{ .in_use = name },
         .{ .unusable = .{ .name = name, .errno = 13 } },
     }) |obstacle| {

@@ -13,22 +13,22 @@ const Part = struct { once: Bits = .empty, more: Bits = .empty };
 
 pub const Use = enum { none, once, more };
 
-pub const PlaceMap = struct {
+pub const LocationMap = struct {
     gpa: std.mem.Allocator,
     parts: std.AutoHashMapUnmanaged(u64, *Part) = .empty,
 
-    pub fn init(gpa: std.mem.Allocator) PlaceMap {
+    pub fn init(gpa: std.mem.Allocator) LocationMap {
         return .{ .gpa = gpa };
     }
 
-    pub fn deinit(map: *PlaceMap) void {
+    pub fn deinit(map: *LocationMap) void {
         var values = map.parts.valueIterator();
         while (values.next()) |part| map.gpa.destroy(part.*);
         map.parts.deinit(map.gpa);
         map.* = undefined;
     }
 
-    pub fn useOf(map: *const PlaceMap, location: Location) Use {
+    pub fn useOf(map: *const LocationMap, location: Location) Use {
         const part = map.parts.get(keyOf(location)) orelse return .none;
         const at = bitOf(location);
         if (part.more.isSet(at)) return .more;
@@ -36,7 +36,7 @@ pub const PlaceMap = struct {
     }
 
     /// Adds one reference and returns the use before.
-    pub fn add(map: *PlaceMap, location: Location) error{OutOfMemory}!Use {
+    pub fn add(map: *LocationMap, location: Location) error{OutOfMemory}!Use {
         const found = try map.parts.getOrPut(map.gpa, keyOf(location));
         if (!found.found_existing) {
             errdefer _ = map.parts.remove(keyOf(location));
@@ -55,7 +55,7 @@ pub const PlaceMap = struct {
     }
 
     /// Bytes of memory in use.
-    pub fn memorySize(map: *const PlaceMap) u64 {
+    pub fn memorySize(map: *const LocationMap) u64 {
         return @as(u64, map.parts.count()) * @sizeOf(Part) + map.parts.capacity() * 17;
     }
 };
@@ -71,7 +71,7 @@ fn bitOf(location: Location) usize {
 const testing = std.testing;
 
 test "a location is unused, used once, or used more often" {
-    var map: PlaceMap = .init(testing.allocator);
+    var map: LocationMap = .init(testing.allocator);
     defer map.deinit();
     const place: Location = .{ .file = 3, .block = 1 << 33 };
     try testing.expectEqual(.none, map.useOf(place));

@@ -15,7 +15,7 @@ const LocalDisk = core.target.local_disk_order.LocalDisk;
 const memory_part = 8;
 
 pub const Refusal = union(enum) {
-    disk: marked_disk.Obstacle,
+    disk: marked_disk.OpenFailure,
     no_memory,
 
     /// At most 64 characters.
@@ -37,10 +37,10 @@ pub const Refusal = union(enum) {
     }
 };
 
-pub const Made = union(enum) { cache: LocalCache, refusal: Refusal };
+pub const OpenResult = union(enum) { cache: LocalCache, refusal: Refusal };
 
 /// The partition stays open as long as a process has it.
-pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) Made {
+pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) OpenResult {
     const opened = switch (marked_disk.open()) {
         .opened => |opened| opened,
         .obstacle => |obstacle| return .{ .refusal = .{ .disk = obstacle } },

@@ -10,29 +10,29 @@ const store_workers = @import("workers.zig");
 /// Operations within which it must be found.
 const operations_max = 400_000;
 
-pub const Planted = struct {
+pub const Mutant = struct {
     what: []const u8,
     bug: union(enum) {
-        store: store.simulated.Plant,
-        disk: SimFiles.Lie,
+        store: store.simulated.Mutant,
+        disk: SimFiles.SkippedCall,
         /// Shown by a flipped bit.
-        unchecked: store.simulated.Plant,
+        unchecked: store.simulated.Mutant,
     },
 };
 
-fn inStore(plant: store.simulated.Plant) Planted {
-    return .{ .what = @tagName(plant), .bug = .{ .store = plant } };
+fn inStore(mutant: store.simulated.Mutant) Mutant {
+    return .{ .what = @tagName(mutant), .bug = .{ .store = mutant } };
 }
 
-fn ofDamage(plant: store.simulated.Plant) Planted {
-    return .{ .what = @tagName(plant), .bug = .{ .unchecked = plant } };
+fn ofDamage(mutant: store.simulated.Mutant) Mutant {
+    return .{ .what = @tagName(mutant), .bug = .{ .unchecked = mutant } };
 }
 
-fn onDisk(what: []const u8, lie: SimFiles.Lie) Planted {
-    return .{ .what = what, .bug = .{ .disk = lie } };
+fn onDisk(what: []const u8, skipped_call: SimFiles.SkippedCall) Mutant {
+    return .{ .what = what, .bug = .{ .disk = skipped_call } };
 }
 
-pub const all = [_]Planted{
+pub const all = [_]Mutant{
     inStore(.discard_not_owned),
     inStore(.part_without_base),
     inStore(.map_before_bytes),
@@ -68,13 +68,13 @@ pub const all = [_]Planted{
 };
 
 /// Flips or operations until it was found.
-pub const Found = struct { count: u64, why: []const u8 };
+pub const Kill = struct { count: u64, why: []const u8 };
 
 /// Null: it survived.
-pub fn find(gpa: std.mem.Allocator, io: std.Io, seed: u64, plant: *const Planted) !?Found {
-    if (plant.bug == .unchecked) {
-        store.simulated.planted = plant.bug.unchecked;
-        defer store.simulated.planted = null;
+pub fn find(gpa: std.mem.Allocator, io: std.Io, seed: u64, mutant: *const Mutant) !?Kill {
+    if (mutant.bug == .unchecked) {
+        store.simulated.mutant = mutant.bug.unchecked;
+        defer store.simulated.mutant = null;
         const flips = try StoreFlips.run(gpa);
         const missed = flips.missed orelse return null;
         return .{ .count = flips.total() + 1, .why = @tagName(missed.part) };
@@ -83,8 +83,8 @@ pub fn find(gpa: std.mem.Allocator, io: std.Io, seed: u64, plant: *const Planted
         .io = io,
         .seed = seed,
         .operations = operations_max,
-        .plant = if (plant.bug == .store) plant.bug.store else null,
-        .lie = if (plant.bug == .disk) plant.bug.disk else null,
+        .mutant = if (mutant.bug == .store) mutant.bug.store else null,
+        .skipped_call = if (mutant.bug == .disk) mutant.bug.disk else null,
     });
     const violation = result.violation orelse return null;
     return .{ .count = result.counts.total(), .why = violation.what };
