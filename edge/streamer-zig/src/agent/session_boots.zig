@@ -25,7 +25,11 @@ pub const SessionBoots = struct {
         known.* = undefined;
     }
 
-    pub fn find(known: *SessionBoots, table: *const BootTable, read: *const StreamServer.ReadRequest) ?BootTable.Ref {
+    pub fn find(
+        known: *SessionBoots,
+        table: *const BootTable,
+        read: *const StreamServer.ReadRequest,
+    ) ?BootTable.Ref {
         const place = &known.places[StreamServer.slotOf(read.session_id)];
         if (table.findAt(place.*, read.boot_id)) |ref| return ref;
         const ref = table.findById(read.boot_id) orelse return null;
@@ -34,7 +38,12 @@ pub const SessionBoots = struct {
     }
 
     /// A packet from this address is about to be handled.
-    pub fn prefetch(known: *const SessionBoots, server: *const StreamServer, table: *const BootTable, from: base.Endpoint) void {
+    pub fn prefetch(
+        known: *const SessionBoots,
+        server: *const StreamServer,
+        table: *const BootTable,
+        from: base.Endpoint,
+    ) void {
         const place = server.prefetch(from) orelse return;
         table.prefetch(known.places[place]);
     }

@@ -58,11 +58,19 @@ pub const BootBundle = struct {
     command_line: []const u8,
 
     /// `source` must live as long as the bundle.
-    pub fn open(bundle: *BootBundle, tools: *const Tools, source: *const store.BlockSource) error{OutOfMemory}!Answer {
+    pub fn open(
+        bundle: *BootBundle,
+        tools: *const Tools,
+        source: *const store.BlockSource,
+    ) error{OutOfMemory}!Answer {
         bundle.tools = tools.*;
         bundle.built = null;
         const arena = tools.arena;
-        bundle.disk.open(source) catch |problem| return explained(arena, "the disk {s}", .{image.sentence(problem)});
+        bundle.disk.open(source) catch |problem| return explained(
+            arena,
+            "the disk {s}",
+            .{image.sentence(problem)},
+        );
         bundle.disk.renewWork();
         const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
             error.OutOfMemory => return error.OutOfMemory,
@@ -72,7 +80,8 @@ pub const BootBundle = struct {
             .found => |files| bundle.files = files,
             .reason => |reason| return explained(arena, "{f}", .{reason}),
         }
-        bundle.command_line = tools.command_line orelse try commandLine(arena, &bundle.disk, bundle.files.command_line);
+        bundle.command_line = tools.command_line orelse
+            try commandLine(arena, &bundle.disk, bundle.files.command_line);
         if (!core.boot.policy.isCommandLine(bundle.command_line)) return explained(
             arena,
             "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
@@ -83,7 +92,12 @@ pub const BootBundle = struct {
     }
 
     pub fn writeKernel(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
-        return image.copy(&bundle.disk, &bundle.files.kernel, writer, try bundle.tools.arena.alloc(u8, part_size));
+        return image.copy(
+            &bundle.disk,
+            &bundle.files.kernel,
+            writer,
+            try bundle.tools.arena.alloc(u8, part_size),
+        );
     }
 
     /// Writes several initramfs files of the image one behind the other, each at a multiple of
@@ -108,7 +122,12 @@ pub const BootBundle = struct {
             .io = bundle.tools.io,
             .arena = bundle.tools.arena,
             .terminal = bundle.tools.terminal,
-            .source = .{ .context = bundle, .readFn = readModule, .existsFn = hasModule, .listFn = listModules },
+            .source = .{
+                .context = bundle,
+                .readFn = readModule,
+                .existsFn = hasModule,
+                .listFn = listModules,
+            },
             .complaint = complaint,
         };
     }
@@ -118,8 +137,16 @@ pub const BootBundle = struct {
         const kernel = bundle.files.kernel.path;
         const given = "the initramfs has to be given (--initrd)";
         const release = bundle.files.release orelse
-            return explained(arena, "{s} does not name its release, which is needed to find its modules; {s}", .{ kernel, given });
-        if (!initramfs_build.isRelease(release)) return explained(arena, "{s} has a release that is not a valid name; {s}", .{ kernel, given });
+            return explained(
+                arena,
+                "{s} does not name its release, which is needed to find its modules; {s}",
+                .{ kernel, given },
+            );
+        if (!initramfs_build.isRelease(release)) return explained(
+            arena,
+            "{s} has a release that is not a valid name; {s}",
+            .{ kernel, given },
+        );
         if (bundle.disk.root == null) return explained(
             arena,
             "{s} was found, but no file system with its modules can be read ({s}); {s}",
@@ -134,7 +161,10 @@ pub const BootBundle = struct {
             .added = bundle.tools.added,
         }) catch |reason| switch (reason) {
             error.OutOfMemory => return error.OutOfMemory,
-            error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{ kernel, complaint.written() }),
+            error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{
+                kernel,
+                complaint.written(),
+            }),
         };
         return .ready;
     }
@@ -184,7 +214,11 @@ fn whyNoRoot(disk: *const Disk) []const u8 {
 }
 
 /// Adds the partition of the root, which the initramfs would otherwise search for.
-fn commandLine(arena: Allocator, disk: *const Disk, kept: []const u8) error{OutOfMemory}![]const u8 {
+fn commandLine(
+    arena: Allocator,
+    disk: *const Disk,
+    kept: []const u8,
+) error{OutOfMemory}![]const u8 {
     const root = disk.root orelse return kept;
     const number = disk.parts.buffer[root].number() orelse return kept;
     const space = if (kept.len > 0) " " else "";
@@ -200,6 +234,10 @@ pub fn printable(arena: Allocator, text: []const u8) error{OutOfMemory}![]const 
     return copy;
 }
 
-fn explained(arena: Allocator, comptime format: []const u8, arguments: anytype) error{OutOfMemory}!Answer {
+fn explained(
+    arena: Allocator,
+    comptime format: []const u8,
+    arguments: anytype,
+) error{OutOfMemory}!Answer {
     return .{ .reason = try printable(arena, try std.fmt.allocPrint(arena, format, arguments)) };
 }

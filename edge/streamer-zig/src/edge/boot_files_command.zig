@@ -80,7 +80,10 @@ fn parse(sources: *const Sources, verb: Verb, arguments: []const [:0]const u8) F
         else if (verb == .import and std.mem.eql(u8, name, "--from")) options.from = value //
         else if (verb == .import and std.mem.eql(u8, name, "--force-arch")) {
             options.force_arch = std.meta.stringToEnum(wire.boot_program.Arch, value) orelse
-                return sources.fail("--force-arch is bios, x64_uefi, arm64_uefi or any, not '{s}'.", .{value});
+                return sources.fail(
+                    "--force-arch is bios, x64_uefi, arm64_uefi or any, not '{s}'.",
+                    .{value},
+                );
         } else return sources.fail(
             "boot-files {t} has no option {s}; see bootfarm-edge boot-files {t} --help.",
             .{ verb, name, verb },
@@ -107,7 +110,8 @@ fn import(command: *const Command) Failure!void {
     const options = &command.options;
     const sources = &command.sources;
     const sets = if (try rootOf(command)) |root| blk: {
-        if (options.force_arch != null) return command.fail("--force-arch is for files of a folder.", .{});
+        if (options.force_arch != null)
+            return command.fail("--force-arch is for files of a folder.", .{});
         break :blk try sources.ofSystem(root, options.set);
     } else blk: {
         const name = options.set orelse return command.fail(
@@ -125,7 +129,10 @@ fn import(command: *const Command) Failure!void {
         for (set.files) |*file| try describe(command, set, file);
         if (hint(set)) |text| try command.say("    {s}", .{text});
     }
-    try command.say("A running edge reads the sets when it starts: restart it. Running devices are not affected.", .{});
+    try command.say(
+        "A running edge reads the sets when it starts: restart it. Running devices are not affected.",
+        .{},
+    );
 }
 
 /// Returns the root of this system's packages, or a folder with unpacked ones; null if the folder
@@ -138,7 +145,11 @@ fn rootOf(command: *const Command) Failure!?[]const u8 {
     return if (stat.kind == .directory) from else null;
 }
 
-fn describe(command: *const Command, set: *const Set, file: *const host.program_set.File) Failure!void {
+fn describe(
+    command: *const Command,
+    set: *const Set,
+    file: *const host.program_set.File,
+) Failure!void {
     const arena = command.sources.arena;
     const signers = try arena.alloc([]const u8, file.signers.constSlice().len);
     for (signers, file.signers.constSlice()) |*name, *signer| name.* = signer.slice();
@@ -157,8 +168,11 @@ fn describe(command: *const Command, set: *const Set, file: *const host.program_
 
 /// Returns what to know before the set is chosen for a device.
 fn hint(set: *const Set) ?[]const u8 {
-    for (set.files) |*file| if (file.kind == .grub) return "GRUB ignores proxyDHCP and takes files from the DHCP server's next-server: use it only where the edge " ++
-        "leases the addresses (--dhcp server), or where that server names the edge as next-server.";
+    for (set.files) |*file|
+        if (file.kind == .grub)
+            return "GRUB ignores proxyDHCP and takes files from the DHCP server's next-server: " ++
+                "use it only where the edge " ++
+                "leases the addresses (--dhcp server), or where that server names the edge as next-server.";
     return null;
 }
 
@@ -174,7 +188,10 @@ fn openLocked(command: *const Command) Failure!Io.Dir {
     const exclusive_now = 2 | 4; // LOCK_EX | LOCK_NB of flock(2).
     switch (linux.errno(linux.flock(dir.handle, exclusive_now))) {
         .SUCCESS => return dir,
-        .AGAIN => return command.fail("Another bootfarm-edge boot-files is running in {s}.", .{path}),
+        .AGAIN => return command.fail(
+            "Another bootfarm-edge boot-files is running in {s}.",
+            .{path},
+        ),
         else => return command.fail(cannot, .{path}),
     }
 }
@@ -236,7 +253,8 @@ fn isPresent(io: Io, dir: Io.Dir, name: []const u8) bool {
 
 /// Refuses a directory that was not made by an import: it belongs to a person.
 fn expectSet(command: *const Command, dir: Io.Dir, name: []const u8) Failure!void {
-    const path = try std.fs.path.join(command.sources.arena, &.{ name, host.program_set.manifest_name });
+    const path =
+        try std.fs.path.join(command.sources.arena, &.{ name, host.program_set.manifest_name });
     if (!isPresent(command.sources.io, dir, path)) return command.fail(
         "{s}/{s} is not a set of boot-files import; move it away, or use another name.",
         .{ command.options.boot_files, name },
@@ -259,7 +277,8 @@ fn remove(command: *const Command) Failure!void {
     locked.deleteTree(io, being_made) catch {};
     const old = try command.sources.arena.dupeSentinel(u8, name, 0);
     const rc = linux.renameat2(locked.handle, old, locked.handle, being_made, .{});
-    if (linux.errno(rc) != .SUCCESS) return command.fail("{s}/{s} cannot be removed.", .{ path, name });
+    if (linux.errno(rc) != .SUCCESS)
+        return command.fail("{s}/{s} cannot be removed.", .{ path, name });
     locked.deleteTree(io, being_made) catch {};
     try command.say("removed {s}/{s}", .{ path, name });
 }
@@ -270,8 +289,14 @@ fn list(command: *const Command) Failure!void {
     const files = BootFiles.load(arena, command.sources.io, path) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.DirectoryNotReadable => command.fail("The directory {s} cannot be read.", .{path}),
-        error.FileNotReadable => command.fail("A file in {s} cannot be read, or is larger than 64 MiB.", .{path}),
-        error.TooManyFiles => command.fail("There are more files or sets in {s} than an edge supports.", .{path}),
+        error.FileNotReadable => command.fail(
+            "A file in {s} cannot be read, or is larger than 64 MiB.",
+            .{path},
+        ),
+        error.TooManyFiles => command.fail(
+            "There are more files or sets in {s} than an edge supports.",
+            .{path},
+        ),
     };
     for (files.left_out) |*set| _ = command.sources.terminal.fail(
         "{s}/{s} {s}.",
@@ -289,7 +314,8 @@ fn list(command: *const Command) Failure!void {
 /// Writes one object per file, with the names of `bootProgram` in packages/proto/src/uplink.ts.
 fn listJson(command: *const Command, files: *const BootFiles) Failure!void {
     var writer: Io.Writer.Allocating = .init(command.sources.arena);
-    var json: std.json.Stringify = .{ .writer = &writer.writer, .options = .{ .whitespace = .indent_2 } };
+    var json: std.json.Stringify =
+        .{ .writer = &writer.writer, .options = .{ .whitespace = .indent_2 } };
     writeJson(&json, files) catch return error.OutOfMemory;
     try command.say("{s}", .{writer.written()});
 }

@@ -28,7 +28,11 @@ pub const Sources = struct {
     }
 
     /// Returns the sets that the packages below `root` make, or only `wanted` if it is given.
-    pub fn ofSystem(sources: *const Sources, root: []const u8, wanted: ?[]const u8) Failure![]const Set {
+    pub fn ofSystem(
+        sources: *const Sources,
+        root: []const u8,
+        wanted: ?[]const u8,
+    ) Failure![]const Set {
         var sets: std.ArrayList(Set) = .empty;
         var is_known = false;
         for (&system_sets) |*recipe| {
@@ -71,9 +75,12 @@ pub const Sources = struct {
         }
         if (is_broken or files.items.len == 0) {
             const names = try std.mem.join(sources.arena, " ", missing.items);
-            _ = sources.terminal.fail("{s} is not imported because a package is not installed: apt install {s}", .{
-                recipe.name, names,
-            });
+            _ = sources.terminal.fail(
+                "{s} is not imported because a package is not installed: apt install {s}",
+                .{
+                    recipe.name, names,
+                },
+            );
             return null;
         }
         return .{
@@ -83,13 +90,18 @@ pub const Sources = struct {
         };
     }
 
-    fn take(sources: *const Sources, root: []const u8, ingredient: *const Ingredient) Failure!?File {
+    fn take(
+        sources: *const Sources,
+        root: []const u8,
+        ingredient: *const Ingredient,
+    ) Failure!?File {
         for (ingredient.paths) |relative| {
             const path = try std.fs.path.join(sources.arena, &.{ root, relative });
             const bytes = try sources.read(path) orelse continue;
             const program = boot_program.inspect(bytes) catch |problem|
                 return sources.fail("{s} {s}.", .{ path, boot_program.sentence(problem) });
-            if (program.kind != ingredient.kind or program.arch != ingredient.arch) return sources.fail(
+            if (program.kind != ingredient.kind or
+                program.arch != ingredient.arch) return sources.fail(
                 "{s} is {s} for {s}, but {s} for {s} is expected; reinstall the package {s}.",
                 .{
                     path,                      program.kind.text(),
@@ -171,7 +183,10 @@ pub const Sources = struct {
             return sources.fail("{s} has no program that a firmware could load first.", .{folder});
         for (set.files, 0..) |*file, index| {
             for (set.files[0..index]) |*other| if (std.mem.eql(u8, file.name, other.name))
-                return sources.fail("{s} has two files that devices would know as {s}.", .{ folder, file.name });
+                return sources.fail(
+                    "{s} has two files that devices would know as {s}.",
+                    .{ folder, file.name },
+                );
             const next: []const u8 = switch (file.kind) {
                 // shim's default loader (Make.defaults of shim).
                 .shim => if (file.arch == .arm64_uefi) "grubaa64.efi" else "grubx64.efi",
@@ -187,7 +202,12 @@ pub const Sources = struct {
 
     fn read(sources: *const Sources, path: []const u8) Failure!?[]const u8 {
         const limit: Io.Limit = .limited(boot_program.size_max);
-        return Io.Dir.cwd().readFileAlloc(sources.io, path, sources.arena, limit) catch |err| switch (err) {
+        return Io.Dir.cwd().readFileAlloc(
+            sources.io,
+            path,
+            sources.arena,
+            limit,
+        ) catch |err| switch (err) {
             error.OutOfMemory => error.OutOfMemory,
             else => null,
         };
@@ -215,7 +235,8 @@ fn addOnce(arena: Allocator, list: *std.ArrayList([]const u8), text: []const u8)
 /// Packages name signed files `.signed`, and a distribution's GRUB for networks differs from the
 /// name that shim loads.
 fn publishedName(name: []const u8) []const u8 {
-    const plain = if (std.mem.endsWith(u8, name, ".signed")) name[0 .. name.len - ".signed".len] else name;
+    const plain =
+        if (std.mem.endsWith(u8, name, ".signed")) name[0 .. name.len - ".signed".len] else name;
     if (std.mem.eql(u8, plain, "grubnetx64.efi")) return "grubx64.efi";
     if (std.mem.eql(u8, plain, "grubnetaa64.efi")) return "grubaa64.efi";
     return plain;
@@ -273,7 +294,12 @@ fn ipxeUefi(comptime name: []const u8) []const Part {
     };
 }
 
-fn shimGrub(comptime suffix: []const u8, comptime folder: []const u8, arch: boot_program.Arch, comptime debian: []const u8) Part {
+fn shimGrub(
+    comptime suffix: []const u8,
+    comptime folder: []const u8,
+    arch: boot_program.Arch,
+    comptime debian: []const u8,
+) Part {
     const lack_is_told = builtin.cpu.arch == if (arch == .x64_uefi) .x86_64 else .aarch64;
     return .{ .is_needed = false, .lack_is_told = lack_is_told, .ingredients = &.{
         .{
@@ -318,7 +344,10 @@ const system_sets = [_]Recipe{
         },
         .{
             .name = "ldlinux.c32",
-            .paths = &.{ "usr/lib/syslinux/modules/bios/ldlinux.c32", "usr/share/syslinux/ldlinux.c32" },
+            .paths = &.{
+                "usr/lib/syslinux/modules/bios/ldlinux.c32",
+                "usr/share/syslinux/ldlinux.c32",
+            },
             .package = "syslinux-common",
             .kind = .syslinux_module,
             .arch = .any,

@@ -97,7 +97,8 @@ fn parseEdge(command: *const Command, text: []const u8) Failure!base.Endpoint {
         ),
         .port = http_port_default,
     };
-    if (!edge.ip.isUnicast()) return command.fail("--edge {s} is not the address of a machine", .{text});
+    if (!edge.ip.isUnicast())
+        return command.fail("--edge {s} is not the address of a machine", .{text});
     return edge;
 }
 

@@ -19,7 +19,11 @@ pub fn writeJson(writer: *Writer, boot: *const Boot) Writer.Error!void {
 /// Enough for the table and for the JSON.
 pub const size_max = 12 * 1024;
 
-pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps }) Writer.Error!void {
+pub fn writeTable(
+    writer: *Writer,
+    boot: *const Boot,
+    part: enum { whole, steps },
+) Writer.Error!void {
     try writer.print("boot {f}  {f}", .{ boot.identity.id, boot.identity.mac });
     if (part == .steps) {
         try writer.writeByte('\n');
@@ -35,18 +39,21 @@ pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps 
     for (std.enums.values(Phase)) |phase| {
         const record = boot.record(phase) orelse continue;
         const traffic = &record.traffic;
-        try writer.print("  {s:<10} {d:>11.1} {d:>11.1} {d:>10} {d:>12} {d:>7}/{d:<7} {d:>7} {d:>8} {d:>6}\n", .{
-            @tagName(phase),
-            ms(record.start_us),
-            ms(record.durationUs() orelse 0),
-            traffic.bytes_in,
-            traffic.bytes_out,
-            traffic.packets_in,
-            traffic.packets_out,
-            traffic.retries,
-            traffic.missing_fragments,
-            record.reads,
-        });
+        try writer.print(
+            "  {s:<10} {d:>11.1} {d:>11.1} {d:>10} {d:>12} {d:>7}/{d:<7} {d:>7} {d:>8} {d:>6}\n",
+            .{
+                @tagName(phase),
+                ms(record.start_us),
+                ms(record.durationUs() orelse 0),
+                traffic.bytes_in,
+                traffic.bytes_out,
+                traffic.packets_in,
+                traffic.packets_out,
+                traffic.retries,
+                traffic.missing_fragments,
+                record.reads,
+            },
+        );
     }
     try writeWhatWasHeard(writer, boot);
     try writeSteps(writer, boot);
@@ -83,9 +90,16 @@ fn writeCause(writer: *Writer, cause: core.boot.phase.Cause) Writer.Error!void {
     try writer.print("  {s}\n  {s}\n", .{ words.sentence, words.remedy });
 }
 
-fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot.packets.PacketRecord) Writer.Error!void {
+fn writeLast(
+    writer: *Writer,
+    whence: []const u8,
+    noted: ?core.boot.packets.PacketRecord,
+) Writer.Error!void {
     const last = noted orelse return writer.print("  last packet {s}: none\n", .{whence});
-    try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{ whence, last.packet, ms(last.at_us) });
+    try writer.print(
+        "  last packet {s}: {f} after {d:.1} ms\n",
+        .{ whence, last.packet, ms(last.at_us) },
+    );
 }
 
 /// Writes what the device measured itself. Start times are on the boot's clock, like those of the
@@ -114,7 +128,9 @@ fn writeOutcome(writer: *Writer, boot: *const Boot) Writer.Error!void {
             .{@as(f64, @floatFromInt(boot.last_us)) / 1e6},
         ),
         .superseded => try writer.writeAll("superseded: the device started again"),
-        .local_disk => try writer.writeAll("local disk: the boot menu sent the device to its own disk"),
+        .local_disk => try writer.writeAll(
+            "local disk: the boot menu sent the device to its own disk",
+        ),
         .silent => |phase| try writer.print("silent in {t}", .{phase}),
         .failed => |*failure| {
             try writer.print("failed in {t}: {t}", .{ failure.phase, failure.cause });

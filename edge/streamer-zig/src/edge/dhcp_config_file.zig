@@ -24,13 +24,17 @@ pub fn read(
     path: []const u8,
     complaint: *Complaint,
 ) Error![]const SubnetSettings {
-    const text = std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(file_size_max)) catch |err|
-        return switch (err) {
-            error.OutOfMemory => error.OutOfMemory,
-            error.FileNotFound => complaint.set("--dhcp-config {s} does not exist.", .{path}),
-            error.StreamTooLong => complaint.set("--dhcp-config {s} is larger than 4 MiB.", .{path}),
-            else => complaint.set("--dhcp-config {s} cannot be read.", .{path}),
-        };
+    const text =
+        std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(file_size_max)) catch |err|
+            return switch (err) {
+                error.OutOfMemory => error.OutOfMemory,
+                error.FileNotFound => complaint.set("--dhcp-config {s} does not exist.", .{path}),
+                error.StreamTooLong => complaint.set(
+                    "--dhcp-config {s} is larger than 4 MiB.",
+                    .{path},
+                ),
+                else => complaint.set("--dhcp-config {s} cannot be read.", .{path}),
+            };
     return parse(arena, path, text, complaint);
 }
 
@@ -47,12 +51,18 @@ pub fn parse(
     var settings: std.ArrayList(SubnetSettings) = .empty;
     var fields = object.iterator();
     while (fields.next()) |field| {
-        if (!std.mem.eql(u8, field.key_ptr.*, "subnets")) return place.unknown(field.key_ptr.*, "subnets");
+        if (!std.mem.eql(u8, field.key_ptr.*, "subnets"))
+            return place.unknown(field.key_ptr.*, "subnets");
         const list_place = try place.below(".{s}", .{"subnets"});
         for (try list_place.array(field.value_ptr.*), 0..) |item, index| {
             if (index == core.dhcp.network.networks_max)
-                return list_place.wrong("has more than {d} subnets", .{core.dhcp.network.networks_max});
-            try settings.append(arena, try readSubnet(try list_place.below("[{d}]", .{index}), item));
+                return list_place.wrong("has more than {d} subnets", .{
+                    core.dhcp.network.networks_max,
+                });
+            try settings.append(
+                arena,
+                try readSubnet(try list_place.below("[{d}]", .{index}), item),
+            );
         }
     }
     return settings.items;
@@ -95,7 +105,10 @@ const Place = struct {
         const is_top = std.mem.findScalar(u8, place.path, ':') == null;
         const more = try std.fmt.allocPrint(place.arena, format, arguments);
         inner.path = if (is_top)
-            try std.fmt.allocPrint(place.arena, "{s}: {s}", .{ place.path, std.mem.trimStart(u8, more, ".") })
+            try std.fmt.allocPrint(place.arena, "{s}: {s}", .{
+                place.path,
+                std.mem.trimStart(u8, more, "."),
+            })
         else
             try std.fmt.allocPrint(place.arena, "{s}{s}", .{ place.path, more });
         return inner;
@@ -143,13 +156,15 @@ const Field = enum {
     identifyBy,
     reservations,
 
-    const names = "subnet, dhcp, pools, routers, dnsServers, ntpServers, domainName, mtu, leaseTimeS, leaseTimeMinS, " ++
+    const names =
+        "subnet, dhcp, pools, routers, dnsServers, ntpServers, domainName, mtu, leaseTimeS, leaseTimeMinS, " ++
         "leaseTimeMaxS, renewalTimeS, rebindingTimeS, relays, serverIp, authoritative, identifyBy, reservations";
 };
 
 fn readSubnet(place: Place, value: Value) Error!SubnetSettings {
     const object = try place.object(value);
-    const subnet = object.get("subnet") orelse return place.wrong("has no subnet, such as 10.1.0.0/16", .{});
+    const subnet = object.get("subnet") orelse
+        return place.wrong("has no subnet, such as 10.1.0.0/16", .{});
     var builder: Builder = try .init(
         place.arena,
         place.complaint,
@@ -254,20 +269,38 @@ test "a file can set for each subnet everything that --subnet can" {
 test "an error in a file is reported with its place" {
     const cases = [_]struct { []const u8, []const u8 }{
         .{ "{\n  \"subnets\": [}\n", "dhcp.json, line 2, column 15: this is not JSON." },
-        .{ "{\"subnets\": [", "dhcp.json, line 1, column 14: the JSON ends before it is complete." },
+        .{
+            "{\"subnets\": [",
+            "dhcp.json, line 1, column 14: the JSON ends before it is complete.",
+        },
         .{ "[]", "dhcp.json is not an object." },
         .{ "{\"pools\": []}", "dhcp.json has no field 'pools' (but subnets)." },
         .{ "{\"subnets\": [{}]}", "dhcp.json: subnets[0] has no subnet, such as 10.1.0.0/16." },
-        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"pools\": [\"10.1.0.1-10.1.0.2\", \"x\"]}]}", "dhcp.json: subnets[0].pools[1]: pool 'x' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250." },
-        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"mtu\": \"1500\"}]}", "dhcp.json: subnets[0].mtu is not a whole number." },
-        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"reservations\": [{\"mac\": \"02:bf:00:00:00:01\"}]}]}", "dhcp.json: subnets[0].reservations[0] has no ip." },
-        .{ "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"subnet\": \"10.1.0.0/16\"}]}", "dhcp.json, line 1, column 63: a field appears twice." },
+        .{
+            "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"pools\": [\"10.1.0.1-10.1.0.2\", \"x\"]}]}",
+            "dhcp.json: subnets[0].pools[1]: pool 'x' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250.",
+        },
+        .{
+            "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"mtu\": \"1500\"}]}",
+            "dhcp.json: subnets[0].mtu is not a whole number.",
+        },
+        .{
+            "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"reservations\": [{\"mac\": \"02:bf:00:00:00:01\"}]}]}",
+            "dhcp.json: subnets[0].reservations[0] has no ip.",
+        },
+        .{
+            "{\"subnets\": [{\"subnet\": \"10.1.0.0/16\", \"subnet\": \"10.1.0.0/16\"}]}",
+            "dhcp.json, line 1, column 63: a field appears twice.",
+        },
     };
     for (cases) |case| {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
         defer arena.deinit();
         var complaint: Complaint = .{};
-        try testing.expectError(error.Wrong, parse(arena.allocator(), "dhcp.json", case[0], &complaint));
+        try testing.expectError(
+            error.Wrong,
+            parse(arena.allocator(), "dhcp.json", case[0], &complaint),
+        );
         try testing.expectEqualStrings(case[1], complaint.text());
     }
 }

@@ -62,13 +62,25 @@ pub const Edge = struct {
                 .{},
             );
         edge.loop.stream.start() catch
-            return edge.terminal.fail("The threads that read disks cannot be started on this system.", .{});
+            return edge.terminal.fail(
+                "The threads that read disks cannot be started on this system.",
+                .{},
+            );
         if (edge.store_worker) |worker| worker.start() catch
-            return edge.terminal.fail("The thread for store jobs cannot be started on this system.", .{});
+            return edge.terminal.fail(
+                "The thread for store jobs cannot be started on this system.",
+                .{},
+            );
         if (edge.power_hook) |hook| hook.start() catch
-            return edge.terminal.fail("The threads of --power-hook cannot be started on this system.", .{});
+            return edge.terminal.fail(
+                "The threads of --power-hook cannot be started on this system.",
+                .{},
+            );
         if (edge.metrics) |metrics| metrics.start() catch
-            return edge.terminal.fail("The thread of --metrics cannot be started on this system.", .{});
+            return edge.terminal.fail(
+                "The thread of --metrics cannot be started on this system.",
+                .{},
+            );
         edge.announce();
         edge.tellManager("READY=1");
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
@@ -83,7 +95,13 @@ pub const Edge = struct {
     }
 
     pub fn listener(edge: *Edge) host.EdgeIo.Listener {
-        return .{ .context = edge, .begins = begins, .reported = reported, .written = written, .version_problem = versionProblem };
+        return .{
+            .context = edge,
+            .begins = begins,
+            .reported = reported,
+            .written = written,
+            .version_problem = versionProblem,
+        };
     }
 
     /// Applies a verified state. Boots in progress keep what they have.
@@ -106,7 +124,8 @@ pub const Edge = struct {
     fn lookAhead(edge: *Edge, now_us: u64) void {
         const box = edge.state orelse return;
         const unix_ms = host.sys.unixMs();
-        for (box.state.schedules) |*schedule| if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
+        for (box.state.schedules) |*schedule|
+            if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
     }
 
     /// Loads the boot profile of every version that may be booted.
@@ -137,14 +156,17 @@ pub const Edge = struct {
         var listens: std.Io.Writer = .fixed(&buffer);
         for (options.listens.items, 0..) |ip, index|
             listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;
-        host.log.info("serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
-            listens.buffered(),
-            options.dhcp,
-            ports.tftp,
-            ports.http,
-            ports.stream,
-            edge.files.fileCount(),
-        });
+        host.log.info(
+            "serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs",
+            .{
+                listens.buffered(),
+                options.dhcp,
+                ports.tftp,
+                ports.http,
+                ports.stream,
+                edge.files.fileCount(),
+            },
+        );
     }
 
     /// Runs once a second.
@@ -178,7 +200,8 @@ pub const Edge = struct {
     }
 
     fn addShards(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
-        var first: host.metrics_page.Shard = .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
+        var first: host.metrics_page.Shard =
+            .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
         sum.shards.appendAssumeCapacity(first);
         const shards = loop.stream.shards orelse return;
         for (shards.shards) |shard| {
@@ -227,7 +250,8 @@ pub const Edge = struct {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
         if (boot.isOver() and boot.live_changes.outcome) edge.boot_counters.count(boot);
-        if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps)) edge.print(boot);
+        if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps))
+            edge.print(boot);
     }
 
     /// There is something to send.
@@ -242,7 +266,11 @@ pub const Edge = struct {
         const result = if (edge.options.json)
             boot_printer.writeJson(&writer, boot)
         else
-            boot_printer.writeTable(&writer, boot, if (boot.live_changes.outcome) .whole else .steps);
+            boot_printer.writeTable(
+                &writer,
+                boot,
+                if (boot.live_changes.outcome) .whole else .steps,
+            );
         result catch return;
         edge.terminal.out(writer.buffered());
     }

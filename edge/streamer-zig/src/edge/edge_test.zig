@@ -59,7 +59,10 @@ const Site = struct {
         try store.Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
         var opened: store.Store = try .open(gpa, on.files(), .{ .cache_nodes = 16 });
         defer opened.close(gpa);
-        try site.tmp.dir.writeFile(io, .{ .sub_path = "imports/image", .data = &@as([image_size]u8, @splat('b')) });
+        try site.tmp.dir.writeFile(
+            io,
+            .{ .sub_path = "imports/image", .data = &@as([image_size]u8, @splat('b')) },
+        );
         const image = try site.tmp.dir.openFile(io, "imports/image", .{});
         var source: store.image_source.FdSource = try .fromFd(image.handle, &never);
         defer source.close();
@@ -70,7 +73,11 @@ const Site = struct {
             .io = io,
             .source = source.source(),
             .is_canceled = &never,
-            .watch = .{ .context = site, .progress = ignoreProgress, .monotonicUs = host.sys.monotonicUs },
+            .watch = .{
+                .context = site,
+                .progress = ignoreProgress,
+                .monotonicUs = host.sys.monotonicUs,
+            },
         }, &change, .{
             .version = version_id,
             .vdisk = .fromRandom(@splat(2)),

@@ -32,13 +32,20 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     const word = if (joined.is_known) "is already" else "enrolled as";
-    host.log.info("{s} edge {f} of site {s}", .{ word, joined.identity.edgeId, joined.identity.siteName });
+    host.log.info(
+        "{s} edge {f} of site {s}",
+        .{ word, joined.identity.edgeId, joined.identity.siteName },
+    );
     return 0;
 }
 
 const Joined = struct { identity: Identity, is_known: bool = false };
 
-fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Complaint) Error!Joined {
+fn enrol(
+    init: std.process.Init,
+    arguments: []const [:0]const u8,
+    complaint: *Complaint,
+) Error!Joined {
     const arena = init.arena.allocator();
     const options = try enrol_options.parse(arena, init.io, arguments, complaint);
     var data = try start.openData(init.io, options.data, complaint);
@@ -56,12 +63,25 @@ fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Co
             .{options.data},
         ),
     }
-    const answer = ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |err| switch (err) {
+    const answer = ask(
+        init,
+        &options,
+        try ownKey(&data, &options, complaint),
+        complaint,
+    ) catch |err| switch (err) {
         // The key was kept, but its edge was revoked: the token is unused.
         error.Revoked => blk: {
             forget(&data);
-            break :blk ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |again| switch (again) {
-                error.Revoked => return complaint.set("The control plane has revoked this edge; create a new token.", .{}),
+            break :blk ask(
+                init,
+                &options,
+                try ownKey(&data, &options, complaint),
+                complaint,
+            ) catch |again| switch (again) {
+                error.Revoked => return complaint.set(
+                    "The control plane has revoked this edge; create a new token.",
+                    .{},
+                ),
                 else => |other| return other,
             };
         },
@@ -83,7 +103,11 @@ fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Co
 
 /// The key is kept when the answer is lost: the same token with the same key gets the same identity
 /// again.
-fn ownKey(data: *const host.DataDir, options: *const enrol_options.Enrol, complaint: *Complaint) Error!KeyPair {
+fn ownKey(
+    data: *const host.DataDir,
+    options: *const enrol_options.Enrol,
+    complaint: *Complaint,
+) Error!KeyPair {
     const seed = data.secret("edge.key") catch return complaint.set(
         "{s}/edge.key cannot be read or written.",
         .{options.data},
@@ -217,7 +241,10 @@ fn complainOfSilence(
     complaint: *Complaint,
 ) error{Wrong} {
     const answer = result catch
-        return complaint.set("The control plane at {s} does not answer; check --url and try again.", .{url});
+        return complaint.set(
+            "The control plane at {s} does not answer; check --url and try again.",
+            .{url},
+        );
     return complaint.set(
         "The control plane at {s} cannot answer now (HTTP status {d}); try again in a minute.",
         .{ url, answer.status },

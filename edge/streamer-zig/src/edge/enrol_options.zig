@@ -24,7 +24,8 @@ pub fn parse(
     rest: []const [:0]const u8,
     complaint: *Complaint,
 ) (options_module.Error || error{OutOfMemory})!Enrol {
-    var arguments: options_module.Arguments = .{ .command = "enrol", .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments =
+        .{ .command = "enrol", .rest = rest, .complaint = complaint };
     var url: ?[]const u8 = null;
     var token: ?[]const u8 = null;
     var data: ?[]const u8 = null;
@@ -51,12 +52,17 @@ pub fn parse(
             "enrol needs --token-file FILE with the join token of this edge's site, or --token T.",
             .{},
         ),
-        .data = data orelse return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
+        .data = data orelse
+            return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
         .rejoin = rejoin,
     };
-    const is_http = std.mem.startsWith(u8, enrol.url, "http://") or std.mem.startsWith(u8, enrol.url, "https://");
+    const is_http = std.mem.startsWith(u8, enrol.url, "http://") or
+        std.mem.startsWith(u8, enrol.url, "https://");
     if (!is_http)
-        return complaint.set("--url must begin with http:// or https://, and '{s}' does not.", .{enrol.url});
+        return complaint.set(
+            "--url must begin with http:// or https://, and '{s}' does not.",
+            .{enrol.url},
+        );
     if (enrol.token) |text| if (text.len == 0 or text.len > token_size_max)
         return complaint.set("This is not a join token.", .{});
     return enrol;
@@ -69,11 +75,12 @@ fn readToken(
     path: []const u8,
     complaint: *Complaint,
 ) (options_module.Error || error{OutOfMemory})![]const u8 {
-    const text = std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(token_size_max + 2)) catch |err|
-        return switch (err) {
-            error.OutOfMemory => error.OutOfMemory,
-            error.StreamTooLong => complaint.set("{s} does not contain a join token.", .{path}),
-            else => complaint.set("--token-file {s} cannot be read.", .{path}),
-        };
+    const text =
+        std.Io.Dir.cwd().readFileAlloc(io, path, arena, .limited(token_size_max + 2)) catch |err|
+            return switch (err) {
+                error.OutOfMemory => error.OutOfMemory,
+                error.StreamTooLong => complaint.set("{s} does not contain a join token.", .{path}),
+                else => complaint.set("--token-file {s} cannot be read.", .{path}),
+            };
     return std.mem.trim(u8, text, " \r\n");
 }

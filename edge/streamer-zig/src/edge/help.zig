@@ -5,8 +5,8 @@
 const std = @import("std");
 
 /// What a terminal of the usual size shows at once.
-pub const screen_lines_max = 24;
-pub const screen_columns_max = 80;
+const screen_lines_max = 24;
+const screen_columns_max = 80;
 
 pub const Help = struct {
     /// The words of the command line that the text belongs to, such as `vdisk import`.
@@ -313,14 +313,20 @@ pub const texts = [_]Help{
     \\Exit codes: 0 done; 1 failed; 3 interrupted, run it again; 4 busy, try later
     \\
     },
-    .{ .command = "vdisk init", .text = ofVdisk("Create a store in a directory.", "[--organization ID] [--beside-files]", "init --store /srv/store",
+    .{ .command = "vdisk init", .text = ofVdisk(
+        "Create a store in a directory.",
+        "[--organization ID] [--beside-files]",
+        "init --store /srv/store",
         \\  --organization ID  the organization that owns the store
         \\  --beside-files     use a directory that already has other files
         \\
+        ,
     ) },
     .{ .command = "vdisk import", .text = ofVdisk(
         \\Make a version of a raw image, a block device, or standard input (-).
-    , "FILE [OPTIONS]", "import disk.raw --store /srv/store --name Workstation",
+    ,
+        "FILE [OPTIONS]",
+        "import disk.raw --store /srv/store --name Workstation",
         \\  --name NAME           name of the new vDisk
         \\  --parent ID           make an update of this version
         \\  --pad                 fill a size that is no multiple of the block size
@@ -335,32 +341,50 @@ pub const texts = [_]Help{
         \\  --again               succeed if this version is already imported, and
         \\                        continue it if it is interrupted; needs --version
         \\
+        ,
     ) },
     .{ .command = "vdisk export", .text = ofVdisk(
         \\Write a version to a file, a block device, or standard output (-).
-    , "FILE --version ID [OPTIONS]", "export disk.raw --store /srv/store --version ID",
+    ,
+        "FILE --version ID [OPTIONS]",
+        "export disk.raw --store /srv/store --version ID",
         \\  --version ID  the version to write
         \\  --force       overwrite what FILE contains
         \\  --resume      continue an interrupted export to FILE
         \\
+        ,
     ) },
-    .{ .command = "vdisk list", .text = ofVdisk("List the vDisks of a store and their versions.", "[OPTIONS]", "list --store /srv/store --sizes",
+    .{ .command = "vdisk list", .text = ofVdisk(
+        "List the vDisks of a store and their versions.",
+        "[OPTIONS]",
+        "list --store /srv/store --sizes",
         \\  --vdisk ID  list this vDisk alone
         \\  --sizes     show the space that each version takes, alone and shared
         \\
+        ,
     ) },
-    .{ .command = "vdisk show", .text = ofVdisk("Show one version.", "--version ID", "show --store /srv/store --version ID",
+    .{ .command = "vdisk show", .text = ofVdisk(
+        "Show one version.",
+        "--version ID",
+        "show --store /srv/store --version ID",
         \\  --version ID  the version to show
         \\
+        ,
     ) },
-    .{ .command = "vdisk diff", .text = ofVdisk("Count the bytes in which two versions differ.", "--version ID --from ID", "diff --store /srv/store --version NEW --from OLD",
+    .{ .command = "vdisk diff", .text = ofVdisk(
+        "Count the bytes in which two versions differ.",
+        "--version ID --from ID",
+        "diff --store /srv/store --version NEW --from OLD",
         \\  --version ID  one version
         \\  --from ID     the version to compare it with
         \\
+        ,
     ) },
     .{ .command = "vdisk seal", .text = ofVdisk(
         \\Make a version of what its device has written above the parent version.
-    , "--version ID --parent ID [OPTIONS]", "seal --store /srv/store --version ID --parent ID",
+    ,
+        "--version ID --parent ID [OPTIONS]",
+        "seal --store /srv/store --version ID --parent ID",
         \\  --version ID         the version to make
         \\  --parent ID          the version that the device booted
         \\  --number N           number of the new version
@@ -370,42 +394,60 @@ pub const texts = [_]Help{
         \\  --no-boot-files      boot the disk itself, or not at all
         \\  --again              succeed if the version is already sealed
         \\
+        ,
     ) },
     .{ .command = "vdisk merge", .text = ofVdisk(
         \\Make a new base with the bytes of a version, or with --onto an update of
         \\another one. Copies no data.
-    , "--version ID [OPTIONS]", "merge --store /srv/store --version ID",
+    ,
+        "--version ID [OPTIONS]",
+        "merge --store /srv/store --version ID",
         \\  --version ID  the version whose bytes the new one has
         \\  --onto ID     make an update of this version instead of a base
         \\  --into ID     the id of the new version
         \\  --number N    the number of the new version
         \\  --again       succeed if --into is already merged
         \\
+        ,
     ) },
-    .{ .command = "vdisk verify", .text = ofVdisk("Read all data and name what is damaged.", "[OPTIONS]", "verify --store /srv/store --idle",
+    .{ .command = "vdisk verify", .text = ofVdisk(
+        "Read all data and name what is damaged.",
+        "[OPTIONS]",
+        "verify --store /srv/store --idle",
         \\  --version ID    verify this version alone
         \\  --rate-mib N    read at most N MiB per second
         \\  --idle          use at most half of the disk's time
         \\
+        ,
     ) },
-    .{ .command = "vdisk gc", .text = ofVdisk("Free the space that no version needs.", "[OPTIONS]", "gc --store /srv/store --idle",
+    .{ .command = "vdisk gc", .text = ofVdisk(
+        "Free the space that no version needs.",
+        "[OPTIONS]",
+        "gc --store /srv/store --idle",
         \\  --rate-mib N  read at most N MiB per second
         \\  --idle        use at most half of the disk's time
         \\
+        ,
     ) },
     .{ .command = "vdisk delete", .text = ofVdisk(
         \\Delete a version, or an interrupted import of it. Run gc to free its space.
-    , "--version ID [--again]", "delete --store /srv/store --version ID",
+    ,
+        "--version ID [--again]",
+        "delete --store /srv/store --version ID",
         \\  --version ID  the version to delete
         \\  --again       succeed if the version is already deleted
         \\
+        ,
     ) },
     .{ .command = "vdisk profile", .text = ofVdisk(
         \\Show or clear the boot profile: the part of a version that boots read.
-    , "show|clear [--version ID | --all]", "profile show --store /srv/store",
+    ,
+        "show|clear [--version ID | --all]",
+        "profile show --store /srv/store",
         \\  --version ID  the version; show takes all of them without it
         \\  --all         clear the profiles of all versions
         \\
+        ,
     ) },
     .{ .command = "vdisk caches", .text = ofVdisk(
         "List what devices have written and the store keeps.",
@@ -415,13 +457,16 @@ pub const texts = [_]Help{
     ) },
     .{ .command = "vdisk drop-cache", .text = ofVdisk(
         \\Drop the persistent write cache of a device. What it has written is lost.
-    , "--device ID [OPTIONS]", "drop-cache --store /srv/store --device ID",
+    ,
+        "--device ID [OPTIONS]",
+        "drop-cache --store /srv/store --device ID",
         \\  --device ID  the device
         \\  --private    drop its private images instead of its persistent write cache
         \\  --vdisk ID   with --private: drop the image of this vDisk alone, even if its
         \\               header is damaged
         \\  --again      succeed if there is no such cache
         \\
+        ,
     ) },
 };
 

@@ -49,7 +49,9 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     const command: Command = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
     const verb = if (arguments.len > 0) arguments[0] else "";
     const work: *const fn (*const Command, *const Options) Failure!void =
-        if (std.mem.eql(u8, verb, "inspect")) &inspect else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.fail(
+        if (std.mem.eql(u8, verb, "inspect"))
+            &inspect
+        else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.fail(
             "Name an image command: inspect or extract; see bootfarm-edge image --help.",
             .{},
         );
@@ -61,7 +63,11 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
-fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const u8) Failure!Options {
+fn parse(
+    command: *const Command,
+    verb: []const u8,
+    arguments: []const [:0]const u8,
+) Failure!Options {
     const is_extract = std.mem.eql(u8, verb, "extract");
     var options: Options = .{};
     var added: std.ArrayList([]const u8) = .empty;
@@ -69,7 +75,8 @@ fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const
     while (index < arguments.len) : (index += 1) {
         const name = arguments[index];
         if (!std.mem.startsWith(u8, name, "-")) {
-            if (options.file.len > 0) return command.fail("image {s} takes one image, not also {s}", .{ verb, name });
+            if (options.file.len > 0)
+                return command.fail("image {s} takes one image, not also {s}", .{ verb, name });
             options.file = name;
             continue;
         }
@@ -84,20 +91,28 @@ fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const
             else if (std.mem.eql(u8, name, "--target")) &options.target //
             else null;
         const is_added = is_extract and std.mem.eql(u8, name, "--add-module");
-        if (place == null and !is_added) return command.fail("image {s} has no option {s}; see bootfarm-edge image {s} --help", .{ verb, name, verb });
+        if (place == null and !is_added) return command.fail(
+            "image {s} has no option {s}; see bootfarm-edge image {s} --help",
+            .{ verb, name, verb },
+        );
         index += 1;
         if (index == arguments.len) return command.fail("{s} needs a value", .{name});
         if (place) |value| {
             value.* = arguments[index];
         } else {
-            if (added.items.len == added_max) return command.fail("at most {d} modules can be added", .{added_max});
+            if (added.items.len == added_max)
+                return command.fail("at most {d} modules can be added", .{added_max});
             try added.append(command.arena, arguments[index]);
         }
     }
     options.added = added.items;
-    if (options.file.len == 0) return command.fail("Name the image: a raw disk image or a block device.", .{});
+    if (options.file.len == 0)
+        return command.fail("Name the image: a raw disk image or a block device.", .{});
     if (is_extract and options.kernel_to == null and options.initrd_to == null)
-        return command.fail("Name a file to write: --kernel-to FILE, --initrd-to FILE or both.", .{});
+        return command.fail(
+            "Name a file to write: --kernel-to FILE, --initrd-to FILE or both.",
+            .{},
+        );
     return options;
 }
 
@@ -111,7 +126,10 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
     defer file.close();
     const source = file.source();
     const disk = try command.arena.create(image.Disk);
-    disk.open(&source) catch |problem| return command.fail("{s} {s}", .{ options.file, image.sentence(problem) });
+    disk.open(&source) catch |problem| return command.fail(
+        "{s} {s}",
+        .{ options.file, image.sentence(problem) },
+    );
     disk.renewWork();
     const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -146,14 +164,21 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
     const kernel = try boot_bundle.printable(command.arena, bundle.files.kernel.path);
     const origin = try boot_bundle.printable(command.arena, bundle.files.origin);
     try command.say("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
-    try command.say("initramfs: {s}", .{if (bundle.built == null) "the image's own" else "built from the image's modules"});
+    try command.say("initramfs: {s}", .{
+        if (bundle.built == null) "the image's own" else "built from the image's modules",
+    });
     try command.say("command line: {s}", .{bundle.command_line});
 }
 
 const Writing = fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void;
 
 /// Writes the whole file or nothing.
-fn write(command: *const Command, bundle: *BootBundle, path: []const u8, content: Writing) Failure!void {
+fn write(
+    command: *const Command,
+    bundle: *BootBundle,
+    path: []const u8,
+    content: Writing,
+) Failure!void {
     var atomic = Io.Dir.cwd().createFileAtomic(command.io, path, .{ .replace = true }) catch
         return command.fail("{s} cannot be written", .{path});
     defer atomic.deinit(command.io);
@@ -161,10 +186,14 @@ fn write(command: *const Command, bundle: *BootBundle, path: []const u8, content
     var writer = atomic.file.writer(command.io, &buffer);
     content(bundle, &writer.interface) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
-        error.WriteFailed => return command.fail("{s} cannot be written; is the disk full?", .{path}),
+        error.WriteFailed => return command.fail(
+            "{s} cannot be written; is the disk full?",
+            .{path},
+        ),
         else => |other| return command.fail("the image {s}", .{image.sentence(other)}),
     };
-    writer.interface.flush() catch return command.fail("{s} cannot be written; is the disk full?", .{path});
+    writer.interface.flush() catch
+        return command.fail("{s} cannot be written; is the disk full?", .{path});
     atomic.file.setPermissions(command.io, .fromMode(0o644)) catch {};
     atomic.file.sync(command.io) catch return command.fail("{s} cannot be written", .{path});
     atomic.replace(command.io) catch return command.fail("{s} cannot be written", .{path});

@@ -44,7 +44,12 @@ pub const Report = struct {
     warnings: []const []const u8,
 };
 
-pub fn make(arena: Allocator, disk: *const image.Disk, size: u64, answer: *const image.boot_files.Answer) Allocator.Error!Report {
+pub fn make(
+    arena: Allocator,
+    disk: *const image.Disk,
+    size: u64,
+    answer: *const image.boot_files.Answer,
+) Allocator.Error!Report {
     const parts = disk.parts.buffer[0..disk.parts.count];
     const listed = try arena.alloc(Partition, parts.len);
     for (parts, listed, 0..) |*part, *entry, number| {
@@ -53,7 +58,10 @@ pub fn make(arena: Allocator, disk: *const image.Disk, size: u64, answer: *const
             .number = part.number(),
             .firstByte = part.volume.first,
             .sizeBytes = if (part.partition) |partition| partition.size else part.volume.size,
-            .purpose = if (part.partition) |partition| @tagName(partition.purpose) else "whole_disk",
+            .purpose = if (part.partition) |partition|
+                @tagName(partition.purpose)
+            else
+                "whole_disk",
             .fileSystem = switch (part.content) {
                 .readable => |*system| system.name(),
                 .refused => null,
@@ -75,13 +83,20 @@ pub fn make(arena: Allocator, disk: *const image.Disk, size: u64, answer: *const
         },
         .problem = switch (answer.*) {
             .found => null,
-            .reason => |reason| try printable(arena, try std.fmt.allocPrint(arena, "{f}", .{reason})),
+            .reason => |reason| try printable(
+                arena,
+                try std.fmt.allocPrint(arena, "{f}", .{reason}),
+            ),
         },
         .warnings = try warningsOf(arena, disk, answer),
     };
 }
 
-fn bootOf(arena: Allocator, disk: *const image.Disk, files: *const image.BootFiles) Allocator.Error!Boot {
+fn bootOf(
+    arena: Allocator,
+    disk: *const image.Disk,
+    files: *const image.BootFiles,
+) Allocator.Error!Boot {
     const initrds = try arena.alloc(File, files.initrds.len);
     for (files.initrds, initrds) |*found, *file| file.* = try fileOf(arena, disk, found);
     return .{
@@ -96,7 +111,11 @@ fn bootOf(arena: Allocator, disk: *const image.Disk, files: *const image.BootFil
     };
 }
 
-fn fileOf(arena: Allocator, disk: *const image.Disk, found: *const image.Found) Allocator.Error!File {
+fn fileOf(
+    arena: Allocator,
+    disk: *const image.Disk,
+    found: *const image.Found,
+) Allocator.Error!File {
     return .{
         .path = try printable(arena, found.path),
         .partition = disk.parts.buffer[found.place.part].number(),
@@ -104,12 +123,22 @@ fn fileOf(arena: Allocator, disk: *const image.Disk, found: *const image.Found) 
     };
 }
 
-fn warningsOf(arena: Allocator, disk: *const image.Disk, answer: *const image.boot_files.Answer) Allocator.Error![]const []const u8 {
+fn warningsOf(
+    arena: Allocator,
+    disk: *const image.Disk,
+    answer: *const image.boot_files.Answer,
+) Allocator.Error![]const []const u8 {
     var warnings: std.ArrayList([]const u8) = .empty;
     if (disk.is_backup_table)
-        try warnings.append(arena, "the partition table at the start of the disk is damaged; its copy at the end was used");
+        try warnings.append(
+            arena,
+            "the partition table at the start of the disk is damaged; its copy at the end was used",
+        );
     for (disk.parts.buffer[0..disk.parts.count]) |*part| {
-        const name = if (part.number()) |number| try std.fmt.allocPrint(arena, "partition {d}", .{number}) else "the disk";
+        const name = if (part.number()) |number|
+            try std.fmt.allocPrint(arena, "partition {d}", .{number})
+        else
+            "the disk";
         if (part.is_cut) try warnings.append(arena, try std.fmt.allocPrint(
             arena,
             "{s} is larger than what the image contains of it: the image was truncated",
@@ -147,10 +176,15 @@ pub fn print(writer: *Writer, path: []const u8, report: *const Report) Writer.Er
     const table = if (std.mem.eql(u8, report.table, "none")) "no partitions" else report.table;
     try writer.print("{s}: {d:.1} MiB, {s}\n", .{ path, mib(report.sizeBytes), table });
     for (report.partitions) |*partition| {
-        if (partition.number) |number| try writer.print("  partition {d}: ", .{number}) else try writer.print("  whole disk: ", .{});
-        try writer.print("{d:.1} MiB, {s}", .{ mib(partition.sizeBytes), partition.fileSystem orelse partition.refused.? });
+        if (partition.number) |number| try writer.print(
+            "  partition {d}: ",
+            .{number},
+        ) else try writer.print("  whole disk: ", .{});
+        try writer.print("{d:.1} MiB, {s}", .{ mib(partition.sizeBytes), partition.fileSystem orelse
+            partition.refused.? });
         if (partition.role) |role| try writer.print(", {s}", .{role});
-        if (!std.mem.eql(u8, partition.purpose, "unknown") and partition.number != null) try writer.print(" ({s})", .{partition.purpose});
+        if (!std.mem.eql(u8, partition.purpose, "unknown") and partition.number != null)
+            try writer.print(" ({s})", .{partition.purpose});
         try writer.print("\n", .{});
     }
     if (report.boot) |*boot| try printBoot(writer, boot);
@@ -166,7 +200,10 @@ fn printBoot(writer: *Writer, boot: *const Boot) Writer.Error!void {
     for (boot.initramfs) |*initrd| try printFile(writer, "initramfs", initrd);
     try writer.print("  command line: {s}\n", .{boot.commandLine});
     if (boot.removedWords > 0)
-        try writer.print("  left out because they belong to a boot from the disk: {d} words\n", .{boot.removedWords});
+        try writer.print(
+            "  left out because they belong to a boot from the disk: {d} words\n",
+            .{boot.removedWords},
+        );
 }
 
 fn mib(bytes: u64) f64 {

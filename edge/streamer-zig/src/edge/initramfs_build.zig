@@ -58,7 +58,8 @@ pub const Prepared = struct {
 
 /// Returns whether `text` is one word that fits the kernel's limit for it.
 pub fn isRelease(text: []const u8) bool {
-    if (text.len == 0 or text.len > base.UntrustedText.size_max or std.mem.eql(u8, text, "..")) return false;
+    if (text.len == 0 or text.len > base.UntrustedText.size_max or std.mem.eql(u8, text, ".."))
+        return false;
     for (text) |byte| if (!std.ascii.isGraphical(byte) or byte == '/') return false;
     return true;
 }
@@ -93,7 +94,8 @@ pub const Build = struct {
 
     /// Reads a file of this machine.
     fn readOptional(from: *const Build, path: []const u8) ?[]const u8 {
-        return Io.Dir.cwd().readFileAlloc(from.io, path, from.arena, .limited(file_size_max)) catch null;
+        return Io.Dir.cwd().readFileAlloc(from.io, path, from.arena, .limited(file_size_max)) catch
+            null;
     }
 
     fn join(from: *const Build, parts: []const []const u8) Failure![]const u8 {
@@ -106,13 +108,18 @@ pub const Build = struct {
     }
 
     /// Writes the mark and then the compressed archive. Returns the unpacked size in bytes.
-    pub fn write(from: *const Build, prepared: *const Prepared, writer: *Io.Writer) (Io.Writer.Error || error{OutOfMemory})!u64 {
+    pub fn write(
+        from: *const Build,
+        prepared: *const Prepared,
+        writer: *Io.Writer,
+    ) (Io.Writer.Error || error{OutOfMemory})!u64 {
         const flate = std.compress.flate;
         const window = try from.arena.alloc(u8, flate.max_window_len);
         const marked = try initramfs.archive.writeMark(writer, &prepared.mark);
         const compressor = try from.arena.create(flate.Compress);
         compressor.* = try .init(writer, window, .gzip, .default);
-        const unpacked = try initramfs.archive.write(from.arena, &compressor.writer, prepared.content);
+        const unpacked =
+            try initramfs.archive.write(from.arena, &compressor.writer, prepared.content);
         try compressor.finish();
         try writer.flush();
         return marked + unpacked;
@@ -123,11 +130,19 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
     const folder = try findModules(from, options);
     var table = ModuleTable.parse(from.arena, .{
         .dep = try from.readModule(try from.join(&.{ folder, "modules.dep" })),
-        .builtin = from.source.read(from.arena, try from.join(&.{ folder, "modules.builtin" })) orelse "",
-        .softdep = from.source.read(from.arena, try from.join(&.{ folder, "modules.softdep" })) orelse "",
-        .alias = from.source.read(from.arena, try from.join(&.{ folder, "modules.alias" })) orelse "",
+        .builtin = from.source.read(from.arena, try from.join(
+            &.{ folder, "modules.builtin" },
+        )) orelse "",
+        .softdep = from.source.read(from.arena, try from.join(
+            &.{ folder, "modules.softdep" },
+        )) orelse "",
+        .alias = from.source.read(from.arena, try from.join(&.{ folder, "modules.alias" })) orelse
+            "",
     }) catch |reason| switch (reason) {
-        error.BadModuleList => return from.fail("{s}/modules.dep was not written by depmod", .{folder}),
+        error.BadModuleList => return from.fail(
+            "{s}/modules.dep was not written by depmod",
+            .{folder},
+        ),
         error.OutOfMemory => return error.OutOfMemory,
     };
     from.say("initramfs for kernel {s}, modules of {s}", .{ options.release, folder });
@@ -135,7 +150,8 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
     const files = try readModules(from, &table, folder);
     const target = try readTarget(from, options);
     const busybox = try readBusybox(from, options);
-    const machine = (initramfs.elf.facts(target) catch unreachable).machine; // readTarget has checked it.
+    // readTarget has checked it.
+    const machine = (initramfs.elf.facts(target) catch unreachable).machine;
     try checkMachines(from, machine, busybox, files, options);
 
     var dep: Io.Writer.Allocating = .init(from.arena);
@@ -214,20 +230,31 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
     _ = try chooseGroup(from, table, "required", &required);
     _ = try chooseGroup(from, table, "buses", &initramfs.module_choice.buses);
     if (try chooseGroup(from, table, "network cards", &initramfs.module_choice.network_cards) == 0)
-        from.say("  warning: no driver of a common network card; add the device's driver with --add-module", .{});
+        from.say(
+            "  warning: no driver of a common network card; add the device's driver with --add-module",
+            .{},
+        );
     _ = try chooseGroup(from, table, "local disks", &initramfs.module_choice.local_disks);
     if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
         from.say("  warning: no file system for a root disk", .{});
     for (options.added) |name| {
         if (table.availability(name) == .absent)
-            return from.fail("kernel {s} has no module {s} (--add-module)", .{ options.release, name });
+            return from.fail(
+                "kernel {s} has no module {s} (--add-module)",
+                .{ options.release, name },
+            );
     }
     if (options.added.len > 0) _ = try chooseGroup(from, table, "added", options.added);
 }
 
 /// Chooses those of `names` that exist, prints them, and returns how many there are, built-in ones
 /// included.
-fn chooseGroup(from: *const Build, table: *ModuleTable, title: []const u8, names: []const []const u8) Failure!usize {
+fn chooseGroup(
+    from: *const Build,
+    table: *ModuleTable,
+    title: []const u8,
+    names: []const []const u8,
+) Failure!usize {
     var count: usize = 0;
     var line: Io.Writer.Allocating = .init(from.arena);
     for (names) |name| {
@@ -237,25 +264,43 @@ fn chooseGroup(from: *const Build, table: *ModuleTable, title: []const u8, names
         };
         if (!is_module and table.availability(name) == .absent) continue;
         count += 1;
-        line.writer.print(" {s}{s}", .{ name, if (is_module) "" else " (built in)" }) catch return error.OutOfMemory;
+        line.writer.print(" {s}{s}", .{ name, if (is_module) "" else " (built in)" }) catch
+            return error.OutOfMemory;
     }
     from.say("  {s}:{s}", .{ title, if (count == 0) " none" else line.written() });
     return count;
 }
 
-fn readModules(from: *const Build, table: *const ModuleTable, folder: []const u8) Failure![]const ModuleFile {
+fn readModules(
+    from: *const Build,
+    table: *const ModuleTable,
+    folder: []const u8,
+) Failure![]const ModuleFile {
     var files: std.ArrayList(ModuleFile) = .empty;
     var left: usize = unpacked_size_max;
     for (table.modules.values()) |module| {
         if (!module.is_chosen) continue;
         const packed_content = try from.readModule(try from.join(&.{ folder, module.path }));
-        const content = initramfs.unpack(from.arena, .of(module.path), packed_content) catch |reason| switch (reason) {
-            error.CannotUnpack => return from.fail("{s}/{s} cannot be unpacked", .{ folder, module.path }),
+        const content = initramfs.unpack(
+            from.arena,
+            .of(module.path),
+            packed_content,
+        ) catch |reason| switch (reason) {
+            error.CannotUnpack => return from.fail(
+                "{s}/{s} cannot be unpacked",
+                .{ folder, module.path },
+            ),
             error.OutOfMemory => return error.OutOfMemory,
         };
-        if (content.len > left) return from.fail("the modules in {s} have more than {d} bytes", .{ folder, unpacked_size_max });
+        if (content.len > left) return from.fail(
+            "the modules in {s} have more than {d} bytes",
+            .{ folder, unpacked_size_max },
+        );
         left -= content.len;
-        try files.append(from.arena, .{ .path = module_table.plainPath(module.path), .content = content });
+        try files.append(
+            from.arena,
+            .{ .path = module_table.plainPath(module.path), .content = content },
+        );
     }
     return files.items;
 }
@@ -264,13 +309,18 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
     const path = options.target orelse beside: {
         var buffer: [Io.Dir.max_path_bytes]u8 = undefined;
         const size = std.process.executablePath(from.io, &buffer) catch
-            return from.fail("--target is missing, and this program does not know where it is", .{});
+            return from.fail(
+                "--target is missing, and this program does not know where it is",
+                .{},
+            );
         const folder = std.fs.path.dirnamePosix(buffer[0..size]) orelse "/";
         break :beside try from.join(&.{ folder, "bootfarm-target" });
     };
     const content = from.readOptional(path) orelse return from.fail("{s} cannot be read", .{path});
-    const facts = initramfs.elf.facts(content) catch return from.fail("{s} is not a program", .{path});
-    if (facts.has_interpreter or facts.machine == .other) return from.fail("{s} is not a bootfarm-target", .{path});
+    const facts = initramfs.elf.facts(content) catch
+        return from.fail("{s} is not a program", .{path});
+    if (facts.has_interpreter or facts.machine == .other)
+        return from.fail("{s} is not a bootfarm-target", .{path});
     from.say("  bootfarm-target {s}: {s}, {d} KiB", .{ base.version, path, content.len >> 10 });
     return content;
 }
@@ -278,10 +328,15 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
 fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
     const advice = "install the package busybox-static, or name a busybox with --busybox";
     const path = options.busybox orelse "/bin/busybox";
-    const content = from.readOptional(path) orelse return from.fail("{s} cannot be read; {s}", .{ path, advice });
-    const facts = initramfs.elf.facts(content) catch return from.fail("{s} is not a program; {s}", .{ path, advice });
+    const content = from.readOptional(path) orelse
+        return from.fail("{s} cannot be read; {s}", .{ path, advice });
+    const facts = initramfs.elf.facts(content) catch
+        return from.fail("{s} is not a program; {s}", .{ path, advice });
     if (facts.has_interpreter)
-        return from.fail("{s} is linked dynamically and would not run without its libraries; {s}", .{ path, advice });
+        return from.fail(
+            "{s} is linked dynamically and would not run without its libraries; {s}",
+            .{ path, advice },
+        );
     if (initramfs.archive.missingApplet(content)) |applet|
         return from.fail("{s} has no `{s}`; {s}", .{ path, applet, advice });
     from.say("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
@@ -296,22 +351,32 @@ fn checkMachines(
     files: []const ModuleFile,
     options: Options,
 ) Failure!void {
-    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine; // readBusybox has checked it.
+    // readBusybox has checked it.
+    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine;
     if (busybox_machine != machine)
-        return from.fail("bootfarm-target is for {t}, but busybox for {t}; name a matching one with --busybox", .{
-            machine, busybox_machine,
-        });
+        return from.fail(
+            "bootfarm-target is for {t}, but busybox for {t}; name a matching one with --busybox",
+            .{
+                machine, busybox_machine,
+            },
+        );
     for (files) |file| {
         const facts = initramfs.elf.facts(file.content) catch
             return from.fail("{s} is not a kernel module", .{file.path});
         const made_for = initramfs.elf.moduleRelease(file.content);
         if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
-            return from.fail("{s} is for kernel {s}, not {s}; name the modules of that one with --modules", .{
-                file.path, release, options.release,
-            });
+            return from.fail(
+                "{s} is for kernel {s}, not {s}; name the modules of that one with --modules",
+                .{
+                    file.path, release, options.release,
+                },
+            );
         if (facts.machine == machine) continue;
-        return from.fail("kernel {s} is for {t}, but bootfarm-target for {t}; name a matching one with --target", .{
-            options.release, facts.machine, machine,
-        });
+        return from.fail(
+            "kernel {s} is for {t}, but bootfarm-target for {t}; name a matching one with --target",
+            .{
+                options.release, facts.machine, machine,
+            },
+        );
     }
 }

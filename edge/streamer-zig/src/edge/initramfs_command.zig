@@ -22,9 +22,17 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
     defer arena.deinit();
     var directory: Directory = .{ .io = init.io };
-    const build: Build = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal, .source = directory.source() };
+    const build: Build = .{
+        .io = init.io,
+        .arena = arena.allocator(),
+        .terminal = terminal,
+        .source = directory.source(),
+    };
     if (arguments.len == 0 or !std.mem.eql(u8, arguments[0], "build"))
-        return terminal.fail("Name an initramfs command: build; see bootfarm-edge initramfs --help.", .{});
+        return terminal.fail(
+            "Name an initramfs command: build; see bootfarm-edge initramfs --help.",
+            .{},
+        );
     make(&build, arguments[1..]) catch |reason| return switch (reason) {
         error.Explained => 1,
         error.OutOfMemory => terminal.fail("There is not enough memory.", .{}),
@@ -52,15 +60,24 @@ fn parse(build: *const Build, arguments: []const [:0]const u8) Failure!Options {
         else if (std.mem.eql(u8, name, "--busybox")) options.build.busybox = value //
         else if (std.mem.eql(u8, name, "--target")) options.build.target = value //
         else if (std.mem.eql(u8, name, "--add-module")) {
-            if (added.items.len == added_max) return build.fail("at most {d} modules can be added", .{added_max});
+            if (added.items.len == added_max)
+                return build.fail("at most {d} modules can be added", .{added_max});
             try added.append(build.arena, value);
-        } else return build.fail("initramfs build has no option {s}; see bootfarm-edge initramfs build --help", .{name});
+        } else return build.fail(
+            "initramfs build has no option {s}; see bootfarm-edge initramfs build --help",
+            .{name},
+        );
     }
     options.build.added = added.items;
-    if (options.build.release.len == 0) return build.fail("--kernel-release is missing: the release as `uname -r` prints it", .{});
+    if (options.build.release.len == 0)
+        return build.fail("--kernel-release is missing: the release as `uname -r` prints it", .{});
     if (!initramfs_build.isRelease(options.build.release))
-        return build.fail("--kernel-release is a name of at most 64 characters as `uname -r` prints it, not a path", .{});
-    if (options.out.len == 0) return build.fail("--out is missing: where to write the initramfs", .{});
+        return build.fail(
+            "--kernel-release is a name of at most 64 characters as `uname -r` prints it, not a path",
+            .{},
+        );
+    if (options.out.len == 0)
+        return build.fail("--out is missing: where to write the initramfs", .{});
     return options;
 }
 
@@ -77,7 +94,9 @@ const Directory = struct {
     }
 
     fn read(context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8 {
-        return Io.Dir.cwd().readFileAlloc(of(context).io, path, arena, .limited(initramfs_build.file_size_max)) catch null;
+        return Io.Dir.cwd().readFileAlloc(of(context).io, path, arena, .limited(
+            initramfs_build.file_size_max,
+        )) catch null;
     }
 
     fn exists(context: *anyopaque, path: []const u8) bool {
@@ -99,7 +118,11 @@ const Directory = struct {
     }
 };
 
-fn writeFile(build: *const Build, out: []const u8, prepared: *const initramfs_build.Prepared) Failure!void {
+fn writeFile(
+    build: *const Build,
+    out: []const u8,
+    prepared: *const initramfs_build.Prepared,
+) Failure!void {
     const file = Io.Dir.cwd().createFileAtomic(build.io, out, .{ .replace = true }) catch
         return build.fail("{s} cannot be written", .{out});
     var atomic = file;

@@ -68,7 +68,10 @@ fn write(
 ) (std.Io.Writer.Error || error{OutOfMemory})!void {
     const sorted = try arena.dupe(Row, rows);
     std.sort.pdq(Row, sorted, {}, isBefore);
-    if (!json) try writer.print("{s:<16}{s:<12}{s:<19}{s:<22}{s}\n", .{ "address", "state", "MAC", "until", "client id" });
+    if (!json) try writer.print(
+        "{s:<16}{s:<12}{s:<19}{s:<22}{s}\n",
+        .{ "address", "state", "MAC", "until", "client id" },
+    );
     for (sorted) |*row| {
         const state: State = .of(row, now_unix_ms);
         if (state == .free) continue;
@@ -126,11 +129,41 @@ test "the table has each address that belongs to a client, with its present stat
     defer arena.deinit();
     const mac: base.Mac = .fromInt(0x02bf00000001);
     const rows = [_]Row{
-        .{ .ip = .init(10, 0, 0, 12), .mac = mac, .clientId = "", .state = .bound, .untilUnixMs = 1_790_000_000_000 },
-        .{ .ip = .init(10, 0, 0, 11), .mac = mac, .clientId = "00aa", .state = .bound, .untilUnixMs = 1 },
-        .{ .ip = .init(10, 0, 0, 13), .mac = .zero, .clientId = "", .state = .declined, .untilUnixMs = 1 },
-        .{ .ip = .init(10, 0, 0, 14), .mac = .zero, .clientId = "", .state = .declined, .untilUnixMs = 1_790_000_000_000 },
-        .{ .ip = .init(10, 0, 0, 15), .mac = .zero, .clientId = "", .state = .remembered, .untilUnixMs = 0 },
+        .{
+            .ip = .init(10, 0, 0, 12),
+            .mac = mac,
+            .clientId = "",
+            .state = .bound,
+            .untilUnixMs = 1_790_000_000_000,
+        },
+        .{
+            .ip = .init(10, 0, 0, 11),
+            .mac = mac,
+            .clientId = "00aa",
+            .state = .bound,
+            .untilUnixMs = 1,
+        },
+        .{
+            .ip = .init(10, 0, 0, 13),
+            .mac = .zero,
+            .clientId = "",
+            .state = .declined,
+            .untilUnixMs = 1,
+        },
+        .{
+            .ip = .init(10, 0, 0, 14),
+            .mac = .zero,
+            .clientId = "",
+            .state = .declined,
+            .untilUnixMs = 1_790_000_000_000,
+        },
+        .{
+            .ip = .init(10, 0, 0, 15),
+            .mac = .zero,
+            .clientId = "",
+            .state = .remembered,
+            .untilUnixMs = 0,
+        },
     };
     var text: std.Io.Writer.Allocating = .init(arena.allocator());
     try write(arena.allocator(), &text.writer, &rows, 1_780_000_000_000, false);

@@ -49,7 +49,8 @@ fn defaultInterface(routes: []const u8) ?[]const u8 {
         const destination = fields.next() orelse continue;
         var mask: []const u8 = "";
         for (0..6) |_| mask = fields.next() orelse "";
-        if (std.mem.eql(u8, destination, "00000000") and std.mem.eql(u8, mask, "00000000")) return name;
+        if (std.mem.eql(u8, destination, "00000000") and std.mem.eql(u8, mask, "00000000"))
+            return name;
     }
     return null;
 }
@@ -61,9 +62,13 @@ test "the address is the only one, or that of the default route, and otherwise n
         "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n";
     var interfaces: Interfaces = .empty;
     try std.testing.expect(choose(&interfaces, routes) == null);
-    interfaces.appendAssumeCapacity(.{ .name = .init("eth1"), .ip = .init(10, 0, 0, 1), .prefixLength = 8, .mtu = 1500 });
+    interfaces.appendAssumeCapacity(
+        .{ .name = .init("eth1"), .ip = .init(10, 0, 0, 1), .prefixLength = 8, .mtu = 1500 },
+    );
     try std.testing.expect(choose(&interfaces, "").?.eql(.init(10, 0, 0, 1)));
-    interfaces.appendAssumeCapacity(.{ .name = .init("eth0"), .ip = .init(192, 168, 1, 9), .prefixLength = 24, .mtu = 1500 });
+    interfaces.appendAssumeCapacity(
+        .{ .name = .init("eth0"), .ip = .init(192, 168, 1, 9), .prefixLength = 24, .mtu = 1500 },
+    );
     try std.testing.expect(choose(&interfaces, routes).?.eql(.init(192, 168, 1, 9)));
     try std.testing.expect(choose(&interfaces, routes[0..80]) == null);
 }

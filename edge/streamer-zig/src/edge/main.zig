@@ -55,7 +55,8 @@ pub fn main(init: std.process.Init) !u8 {
         return terminal.fail("Name a command; see bootfarm-edge --help.", .{});
     const name = arguments[0];
     for (commands) |command|
-        if (std.mem.eql(u8, command.name, name)) return command.run(init, arguments[1..], &terminal);
+        if (std.mem.eql(u8, command.name, name))
+            return command.run(init, arguments[1..], &terminal);
     if (std.mem.eql(u8, name, "--version")) return printVersion(init, &.{}, &terminal);
     // For the build and its tests, not for people: no help lists it.
     if (std.mem.eql(u8, name, "release-mark")) {

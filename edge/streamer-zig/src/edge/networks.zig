@@ -142,19 +142,28 @@ fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Er
     const network = &networks[problem.network];
     return switch (problem.what) {
         .link_without_network => unreachable,
-        .subnet_twice => complaint.set("There are two descriptions of {f}; one is enough.", .{network.subnet}),
+        .subnet_twice => complaint.set(
+            "There are two descriptions of {f}; one is enough.",
+            .{network.subnet},
+        ),
         .no_addresses => complaint.set(
             "--dhcp server needs addresses to lease in {f}: --dhcp-pool FIRST-LAST, or a pool of its --subnet.",
             .{network.subnet},
         ),
         .pool_backwards, .pool_outside, .pools_overlap => {
             const pool = network.pools[problem.index];
-            return complaint.set("The pool {f}-{f} of {f} {s}.", .{ pool.first, pool.last, network.subnet, switch (problem.what) {
-                .pool_backwards => "ends before it begins",
-                .pool_outside => "has addresses that devices cannot have there",
-                .pools_overlap => "overlaps another one",
-                else => unreachable,
-            } });
+            return complaint.set(
+                "The pool {f}-{f} of {f} {s}.",
+                .{
+                    pool.first, pool.last, network.subnet,
+                    switch (problem.what) {
+                        .pool_backwards => "ends before it begins",
+                        .pool_outside => "has addresses that devices cannot have there",
+                        .pools_overlap => "overlaps another one",
+                        else => unreachable,
+                    },
+                },
+            );
         },
         .pool_too_large => complaint.set(
             "{f} has more than {d} addresses to lease; make its pools smaller.",
@@ -162,12 +171,18 @@ fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Er
         ),
         .reservation_outside, .reservation_of_nobody, .reservation_twice => {
             const ip = network.reservations[problem.index].ip;
-            return complaint.set("The reservation of {f} in {f} {s}.", .{ ip, network.subnet, switch (problem.what) {
-                .reservation_outside => "has an address that a device cannot have there",
-                .reservation_of_nobody => "needs a MAC address or a client identifier",
-                .reservation_twice => "has an address or a client that another reservation already has",
-                else => unreachable,
-            } });
+            return complaint.set(
+                "The reservation of {f} in {f} {s}.",
+                .{
+                    ip, network.subnet,
+                    switch (problem.what) {
+                        .reservation_outside => "has an address that a device cannot have there",
+                        .reservation_of_nobody => "needs a MAC address or a client identifier",
+                        .reservation_twice => "has an address or a client of another reservation",
+                        else => unreachable,
+                    },
+                },
+            );
         },
         .lease_times => complaint.set(
             "The lease times of {f} contradict each other: renewal comes before rebinding, rebinding before the lease's end, and the shortest lease is shorter than the longest.",

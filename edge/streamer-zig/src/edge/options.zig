@@ -112,7 +112,11 @@ pub const Arguments = struct {
         return .{ .name = argument, .value = null };
     }
 
-    pub fn value(arguments: *Arguments, name: []const u8, inline_value: ?[]const u8) Error![]const u8 {
+    pub fn value(
+        arguments: *Arguments,
+        name: []const u8,
+        inline_value: ?[]const u8,
+    ) Error![]const u8 {
         if (inline_value) |text| return text;
         if (arguments.rest.len == 0) return arguments.complaint.set("{s} needs a value.", .{name});
         defer arguments.rest = arguments.rest[1..];
@@ -218,7 +222,10 @@ fn setServe(
     switch (option) {
         .@"--vdisk" => serve.vdisk = text,
         .@"--version" => serve.version = base.Uuid.parse(text) catch
-            return complaint.set("--version is the id of a version in the store, not '{s}'.", .{text}),
+            return complaint.set(
+                "--version is the id of a version in the store, not '{s}'.",
+                .{text},
+            ),
         .@"--kernel" => serve.kernel = text,
         .@"--initrd" => serve.initrd = text,
         .@"--cmdline" => serve.cmdline = text,
@@ -229,7 +236,10 @@ fn setServe(
             )),
         .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.dhcp.Service.Mode, text) orelse
             return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
-        .@"--subnet" => try serve.subnets.append(arena, try subnet_settings.parse(arena, text, complaint)),
+        .@"--subnet" => try serve.subnets.append(
+            arena,
+            try subnet_settings.parse(arena, text, complaint),
+        ),
         .@"--dhcp-config" => serve.dhcp_config = text,
         .@"--dhcp-pool" => serve.pool = .{try parsePool(text, complaint)},
         .@"--dhcp-port" => serve.ports.dhcp = try parsePort(name, text, complaint),
@@ -252,14 +262,30 @@ fn setServe(
         .@"--report-log" => serve.report_log_size = try parseSize(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
-        .@"--write-cache" => serve.write_cache.class = std.meta.stringToEnum(@TypeOf(serve.write_cache.class), text) orelse
-            return complaint.set("--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.", .{text}),
-        .@"--write-cache-size" => serve.write_cache.limit_bytes = try parseSize(name, text, complaint),
-        .@"--write-cache-full" => serve.write_cache.full = std.meta.stringToEnum(@TypeOf(serve.write_cache.full), text) orelse
+        .@"--write-cache" => serve.write_cache.class = std.meta.stringToEnum(
+            @TypeOf(serve.write_cache.class),
+            text,
+        ) orelse
+            return complaint.set(
+                "--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.",
+                .{text},
+            ),
+        .@"--write-cache-size" => serve.write_cache.limit_bytes = try parseSize(
+            name,
+            text,
+            complaint,
+        ),
+        .@"--write-cache-full" => serve.write_cache.full = std.meta.stringToEnum(
+            @TypeOf(serve.write_cache.full),
+            text,
+        ) orelse
             return complaint.set("--write-cache-full is stop or read_only, not '{s}'.", .{text}),
         .@"--write-cache-of-another-version" => serve.write_cache.of_another_version =
             std.meta.stringToEnum(@TypeOf(serve.write_cache.of_another_version), text) orelse
-            return complaint.set("--write-cache-of-another-version is refuse or discard, not '{s}'.", .{text}),
+            return complaint.set(
+                "--write-cache-of-another-version is refuse or discard, not '{s}'.",
+                .{text},
+            ),
         .@"--boot-profile" => serve.boot_profile = if (std.mem.eql(u8, text, "on"))
             true
         else if (std.mem.eql(u8, text, "off"))
@@ -308,27 +334,53 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",
             .{},
         );
-    if (serve.vdisk == null and (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
+    if (serve.vdisk == null and
+        (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
     if (!serve.isAlone() and serve.capture != null)
-        return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
+        return complaint.set(
+            "--capture goes with --vdisk; an enrolled edge sends captures to the control plane.",
+            .{},
+        );
     const has_cache = serve.write_cache.class != .device_ram;
     const is_at_the_edge = serve.write_cache.class.isAtTheEdge();
     if (!serve.isAlone() and has_cache)
-        return complaint.set("--write-cache goes with --vdisk; an enrolled edge gets it from the control plane.", .{});
+        return complaint.set(
+            "--write-cache goes with --vdisk; an enrolled edge gets it from the control plane.",
+            .{},
+        );
     if (is_at_the_edge and serve.store == null and serve.data == null)
-        return complaint.set("--write-cache {t} needs --store DIR, where the writes of devices are kept.", .{serve.write_cache.class});
+        return complaint.set(
+            "--write-cache {t} needs --store DIR, where the writes of devices are kept.",
+            .{serve.write_cache.class},
+        );
     if (!has_cache and serve.write_cache.limit_bytes != null)
-        return complaint.set("--write-cache-size goes with a --write-cache other than device_ram.", .{});
-    const stays = serve.write_cache.class == .edge_persistent or serve.write_cache.class == .private;
+        return complaint.set(
+            "--write-cache-size goes with a --write-cache other than device_ram.",
+            .{},
+        );
+    const stays = serve.write_cache.class == .edge_persistent or
+        serve.write_cache.class == .private;
     if (stays and serve.data == null)
-        return complaint.set("--write-cache {t} needs --data DIR, so that devices continue after a restart of this edge.", .{serve.write_cache.class});
+        return complaint.set(
+            "--write-cache {t} needs --data DIR, so that devices continue after a restart of this edge.",
+            .{serve.write_cache.class},
+        );
     if (serve.isAlone() and serve.power_hook != null)
-        return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
+        return complaint.set(
+            "--power-hook goes with --data of an enrolled edge: schedules come from the control plane.",
+            .{},
+        );
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
-        return complaint.set("--power-hook is the absolute path of a program, beginning with /, not '{s}'.", .{path});
+        return complaint.set(
+            "--power-hook is the absolute path of a program, beginning with /, not '{s}'.",
+            .{path},
+        );
     if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
-        return complaint.set("--report-log goes with --data of an enrolled edge: nothing else is reported.", .{});
+        return complaint.set(
+            "--report-log goes with --data of an enrolled edge: nothing else is reported.",
+            .{},
+        );
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot.policy.isCommandLine(serve.cmdline))
@@ -359,7 +411,10 @@ fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
 fn parseShards(text: []const u8, complaint: *Complaint) Error!u16 {
     const most = host.stream_shards.shards_max;
     const shards = std.fmt.parseInt(u16, text, 10) catch 0;
-    if (shards < 1 or shards > most) return complaint.set("--stream-shards is a number from 1 to {d}, not '{s}'.", .{ most, text });
+    if (shards < 1 or shards > most) return complaint.set(
+        "--stream-shards is a number from 1 to {d}, not '{s}'.",
+        .{ most, text },
+    );
     return shards;
 }
 

@@ -43,21 +43,35 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
-fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *Complaint) Error!Release {
+fn verifyFiles(
+    init: std.process.Init,
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+) Error!Release {
     const options = try parse(rest, complaint);
     const text = try read(init, options.release, text_size_max, complaint);
     const signature = try read(init, options.signature, text_size_max, complaint);
     const key = core.uplink.message.parseKey(options.key) catch
         return complaint.set("--key is not a release key.", .{});
-    const release = verify(text, std.mem.trim(u8, signature, " \r\n"), key) catch |err| return switch (err) {
+    const release = verify(
+        text,
+        std.mem.trim(u8, signature, " \r\n"),
+        key,
+    ) catch |err| return switch (err) {
         error.SignatureInvalid => complaint.set(
             "The release is not signed by the given release key; do not run it.",
             .{},
         ),
-        error.Malformed => complaint.set("{s} does not describe a release of bootfarm-edge.", .{options.release}),
+        error.Malformed => complaint.set(
+            "{s} does not describe a release of bootfarm-edge.",
+            .{options.release},
+        ),
     };
     if (!std.mem.eql(u8, release.arch, @tagName(builtin.cpu.arch)))
-        return complaint.set("The release is for {s}, and this machine is {t}.", .{ release.arch, builtin.cpu.arch });
+        return complaint.set(
+            "The release is for {s}, and this machine is {t}.",
+            .{ release.arch, builtin.cpu.arch },
+        );
     if (!options.allow_older and isOlder(release.version, base.version)) return complaint.set(
         "The release is {s}, which is older than this program ({s}); add --allow-older to accept it.",
         .{ release.version, base.version },
@@ -66,12 +80,16 @@ fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *C
     var digest: [32]u8 = undefined;
     Sha256.hash(program, &digest, .{});
     if (program.len != release.size or !std.mem.eql(u8, &digest, &release.sha256))
-        return complaint.set("{s} is not the program that was released; do not run it.", .{options.program});
+        return complaint.set(
+            "{s} is not the program that was released; do not run it.",
+            .{options.program},
+        );
     return release;
 }
 
 fn parse(rest: []const [:0]const u8, complaint: *Complaint) Error!Options {
-    var arguments: options_module.Arguments = .{ .command = "verify-release", .rest = rest, .complaint = complaint };
+    var arguments: options_module.Arguments =
+        .{ .command = "verify-release", .rest = rest, .complaint = complaint };
     var given: [4]?[]const u8 = @splat(null);
     var allow_older = false;
     while (try arguments.next()) |argument| {
@@ -82,7 +100,9 @@ fn parse(rest: []const [:0]const u8, complaint: *Complaint) Error!Options {
         }
     }
     for (given, 0..) |one, index| if (one == null)
-        return complaint.set("verify-release needs {t}.", .{@as(Option, @fromBackingInt(@as(u3, @intCast(index))))});
+        return complaint.set("verify-release needs {t}.", .{
+            @as(Option, @fromBackingInt(@as(u3, @intCast(index)))),
+        });
     return .{
         .key = given[0].?,
         .release = given[1].?,
@@ -99,7 +119,12 @@ fn read(
     complaint: *Complaint,
 ) Error![]const u8 {
     const arena = init.arena.allocator();
-    return std.Io.Dir.cwd().readFileAlloc(init.io, path, arena, .limited(size_max)) catch |err| switch (err) {
+    return std.Io.Dir.cwd().readFileAlloc(
+        init.io,
+        path,
+        arena,
+        .limited(size_max),
+    ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.StreamTooLong => complaint.set("{s} is larger than any release.", .{path}),
         else => complaint.set("{s} cannot be read.", .{path}),
@@ -114,11 +139,13 @@ pub fn verify(
 ) error{ SignatureInvalid, Malformed }!Release {
     var raw: [Ed25519.Signature.encoded_length]u8 = undefined;
     const decoder = std.base64.standard.Decoder;
-    if ((decoder.calcSizeForSlice(signature_text) catch 0) != raw.len) return error.SignatureInvalid;
+    if ((decoder.calcSizeForSlice(signature_text) catch 0) != raw.len)
+        return error.SignatureInvalid;
     decoder.decode(&raw, signature_text) catch return error.SignatureInvalid;
     const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
     try Ed25519.Signature.fromBytes(raw).verify(&.{text}, public_key);
-    var lines = std.mem.splitScalar(u8, std.mem.cutSuffix(u8, text, "\n") orelse return error.Malformed, '\n');
+    var lines = std.mem.splitScalar(u8, std.mem.cutSuffix(u8, text, "\n") orelse
+        return error.Malformed, '\n');
     if (!std.mem.eql(u8, lines.first(), head)) return error.Malformed;
     var release: Release = undefined;
     release.version = lines.next() orelse return error.Malformed;
@@ -154,7 +181,10 @@ test "a release is accepted only with the key that signed it, unchanged" {
     try testing.expectEqual(12, release.size);
     try testing.expectEqual(@as([32]u8, @splat(0xaa)), release.sha256);
     const other = try Ed25519.KeyPair.generateDeterministic(@splat(8));
-    try testing.expectError(error.SignatureInvalid, verify(text, &encoded, other.public_key.toBytes()));
+    try testing.expectError(
+        error.SignatureInvalid,
+        verify(text, &encoded, other.public_key.toBytes()),
+    );
     try testing.expectError(error.SignatureInvalid, verify(text ++ "\n", &encoded, key));
     try testing.expectError(error.SignatureInvalid, verify(text, encoded[0..87], key));
 }

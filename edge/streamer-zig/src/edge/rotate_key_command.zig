@@ -15,12 +15,18 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} is not the data directory of an enrolled edge.", .{path});
     dir.writeFile(init.io, .{ .sub_path = host.key_rotation.request_name, .data = "" }) catch
         return terminal.fail("{s} cannot be written by this user.", .{path});
-    terminal.out("The edge creates a new key within seconds, or when it next runs and reaches the control plane.\n");
+    terminal.out(
+        "The edge creates a new key within seconds, or when it next runs and reaches the control plane.\n",
+    );
     return 0;
 }
 
-fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) options_module.Error![]const u8 {
-    var arguments: options_module.Arguments = .{ .command = "rotate-key", .rest = rest, .complaint = complaint };
+fn parse(
+    rest: []const [:0]const u8,
+    complaint: *options_module.Complaint,
+) options_module.Error![]const u8 {
+    var arguments: options_module.Arguments =
+        .{ .command = "rotate-key", .rest = rest, .complaint = complaint };
     var data: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
         if (!std.mem.eql(u8, argument.name, "--data"))

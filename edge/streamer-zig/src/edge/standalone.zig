@@ -21,7 +21,8 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
         "{s} is smaller than its contents: {f}; import the whole image again.",
         .{ path, shortage },
     );
-    var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = .{ .file = disk } };
+    var version: host.version_table.Version =
+        .{ .id = standaloneId(path, &disk), .disk = .{ .file = disk } };
     if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
     if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
     if (options.kernel) |kernel| try checkKernel(&version, kernel, options.initrd, complaint);

@@ -20,7 +20,8 @@ pub const Error = options_module.Error || error{OutOfMemory};
 
 pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
-    const found = try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
+    const found =
+        try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
     const boots_max = core.boot.Table.capacity_default;
     edge.io = .{
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
@@ -87,11 +88,13 @@ fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
     if (!edge.options.boot_profile) return;
     const store_fd = edge.io.store_fd orelse blk: {
         const data = if (edge.data) |*data| data else return;
-        const dir = data.subDir("store") catch return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
+        const dir = data.subDir("store") catch
+            return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
         break :blk dir.handle;
     };
     const profiles = try host.BootProfiles.create(edge.gpa, edge.init.io, store_fd);
-    profiles.start() catch return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
+    profiles.start() catch
+        return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
     edge.io.profiles = profiles;
     if (edge.store_worker) |worker| worker.profiles = profiles;
     edge.wantProfiles(host.sys.monotonicUs());
@@ -118,9 +121,12 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
         ),
         error.OutOfMemory => error.OutOfMemory,
     };
-    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.log.info("The boot program set {s}/{s} is left out: it {s}.", .{
-        path, set.name, host.program_set.sentence(set.why),
-    });
+    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.log.info(
+        "The boot program set {s}/{s} is left out: it {s}.",
+        .{
+            path, set.name, host.program_set.sentence(set.why),
+        },
+    );
 }
 
 /// Opens the data directory, if there is one; returns the key with which devices resume.
@@ -163,7 +169,8 @@ fn openSockets(
         .{
             .ports = edge.options.ports,
             .peers = !edge.options.isAlone(),
-            .shards = edge.options.stream_shards orelse host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1),
+            .shards = edge.options.stream_shards orelse
+                host.stream_shards.shardCount(std.Thread.getCpuCount() catch 1),
         },
         &problem,
     ) catch |err| switch (err) {
@@ -184,17 +191,23 @@ fn complainOfSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Er
         .peer => "--peer-port",
     };
     return switch (problem.why) {
-        error.PortInUse => complaint.set("Port {d} ({t}) of {f} is in use by another program; stop it or choose another port with {s}.", .{
-            problem.port,
-            problem.what,
-            listen,
-            option,
-        }),
-        error.PermissionDenied => complaint.set("Port {d} ({t}) needs root or CAP_NET_BIND_SERVICE and CAP_NET_RAW; or choose one above 1023 with {s}.", .{
-            problem.port,
-            problem.what,
-            option,
-        }),
+        error.PortInUse => complaint.set(
+            "Port {d} ({t}) of {f} is in use by another program; stop it or choose another port with {s}.",
+            .{
+                problem.port,
+                problem.what,
+                listen,
+                option,
+            },
+        ),
+        error.PermissionDenied => complaint.set(
+            "Port {d} ({t}) needs root or CAP_NET_BIND_SERVICE and CAP_NET_RAW; or choose one above 1023 with {s}.",
+            .{
+                problem.port,
+                problem.what,
+                option,
+            },
+        ),
         error.AddressNotHere => complaint.set(
             "{f} is not an address of this machine; --listen needs one that is.",
             .{listen},
@@ -274,17 +287,23 @@ fn openAdvertisers(
             if (other.interface_index == interface.index) break true;
         } else false;
         if (is_there) continue;
-        try advertisers.append(edge.gpa, host.RouterAdvertiser.open(interface) catch |err| return switch (err) {
-            error.PermissionDenied => complaint.set("--router-advertisement needs root or CAP_NET_RAW.", .{}),
-            error.NoIpv6 => complaint.set(
-                "--router-advertisement needs IPv6, and {s} has none.",
-                .{interface.name()},
-            ),
-            error.SystemCallFailed => complaint.set(
-                "The system refused the socket of --router-advertisement on {s}.",
-                .{interface.name()},
-            ),
-        });
+        try advertisers.append(
+            edge.gpa,
+            host.RouterAdvertiser.open(interface) catch |err| return switch (err) {
+                error.PermissionDenied => complaint.set(
+                    "--router-advertisement needs root or CAP_NET_RAW.",
+                    .{},
+                ),
+                error.NoIpv6 => complaint.set(
+                    "--router-advertisement needs IPv6, and {s} has none.",
+                    .{interface.name()},
+                ),
+                error.SystemCallFailed => complaint.set(
+                    "The system refused the socket of --router-advertisement on {s}.",
+                    .{interface.name()},
+                ),
+            },
+        );
     }
     return advertisers.items;
 }
@@ -324,7 +343,13 @@ fn openListener(
         error.NotPermitted, error.SystemCallFailed => {
             host.log.info(
                 "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and packets of boots are not captured.",
-                .{ listened.name(), if (err == error.NotPermitted) "needs root or CAP_NET_RAW" else "the system refused" },
+                .{
+                    listened.name(),
+                    if (err == error.NotPermitted)
+                        "needs root or CAP_NET_RAW"
+                    else
+                        "the system refused",
+                },
             );
             return null;
         },
@@ -351,9 +376,13 @@ fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
 fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFiles {
     const io = edge.init.io;
     if (edge.options.capture) |path| {
-        const options: std.Io.Dir.CreateDirPathOpenOptions = .{ .open_options = .{ .iterate = true } };
+        const options: std.Io.Dir.CreateDirPathOpenOptions =
+            .{ .open_options = .{ .iterate = true } };
         const dir = std.Io.Dir.cwd().createDirPathOpen(io, path, options) catch
-            return complaint.set("The directory for captures {s} cannot be created or written.", .{path});
+            return complaint.set(
+                "The directory for captures {s} cannot be created or written.",
+                .{path},
+            );
         return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_kept };
     }
     const dir = edge.data.?.subDir("captures") catch
@@ -517,7 +546,10 @@ fn finishCutOff(opened: *store.Store) void {
             "The store's record of a seal that a crash interrupted is damaged: its versions are served, but nothing in it can be changed; restore it from a backup.",
             .{},
         ),
-        else => |other| return host.log.info("What a crash may have interrupted in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
+        else => |other| return host.log.info(
+            "What a crash may have interrupted in the store is not finished: its lock file {s}.",
+            .{store.files.sentence(other)},
+        ),
     };
     change.end();
 }
@@ -533,12 +565,17 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
             return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
     edge.io.store_fd = dir.handle;
     edge.store_files = .fromFd(dir.handle);
-    edge.store = store.Store.open(edge.gpa, edge.store_files.files(), .{}) catch |err| switch (err) {
+    edge.store = store.Store.open(
+        edge.gpa,
+        edge.store_files.files(),
+        .{},
+    ) catch |err| switch (err) {
         error.OutOfMemory => return error.OutOfMemory,
         // Only plain files.
         error.NotAStore => return,
         else => |other| {
-            vdisk_open_store.complainOf(given orelse edge.options.data.?, other, complaint) catch {};
+            vdisk_open_store.complainOf(given orelse
+                edge.options.data.?, other, complaint) catch {};
             return error.Wrong;
         },
     };
@@ -577,7 +614,9 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!vo
     edge.link.?.setPair(box.state.pair());
     // Its key was not pinned yet if the last process ended between the two steps.
     edge.worker.?.pin(box.reached);
-    edge.worker.?.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
+    edge.worker.?.rotation.order(
+        if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
+    );
     // Power commands from before the restart are not carried out now: the API repeats those that
     // still count.
     edge.applyState(box);

@@ -162,18 +162,28 @@ pub const Builder = struct {
     };
 
     pub fn addReservation(builder: *Builder, reserved: Reserved) Error!void {
-        var reservation: dhcp_network.Reservation = .{ .ip = try builder.ip(.reserve, reserved.ip) };
+        var reservation: dhcp_network.Reservation =
+            .{ .ip = try builder.ip(.reserve, reserved.ip) };
         if (reserved.mac) |text| {
             const mac = base.Mac.parse(text) catch base.Mac.zero;
-            if (!mac.isDevice()) return builder.wrong(.reserve, text, "is not a MAC address of a device");
+            if (!mac.isDevice())
+                return builder.wrong(.reserve, text, "is not a MAC address of a device");
             reservation.mac = mac;
         }
         if (reserved.client_id) |text| {
             const id = try builder.arena.alloc(u8, text.len / 2);
             const is_whole = text.len % 2 == 0 and id.len >= 2 and id.len <= 255;
-            if (!is_whole) return builder.wrong(.reserve, text, "is not a client identifier of 2 to 255 bytes in hex");
+            if (!is_whole) return builder.wrong(
+                .reserve,
+                text,
+                "is not a client identifier of 2 to 255 bytes in hex",
+            );
             _ = std.fmt.hexToBytes(id, text) catch
-                return builder.wrong(.reserve, text, "is not a client identifier of 2 to 255 bytes in hex");
+                return builder.wrong(
+                    .reserve,
+                    text,
+                    "is not a client identifier of 2 to 255 bytes in hex",
+                );
             reservation.client_id = id;
         }
         if (reserved.host_name) |text| {
@@ -210,7 +220,8 @@ pub const Builder = struct {
 
     fn ip(builder: *Builder, key: Key, text: []const u8) Error!Ip4 {
         const address = Ip4.parse(text) catch Ip4.zero;
-        if (!address.isUnicast()) return builder.wrong(key, text, "is not an IPv4 address of one machine");
+        if (!address.isUnicast())
+            return builder.wrong(key, text, "is not an IPv4 address of one machine");
         return address;
     }
 
@@ -227,7 +238,8 @@ pub const Builder = struct {
 
     /// Parses `3600`, `3600s`, `90m`, `12h` or `1d`.
     fn seconds(builder: *Builder, key: Key, text: []const u8) Error!u32 {
-        const units = [_]struct { u8, u32 }{ .{ 's', 1 }, .{ 'm', 60 }, .{ 'h', 3600 }, .{ 'd', 86400 } };
+        const units =
+            [_]struct { u8, u32 }{ .{ 's', 1 }, .{ 'm', 60 }, .{ 'h', 3600 }, .{ 'd', 86400 } };
         var digits = text;
         var unit: u32 = 1;
         for (units) |known| if (std.mem.endsWith(u8, text, &.{known[0]})) {
@@ -236,7 +248,11 @@ pub const Builder = struct {
         };
         const value = if (parseNumber(digits)) |count| count *| unit else 0;
         if (value == 0 or value > seconds_max)
-            return builder.wrong(key, text, "is not a time of at most a year, such as 3600, 90m, 12h or 1d");
+            return builder.wrong(
+                key,
+                text,
+                "is not a time of at most a year, such as 3600, 90m, 12h or 1d",
+            );
         return value;
     }
 
@@ -246,7 +262,11 @@ pub const Builder = struct {
 };
 
 /// Parses one `--subnet`. The result lives in the arena or points into the text.
-pub fn parse(arena: std.mem.Allocator, text: []const u8, complaint: *Complaint) Error!SubnetSettings {
+pub fn parse(
+    arena: std.mem.Allocator,
+    text: []const u8,
+    complaint: *Complaint,
+) Error!SubnetSettings {
     var parts = std.mem.splitScalar(u8, text, ',');
     const subnet = parts.first();
     const place = try std.fmt.allocPrint(arena, "--subnet {s}", .{subnet});
@@ -255,7 +275,10 @@ pub fn parse(arena: std.mem.Allocator, text: []const u8, complaint: *Complaint) 
         const name, const value = std.mem.cutScalar(u8, part, '=') orelse
             return complaint.set("{s}: '{s}' is not KEY=VALUE.", .{ place, part });
         const key = std.meta.stringToEnum(Key, name) orelse
-            return complaint.set("{s}: there is no key '{s}'; see bootfarm-edge serve --help.", .{ place, name });
+            return complaint.set(
+                "{s}: there is no key '{s}'; see bootfarm-edge serve --help.",
+                .{ place, name },
+            );
         try builder.set(key, value);
     }
     return builder.finish();
@@ -278,7 +301,8 @@ fn parseNumber(text: []const u8) ?u32 {
 /// RFC 1123 section 2.1, as far as an option needs it.
 fn isName(text: []const u8, size_max: usize) bool {
     if (text.len == 0 or text.len > size_max) return false;
-    for (text) |char| if (!std.ascii.isAlphanumeric(char) and char != '-' and char != '.') return false;
+    for (text) |char|
+        if (!std.ascii.isAlphanumeric(char) and char != '-' and char != '.') return false;
     return true;
 }
 
@@ -313,16 +337,37 @@ test "a subnet sets its mode, its addresses and the options for devices" {
 test "an error in a subnet is explained in one sentence" {
     const cases = [_]struct { []const u8, []const u8 }{
         .{ "10.1.0.0", "--subnet 10.1.0.0: '10.1.0.0' is not a subnet such as 10.1.0.0/16." },
-        .{ "10.1.0.7/16", "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16." },
+        .{
+            "10.1.0.7/16",
+            "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16.",
+        },
         .{ "10.1.0.0/16,pool", "--subnet 10.1.0.0/16: 'pool' is not KEY=VALUE." },
-        .{ "10.1.0.0/16,gateway=1", "--subnet 10.1.0.0/16: there is no key 'gateway'; see bootfarm-edge serve --help." },
-        .{ "10.1.0.0/16,pool=10.1.0.9", "--subnet 10.1.0.0/16: pool '10.1.0.9' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250." },
+        .{
+            "10.1.0.0/16,gateway=1",
+            "--subnet 10.1.0.0/16: there is no key 'gateway'; see bootfarm-edge serve --help.",
+        },
+        .{
+            "10.1.0.0/16,pool=10.1.0.9",
+            "--subnet 10.1.0.0/16: pool '10.1.0.9' is not FIRST-LAST, such as 10.1.2.10-10.1.2.250.",
+        },
         .{ "10.1.0.0/16,dhcp=on", "--subnet 10.1.0.0/16: dhcp 'on' is not proxy, server or off." },
-        .{ "10.1.0.0/16,mtu=60", "--subnet 10.1.0.0/16: mtu '60' is not a whole number from 68 to 65535." },
-        .{ "10.1.0.0/16,lease=0", "--subnet 10.1.0.0/16: lease '0' is not a time of at most a year, such as 3600, 90m, 12h or 1d." },
+        .{
+            "10.1.0.0/16,mtu=60",
+            "--subnet 10.1.0.0/16: mtu '60' is not a whole number from 68 to 65535.",
+        },
+        .{
+            "10.1.0.0/16,lease=0",
+            "--subnet 10.1.0.0/16: lease '0' is not a time of at most a year, such as 3600, 90m, 12h or 1d.",
+        },
         .{ "10.1.0.0/16,mtu=1500,mtu=1500", "--subnet 10.1.0.0/16: mtu '1500' is said twice." },
-        .{ "10.1.0.0/16,reserve=02:bf/10.1.0.1", "--subnet 10.1.0.0/16: reserve '02:bf' is not a MAC address of a device." },
-        .{ "10.1.0.0/16,router=224.0.0.1", "--subnet 10.1.0.0/16: router '224.0.0.1' is not an IPv4 address of one machine." },
+        .{
+            "10.1.0.0/16,reserve=02:bf/10.1.0.1",
+            "--subnet 10.1.0.0/16: reserve '02:bf' is not a MAC address of a device.",
+        },
+        .{
+            "10.1.0.0/16,router=224.0.0.1",
+            "--subnet 10.1.0.0/16: router '224.0.0.1' is not an IPv4 address of one machine.",
+        },
     };
     for (cases) |case| {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);

@@ -21,13 +21,20 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} is not the data directory of an enrolled edge.", .{given.path});
     host.named_key.write(init.io, dir, given.key) catch
         return terminal.fail("{s} cannot be written by this user.", .{given.path});
-    terminal.out("The edge accepts the next desired state that this key signs, and from then on only this key " ++
-        "and its successors.\n");
+    terminal.out(
+        "The edge accepts the next desired state that this key signs, " ++
+            "and from then on only this key " ++
+            "and its successors.\n",
+    );
     return 0;
 }
 
-fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) options_module.Error!Given {
-    var arguments: options_module.Arguments = .{ .command = "trust-key", .rest = rest, .complaint = complaint };
+fn parse(
+    rest: []const [:0]const u8,
+    complaint: *options_module.Complaint,
+) options_module.Error!Given {
+    var arguments: options_module.Arguments =
+        .{ .command = "trust-key", .rest = rest, .complaint = complaint };
     var path: ?[]const u8 = null;
     var text: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
@@ -40,11 +47,20 @@ fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) optio
         place.* = try arguments.value(argument.name, argument.value);
     }
     if (path == null or text == null)
-        return complaint.set("trust-key needs --data DIR of an enrolled edge and --key KEY, the public key that the " ++
-            "organization's page shows.", .{});
+        return complaint.set(
+            "trust-key needs --data DIR of an enrolled edge and --key KEY, " ++
+                "the public key that the organization's page shows.",
+            .{},
+        );
     const key = core.uplink.message.parseKey(text.?) catch
-        return complaint.set("--key {s} is not a key: 44 characters, as the organization's page shows its public key.", .{text.?});
+        return complaint.set(
+            "--key {s} is not a key: 44 characters, as the organization's page shows its public key.",
+            .{text.?},
+        );
     _ = base.Ed25519.PublicKey.fromBytes(key) catch
-        return complaint.set("--key {s} is not a key: copy it again from the organization's page.", .{text.?});
+        return complaint.set(
+            "--key {s} is not a key: copy it again from the organization's page.",
+            .{text.?},
+        );
     return .{ .path = path.?, .key = key };
 }

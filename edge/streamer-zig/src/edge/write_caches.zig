@@ -29,11 +29,21 @@ pub fn prepare(
     syncs.* = host.LayerSyncs.init() catch
         return complaint.set("The system refused what write caches need.", .{});
     const capacity = core.boot.Table.capacity_default;
-    edge.boots.caches = host.Agent.WriteCaches.init(edge.gpa, &edge.io, files.files(), capacity, options.write_cache) catch |err| return switch (err) {
+    edge.boots.caches = host.Agent.WriteCaches.init(
+        edge.gpa,
+        &edge.io,
+        files.files(),
+        capacity,
+        options.write_cache,
+    ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.NotWritable => complaint.set("{s} cannot be written, and devices' write caches would lie there.", .{path}),
+        error.NotWritable => complaint.set(
+            "{s} cannot be written, and devices' write caches would lie there.",
+            .{path},
+        ),
     };
-    syncs.run() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});
+    syncs.run() catch
+        return complaint.set("The threads of write caches cannot be started on this system.", .{});
     edge.loop.stream.syncs = syncs;
     edge.io.syncs = syncs;
 }

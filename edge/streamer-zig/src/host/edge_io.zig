@@ -1,6 +1,6 @@
-//! The real world as the agent asks for it (agent/io.zig): the clocks, the sockets of the packet loop, the versions in the
-//! store, the journal and the report log. No policy. What this edge does not have (a control plane, a data directory,
-//! boot profiles) is null here and nowhere above.
+//! The real world as the agent asks for it (agent/io.zig): the clocks, the sockets of the packet
+//! loop, the versions in the store, the journal and the report log. No policy. What this edge does
+//! not have (a control plane, a data directory, boot profiles) is null here and nowhere above.
 
 const std = @import("std");
 const agent = @import("agent");
@@ -105,7 +105,11 @@ pub const EdgeIo = struct {
         return io.versions.find(id);
     }
 
-    pub fn openVersion(io: *EdgeIo, described: *const DesiredVersion, below: ?*const DesiredVersion) ?Problem {
+    pub fn openVersion(
+        io: *EdgeIo,
+        described: *const DesiredVersion,
+        below: ?*const DesiredVersion,
+    ) ?Problem {
         return io.versions.open(io.store_fd orelse return .not_described, described, below);
     }
 
@@ -210,7 +214,11 @@ pub const EdgeIo = struct {
         return if (io.profiles) |profiles| profiles.sizeFor(boot) else 0;
     }
 
-    pub fn beginProfile(io: *EdgeIo, boot: *const core.boot.Boot, class: core.boot.Guest.CacheClass) void {
+    pub fn beginProfile(
+        io: *EdgeIo,
+        boot: *const core.boot.Boot,
+        class: core.boot.Guest.CacheClass,
+    ) void {
         if (io.profiles) |profiles| profiles.begin(boot, class);
     }
 
@@ -242,7 +250,11 @@ pub const EdgeIo = struct {
         return if (io.hold) |hold| hold.asked() else null;
     }
 
-    pub fn answerHold(io: *EdgeIo, subject: write_caches.HoldSubject, answer: write_caches.HoldAnswer) void {
+    pub fn answerHold(
+        io: *EdgeIo,
+        subject: write_caches.HoldSubject,
+        answer: write_caches.HoldAnswer,
+    ) void {
         if (io.hold) |hold| hold.tell(subject, answer);
     }
 

@@ -135,7 +135,8 @@ pub const EdgeLoop = struct {
             .ciphers = options.stream_ciphers,
             .packet_size_max = wire.stream.packet_size_max,
         };
-        var stream: StreamPort = try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
+        var stream: StreamPort =
+            try .init(gpa, try .init(gpa, try .init(gpa, stream_options), boots), .{});
         if (all.stream_shards.len > 0) {
             stream.shards = try gpa.create(StreamShards);
             stream.shards.?.* = try .init(gpa, all.stream_shards, stream_options, .{});
@@ -197,7 +198,8 @@ pub const EdgeLoop = struct {
             if (loop.stream.shards) |shards| if (shards.hasFailed()) return error.SystemCallFailed;
             loop.tftp.policy.tick(now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
-            if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
+            if (loop.schedules) |schedules|
+                if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
             if (now_us < loop.next_tick_us) continue;
             loop.next_tick_us = now_us + tick_interval_us;
             loop.watch.tick(loop.epoll, Token.segment, now_us);
@@ -232,7 +234,8 @@ pub const EdgeLoop = struct {
         if (loop.dhcp) |*dhcp| total.merge(&dhcp.policy.service.ignored);
         total.merge(&loop.tftp.policy.server.ignored);
         total.merge(&loop.stream.policy.server.ignored);
-        if (loop.stream.shards) |shards| for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
+        if (loop.stream.shards) |shards|
+            for (shards.shards) |shard| total.merge(&.{ .values = shard.published.read().ignored });
         total.merge(&loop.http.ignored);
         total.merge(&loop.watch.ignored);
         if (loop.peers) |*peers| total.merge(&peers.table.ignored);
@@ -298,7 +301,8 @@ pub const EdgeLoop = struct {
     fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
         if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
         const busy_poll = &loop.tftp.busy_poll;
-        if (!busy_poll.shouldStart(sys.monotonicUs())) return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
+        if (!busy_poll.shouldStart(sys.monotonicUs()))
+            return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
         while (true) {
             const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
             const goes_on = busy_poll.shouldContinue(sys.monotonicUs(), tokens.len > 0);
@@ -312,7 +316,8 @@ pub const EdgeLoop = struct {
     fn timeoutMs(loop: *const EdgeLoop) i32 {
         const now_us = sys.monotonicUs();
         var deadline_us = loop.next_tick_us;
-        if (loop.tftp.policy.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
+        if (loop.tftp.policy.server.nextDeadline()) |tftp_us|
+            deadline_us = @min(deadline_us, tftp_us);
         if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
             deadline_us = @min(deadline_us, peer_us);
         };

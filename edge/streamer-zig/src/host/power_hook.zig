@@ -25,7 +25,7 @@ pub const PowerHook = struct {
     const workers = 4;
     const jobs_max = 64;
     const results_max = jobs_max + workers;
-    pub const time_limit_us = 30 * std.time.us_per_s;
+    const time_limit_us = 30 * std.time.us_per_s;
     const output_size_max = 1024;
 
     pub const Job = struct {
@@ -88,7 +88,11 @@ pub const PowerHook = struct {
         defer hook.mutex.unlock(hook.io);
         while (hook.jobs.count == 0) hook.has_jobs.waitUncancelable(hook.io, &hook.mutex);
         const first = hook.jobs.buffer[0];
-        std.mem.copyForwards(Job, hook.jobs.buffer[0 .. hook.jobs.count - 1], hook.jobs.buffer[1..hook.jobs.count]);
+        std.mem.copyForwards(
+            Job,
+            hook.jobs.buffer[0 .. hook.jobs.count - 1],
+            hook.jobs.buffer[1..hook.jobs.count],
+        );
         hook.jobs.count -= 1;
         return first;
     }
@@ -110,8 +114,13 @@ fn textOf(outcome: *const Outcome) base.UntrustedText {
     const text = switch (outcome.end) {
         .not_run => "the power command cannot be run",
         .too_long => "ended after 30 s",
-        .signalled => std.mem.print(&buffer, "ended by a signal: {s}", .{said[0..@min(said.len, 64)]}) catch unreachable,
-        .exited => |code| if (code == 0) said else std.mem.print(&buffer, "exit {d}: {s}", .{ code, said[0..@min(said.len, 64)] }) catch unreachable,
+        .signalled => std.mem.print(&buffer, "ended by a signal: {s}", .{
+            said[0..@min(said.len, 64)],
+        }) catch unreachable,
+        .exited => |code| if (code == 0) said else std.mem.print(&buffer, "exit {d}: {s}", .{
+            code,
+            said[0..@min(said.len, 64)],
+        }) catch unreachable,
     };
     return .init(text);
 }
@@ -120,7 +129,8 @@ fn run(path: [*:0]const u8, job: *const PowerHook.Job, output: []u8) Outcome {
     var words: Words = undefined;
     words.init(path, job);
     var pipe: [2]i32 = undefined;
-    _ = sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true })) catch return .{ .is_on = false, .end = .not_run, .output = "" };
+    _ = sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true })) catch
+        return .{ .is_on = false, .end = .not_run, .output = "" };
     const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
         sys.close(pipe[0]);
         sys.close(pipe[1]);
@@ -137,7 +147,10 @@ fn run(path: [*:0]const u8, job: *const PowerHook.Job, output: []u8) Outcome {
     var status: i32 = 0;
     while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
     const word: u32 = @bitCast(status);
-    const end: End = if (!read.is_over) .too_long else if (!linux.W.IFEXITED(word)) .signalled else .{ .exited = linux.W.EXITSTATUS(word) };
+    const end: End = if (!read.is_over) .too_long else if (!linux.W.IFEXITED(word))
+        .signalled
+    else
+        .{ .exited = linux.W.EXITSTATUS(word) };
     return .{
         .is_on = end == .exited and end.exited == 0,
         .end = if (end == .exited and end.exited == not_found and read.size == 0) .not_run else end,
@@ -149,8 +162,12 @@ fn run(path: [*:0]const u8, job: *const PowerHook.Job, output: []u8) Outcome {
 const not_found = 127;
 
 /// Reads until the program ends, even if another process still holds its output.
-fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct { size: usize, is_over: bool } {
-    const pid_fd: i32 = @intCast(sys.check(linux.pidfd_open(pid, 0)) catch return .{ .size = 0, .is_over = false });
+fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct {
+    size: usize,
+    is_over: bool,
+} {
+    const pid_fd: i32 =
+        @intCast(sys.check(linux.pidfd_open(pid, 0)) catch return .{ .size = 0, .is_over = false });
     defer sys.close(pid_fd);
     var filled: usize = 0;
     var is_open = true;
@@ -237,7 +254,8 @@ fn runScript(tmp: *std.testing.TmpDir, text: []const u8, output: []u8) !Outcome 
     try file.writeStreamingAll(testing.io, text);
     file.close(testing.io);
     var path_buffer: [256]u8 = undefined;
-    const path = try std.mem.printSentinel(&path_buffer, ".zig-cache/tmp/{s}/hook", .{&tmp.sub_path}, 0);
+    const path =
+        try std.mem.printSentinel(&path_buffer, ".zig-cache/tmp/{s}/hook", .{&tmp.sub_path}, 0);
     return run(path, &testJob(), output);
 }
 
@@ -263,7 +281,11 @@ test "a command that fails, is missing, or prints without end is reported in one
     try testing.expectEqualStrings("exit 3: no?[1m route", textOf(&failed).slice());
     const absent = run("/nowhere/hook", &testJob(), &output);
     try testing.expectEqualStrings("the power command cannot be run", textOf(&absent).slice());
-    const much = try runScript(&tmp, "#!/bin/sh\ni=0\nwhile [ $i -lt 9000 ]; do echo 0123456789; i=$((i+1)); done\n", &output);
+    const much = try runScript(
+        &tmp,
+        "#!/bin/sh\ni=0\nwhile [ $i -lt 9000 ]; do echo 0123456789; i=$((i+1)); done\n",
+        &output,
+    );
     try testing.expect(much.is_on);
     try testing.expectEqualStrings("0123456789", textOf(&much).slice());
 }

@@ -29,7 +29,11 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.OutOfMemory => return terminal.fail("There is not enough memory.", .{}),
     };
     var findings: Findings = .{ .arena = arena };
-    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(&findings, init.io, &options)) catch return terminal.fail("There is not enough memory.", .{});
+    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(
+        &findings,
+        init.io,
+        &options,
+    )) catch return terminal.fail("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     // What does not fit is cut: the texts and their number are bounded.

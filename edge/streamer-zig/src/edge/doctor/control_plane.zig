@@ -29,15 +29,24 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
         try findings.tell(
             .problem,
             .identity,
-            try findings.print("{s} is not the data directory of an enrolled edge, or cannot be read by this user.", .{path}),
+            try findings.print(
+                "{s} is not the data directory of an enrolled edge, or cannot be read by this user.",
+                .{path},
+            ),
             "bootfarm-edge enrol --url URL --token-file F --data DIR; the dashboard creates the token.",
         );
         return null;
     };
-    const identity = std.json.parseFromSliceLeaky(host.data_dir.Identity, findings.arena, identity_text, .{
-        .ignore_unknown_fields = true,
-    }) catch return damaged(findings, path, "identity.json");
-    const key_text = try readIn(findings, path, "edge.key") orelse return damaged(findings, path, "edge.key");
+    const identity = std.json.parseFromSliceLeaky(
+        host.data_dir.Identity,
+        findings.arena,
+        identity_text,
+        .{
+            .ignore_unknown_fields = true,
+        },
+    ) catch return damaged(findings, path, "identity.json");
+    const key_text = try readIn(findings, path, "edge.key") orelse
+        return damaged(findings, path, "edge.key");
     var seed: [32]u8 = undefined;
     const hex = std.mem.trim(u8, key_text, " \n");
     if (hex.len != 64) return damaged(findings, path, "edge.key");
@@ -63,7 +72,11 @@ fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfM
 }
 
 /// Returns the last state that the control plane sent, if it can be read.
-pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
+pub fn keptState(
+    findings: *Findings,
+    path: []const u8,
+    known: *const Known,
+) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
         try findings.tell(
             .warning,
@@ -84,8 +97,13 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
             try findings.tell(
                 .problem,
                 .store,
-                try findings.print("The desired state on disk is refused: {s}.", .{core.uplink.desired_state.sentence(other)}),
-                try findings.print("Remove {s}/state.json; the control plane sends it again.", .{path}),
+                try findings.print("The desired state on disk is refused: {s}.", .{
+                    core.uplink.desired_state.sentence(other),
+                }),
+                try findings.print(
+                    "Remove {s}/state.json; the control plane sends it again.",
+                    .{path},
+                ),
             );
             return null;
         },
@@ -99,7 +117,9 @@ fn readIn(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMe
 }
 
 pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
-    const year = std.time.epoch.EpochSeconds.getEpochDay(.{ .secs = host.sys.unixMs() / 1000 }).calculateYearDay().year;
+    const year = std.time.epoch.EpochSeconds.getEpochDay(
+        .{ .secs = host.sys.unixMs() / 1000 },
+    ).calculateYearDay().year;
     if (year >= year_min and year <= year_max) return;
     try findings.tell(
         .problem,
@@ -109,7 +129,8 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
     );
 }
 
-const Answer = struct { status: u16 = 0, code: core.uplink.sender.Code = .other, date_s: ?u64 = null };
+const Answer =
+    struct { status: u16 = 0, code: core.uplink.sender.Code = .other, date_s: ?u64 = null };
 const AskError = anyerror;
 
 /// Resolves the name, connects, asks and reads the answer; each step that fails has its own
@@ -120,7 +141,8 @@ pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOf
     var select: Io.Select(Outcome) = .init(io, &outcomes);
     defer select.cancelDiscard();
     const began = select.concurrent(.answered, ask, .{ io, known });
-    const timed = select.concurrent(.timeout, Io.sleep, .{ io, .fromMilliseconds(timeout_ms), .awake });
+    const timed =
+        select.concurrent(.timeout, Io.sleep, .{ io, .fromMilliseconds(timeout_ms), .awake });
     const url = known.identity.url;
     _ = began catch return;
     _ = timed catch return;
@@ -145,7 +167,8 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     // Higher than any state: there is no news, and the answer comes at once.
     const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
     var buffer: [2048]u8 = undefined;
-    const uri = try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
+    const uri =
+        try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
     const counter = 1;
     const signature = core.uplink.message.sign(known.key, .{
         .method = "GET",
@@ -158,7 +181,10 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     var epoch_text: [20]u8 = undefined;
     const headers = [_]std.http.Header{
         .{ .name = "bootfarm-edge", .value = &known.identity.edgeId.toText() },
-        .{ .name = "bootfarm-epoch", .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}) },
+        .{
+            .name = "bootfarm-epoch",
+            .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}),
+        },
         .{ .name = "bootfarm-counter", .value = "1" },
         .{ .name = "bootfarm-signature", .value = &signature },
         .{ .name = "bootfarm-uplink", .value = core.uplink.message.uplink_version },
@@ -186,7 +212,11 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     _ = response.reader(&transfer).streamRemaining(&writer) catch return answer;
     var memory: [8192]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const problem = core.uplink.message.parse(core.uplink.message.Problem, fixed.allocator(), writer.buffered()) catch
+    const problem = core.uplink.message.parse(
+        core.uplink.message.Problem,
+        fixed.allocator(),
+        writer.buffered(),
+    ) catch
         return answer;
     answer.code = .parse(problem.code);
     return answer;
@@ -200,25 +230,37 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
             .edge_revoked, .edge_unknown, .signature_invalid => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} answers, but does not accept this edge: {t}.", .{ url, answer.code }),
+                try findings.print(
+                    "{s} answers, but does not accept this edge: {t}.",
+                    .{ url, answer.code },
+                ),
                 "Enrol this machine again with a new token, into another data directory.",
             ),
             .edge_too_old, .edge_too_new => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} does not support the version of this edge: {t}.", .{ url, answer.code }),
+                try findings.print(
+                    "{s} does not support the version of this edge: {t}.",
+                    .{ url, answer.code },
+                ),
                 "Update the older of the two; machines keep booting.",
             ),
             .stale_epoch => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} has seen later starts of this edge than the data directory has recorded.", .{url}),
+                try findings.print(
+                    "{s} has seen later starts of this edge than the data directory has recorded.",
+                    .{url},
+                ),
                 "This data directory is an old copy: use the one that was used last, or enrol again.",
             ),
             else => try findings.tell(
                 .problem,
                 .uplink,
-                try findings.print("{s} answers with HTTP status {d}, which is not a control plane's answer.", .{ url, answer.status }),
+                try findings.print(
+                    "{s} answers with HTTP status {d}, which is not a control plane's answer.",
+                    .{ url, answer.status },
+                ),
                 "Check the URL; if it is right, look at the control plane's log.",
             ),
         },
@@ -229,11 +271,18 @@ fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
     const ours_s = host.sys.unixMs() / 1000;
     const offset_s = @max(ours_s, theirs_s) - @min(ours_s, theirs_s);
     if (offset_s <= clock_offset_s_max)
-        return findings.ok(.clock, "This clock and the control plane's agree within {d} s.", .{@max(offset_s, 1)});
+        return findings.ok(
+            .clock,
+            "This clock and the control plane's agree within {d} s.",
+            .{@max(offset_s, 1)},
+        );
     try findings.tell(
         .warning,
         .clock,
-        try findings.print("This clock is {d} s {s} of the control plane's.", .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" }),
+        try findings.print(
+            "This clock is {d} s {s} of the control plane's.",
+            .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" },
+        ),
         "Set both with NTP (timedatectl set-ntp true): boots would show wrong times.",
     );
 }
@@ -242,14 +291,46 @@ fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfM
     const name = @errorName(err);
     const Meaning = struct { part: []const u8, what: []const u8, remedy: []const u8 };
     const meanings = [_]Meaning{
-        .{ .part = "HostName", .what = "its name cannot be resolved", .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf)." },
-        .{ .part = "NameServer", .what = "the name server does not answer", .remedy = "Check this machine's DNS (/etc/resolv.conf)." },
-        .{ .part = "ResolvConf", .what = "this machine has no name server", .remedy = "Check /etc/resolv.conf." },
-        .{ .part = "Refused", .what = "nothing listens there", .remedy = "Start the control plane, or check the URL's port." },
-        .{ .part = "Unreachable", .what = "there is no route to it", .remedy = "Check this machine's default route." },
-        .{ .part = "Timeout", .what = "it does not answer", .remedy = "Check firewalls on the way." },
-        .{ .part = "Tls", .what = "TLS failed", .remedy = "Check its certificate, this machine's ca-certificates, and the clock." },
-        .{ .part = "Certificate", .what = "its certificate is not accepted", .remedy = "Check its certificate, this machine's ca-certificates, and the clock." },
+        .{
+            .part = "HostName",
+            .what = "its name cannot be resolved",
+            .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf).",
+        },
+        .{
+            .part = "NameServer",
+            .what = "the name server does not answer",
+            .remedy = "Check this machine's DNS (/etc/resolv.conf).",
+        },
+        .{
+            .part = "ResolvConf",
+            .what = "this machine has no name server",
+            .remedy = "Check /etc/resolv.conf.",
+        },
+        .{
+            .part = "Refused",
+            .what = "nothing listens there",
+            .remedy = "Start the control plane, or check the URL's port.",
+        },
+        .{
+            .part = "Unreachable",
+            .what = "there is no route to it",
+            .remedy = "Check this machine's default route.",
+        },
+        .{
+            .part = "Timeout",
+            .what = "it does not answer",
+            .remedy = "Check firewalls on the way.",
+        },
+        .{
+            .part = "Tls",
+            .what = "TLS failed",
+            .remedy = "Check its certificate, this machine's ca-certificates, and the clock.",
+        },
+        .{
+            .part = "Certificate",
+            .what = "its certificate is not accepted",
+            .remedy = "Check its certificate, this machine's ca-certificates, and the clock.",
+        },
     };
     for (meanings) |meaning| if (std.mem.find(u8, name, meaning.part) != null) return findings.tell(
         .problem,
@@ -268,7 +349,21 @@ fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfM
 /// Parses `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7) into seconds since the Unix
 /// epoch.
 fn parseDate(text: []const u8) ?u64 {
-    const months = [_][]const u8{ "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    const months =
+        [_][]const u8{
+            "Jan",
+            "Feb",
+            "Mar",
+            "Apr",
+            "May",
+            "Jun",
+            "Jul",
+            "Aug",
+            "Sep",
+            "Oct",
+            "Nov",
+            "Dec",
+        };
     if (text.len != 29 or !std.mem.endsWith(u8, text, " GMT")) return null;
     const day = std.fmt.parseInt(u8, text[5..7], 10) catch return null;
     const month: usize = for (months, 0..) |name, index| {

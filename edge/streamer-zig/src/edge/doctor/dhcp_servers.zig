@@ -71,8 +71,14 @@ fn tell(
     if (answer.boots and !answer.next_server.eql(listen)) try findings.tell(
         .problem,
         .dhcp,
-        try findings.print("{f} also tells devices what to boot: {f} from {f}.", .{ server, answer.file, answer.next_server }),
-        try findings.print("Remove its boot options (next-server, filename, options 60, 66 and 67), or let them name {f}.", .{listen}),
+        try findings.print(
+            "{f} also tells devices what to boot: {f} from {f}.",
+            .{ server, answer.file, answer.next_server },
+        ),
+        try findings.print(
+            "Remove its boot options (next-server, filename, options 60, 66 and 67), or let them name {f}.",
+            .{listen},
+        ),
     );
     if (answer.address) |address| {
         if (options.dhcp == .server) {
@@ -80,20 +86,31 @@ fn tell(
                 .problem,
                 .dhcp,
                 try findings.print("{f} leases addresses, too: it offered {f}{s}.", .{
-                    server, address, if (isInPool(options, address)) ", which is in --dhcp-pool" else "",
+                    server, address,
+                    if (isInPool(options, address))
+                        ", which is in --dhcp-pool"
+                    else
+                        "",
                 }),
                 "Switch one of the two off: --dhcp proxy leaves addresses to the other server.",
             );
         } else if (!answer.boots or answer.next_server.eql(listen)) try findings.ok(
             .dhcp,
             "{f} leases addresses: it offered {f}{s}.",
-            .{ server, address, if (answer.boots) ", and names this edge for booting" else ", and no boot file" },
+            .{
+                server,
+                address,
+                if (answer.boots) ", and names this edge for booting" else ", and no boot file",
+            },
         );
     }
     if (answer.mtu) |mtu| if (mtu != interface.mtu) try findings.tell(
         .problem,
         .dhcp,
-        try findings.print("{f} tells devices an MTU of {d} bytes, but {s} has {d}.", .{ server, mtu, interface.found.name(), interface.mtu }),
+        try findings.print(
+            "{f} tells devices an MTU of {d} bytes, but {s} has {d}.",
+            .{ server, mtu, interface.found.name(), interface.mtu },
+        ),
         "Set the same MTU in both (option 26 of the server, `ip link set` here).",
     );
 }
@@ -168,7 +185,13 @@ fn macOf(random: [6]u8, index: usize) base.Mac {
     return mac;
 }
 
-fn send(listener: *const host.SegmentListener, interface_index: u32, at: usize, random: [6]u8, first_xid: u32) void {
+fn send(
+    listener: *const host.SegmentListener,
+    interface_index: u32,
+    at: usize,
+    random: [6]u8,
+    first_xid: u32,
+) void {
     const mac = macOf(random, at);
     const packet: dhcp.Packet = .{
         .op = .request,

@@ -82,12 +82,14 @@ pub const Findings = struct {
                 @tagName(finding.check),
                 finding.text,
             });
-            if (finding.remedy.len > 0) try writer.print("{s:<8} {s:<11} -> {s}\n", .{ "", "", finding.remedy });
+            if (finding.remedy.len > 0)
+                try writer.print("{s:<8} {s:<11} -> {s}\n", .{ "", "", finding.remedy });
         }
         if (findings.left_out > 0) try writer.print("and {d} more\n", .{findings.left_out});
         const problems = findings.count(.problem);
         const warnings = findings.count(.warning);
-        if (problems + warnings == 0) return writer.writeAll("Nothing prevents machines from booting.\n");
+        if (problems + warnings == 0)
+            return writer.writeAll("Nothing prevents machines from booting.\n");
         try writer.print("{d} problems, {d} warnings.\n", .{ problems, warnings });
     }
 

@@ -32,15 +32,28 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         "Run the doctor as root.",
     );
     const ports = &options.ports;
-    if (!drops) return findings.ok(.firewall, "No packet filter of this machine drops incoming packets by default.", .{});
+    if (!drops) return findings.ok(
+        .firewall,
+        "No packet filter of this machine drops incoming packets by default.",
+        .{},
+    );
     try findings.tell(
         .warning,
         .firewall,
-        try findings.print("The packet filter drops what no rule accepts (chain {s}).", .{name.slice()}),
+        try findings.print(
+            "The packet filter drops what no rule accepts (chain {s}).",
+            .{name.slice()},
+        ),
         if (options.dhcp == .off)
-            try findings.print("Accept UDP {d}, {d} and TCP {d}.", .{ ports.tftp, ports.stream, ports.http })
+            try findings.print(
+                "Accept UDP {d}, {d} and TCP {d}.",
+                .{ ports.tftp, ports.stream, ports.http },
+            )
         else
-            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}.", .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http }),
+            try findings.print(
+                "Accept UDP {d}, {d}, {d}, {d} and TCP {d}.",
+                .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http },
+            ),
     );
 }
 
@@ -65,7 +78,8 @@ fn dropsInput(name: *base.UntrustedText) ?bool {
     _ = host.sys.check(linux.sendto(fd, bytes, bytes.len, 0, null, 0)) catch return null;
     for (0..messages_max) |_| {
         var buffer: [16384]u8 align(4) = undefined;
-        const size = host.sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch return null;
+        const size = host.sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch
+            return null;
         switch (search(buffer[0..size], name)) {
             .more => {},
             .nothing => return false,
@@ -76,7 +90,10 @@ fn dropsInput(name: *base.UntrustedText) ?bool {
     return false;
 }
 
-fn search(bytes: []align(4) const u8, name: *base.UntrustedText) enum { more, nothing, drops, refused } {
+fn search(
+    bytes: []align(4) const u8,
+    name: *base.UntrustedText,
+) enum { more, nothing, drops, refused } {
     const header_size = @sizeOf(linux.nlmsghdr);
     var at: usize = 0;
     while (bytes.len - at >= header_size) {
@@ -85,7 +102,8 @@ fn search(bytes: []align(4) const u8, name: *base.UntrustedText) enum { more, no
         if (header.type == .DONE) return .nothing;
         if (header.type == .ERROR) return .refused;
         const begin = at + header_size + @sizeOf(GenericMessage);
-        if (begin <= at + header.len and isDroppingInput(bytes[begin .. at + header.len], name)) return .drops;
+        if (begin <= at + header.len and isDroppingInput(bytes[begin .. at + header.len], name))
+            return .drops;
         at += @min(std.mem.alignForward(usize, header.len, 4), bytes.len - at);
     }
     return .more;

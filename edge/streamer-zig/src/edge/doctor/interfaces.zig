@@ -12,7 +12,7 @@ const siocgifmtu = 0x8921;
 const flag_up = 1;
 const flag_running = 0x40;
 /// The MTU of Ethernet; boot programs are sent in blocks that fill it.
-pub const mtu_expected = 1500;
+const mtu_expected = 1500;
 
 pub const Interface = struct { found: host.sockets.Interface, mtu: u32, is_loopback: bool };
 
@@ -46,8 +46,15 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
         .warning,
         .interface,
         try findings.print("{s}, which has {f}, has an MTU of {d} bytes.", .{ name, listen, mtu }),
-        try findings.print("ip link set {s} mtu {d}; otherwise blocks are fragmented, and much firmware drops fragments.", .{ name, mtu_expected }),
-    ) else try findings.ok(.interface, "{s} has {f}/{d}, a link, and an MTU of {d} bytes.", .{ name, listen, found.prefix_size, mtu });
+        try findings.print(
+            "ip link set {s} mtu {d}; otherwise blocks are fragmented, and much firmware drops fragments.",
+            .{ name, mtu_expected },
+        ),
+    ) else try findings.ok(
+        .interface,
+        "{s} has {f}/{d}, a link, and an MTU of {d} bytes.",
+        .{ name, listen, found.prefix_size, mtu },
+    );
     return .{ .found = found, .mtu = mtu, .is_loopback = false };
 }
 

@@ -34,15 +34,24 @@ pub fn checkBootFiles(
         .boot_files,
         switch (err) {
             error.OutOfMemory => return error.OutOfMemory,
-            error.DirectoryNotReadable => try findings.print("{s} cannot be read as a directory.", .{path}),
-            else => try findings.print("A boot program in {s} cannot be read: {t}.", .{ path, err }),
+            error.DirectoryNotReadable => try findings.print(
+                "{s} cannot be read as a directory.",
+                .{path},
+            ),
+            else => try findings.print(
+                "A boot program in {s} cannot be read: {t}.",
+                .{ path, err },
+            ),
         },
         "Check the path and its permissions.",
     );
     for (files.left_out) |*set| try findings.tell(
         .problem,
         .boot_files,
-        try findings.print("The boot program set {s}/{s} cannot be used: it {s}.", .{ path, set.name, host.program_set.sentence(set.why) }),
+        try findings.print(
+            "The boot program set {s}/{s} cannot be used: it {s}.",
+            .{ path, set.name, host.program_set.sentence(set.why) },
+        ),
         "Import it again, or remove it.",
     );
     const kinds = [_]struct { arch: wire.dhcp.ClientArch, machines: []const u8 }{
@@ -57,16 +66,26 @@ pub fn checkBootFiles(
             try findings.tell(
                 .warning,
                 .boot_files,
-                try findings.print("{s} cannot boot: there is no program for them in {s}.", .{ kind.machines, path }),
+                try findings.print(
+                    "{s} cannot boot: there is no program for them in {s}.",
+                    .{ kind.machines, path },
+                ),
                 remedy,
             );
             continue;
         };
-        try findings.ok(.boot_files, "{s} get {s} of the set {s}, unless another one is chosen.", .{ kind.machines, name, set });
+        try findings.ok(
+            .boot_files,
+            "{s} get {s} of the set {s}, unless another one is chosen.",
+            .{ kind.machines, name, set },
+        );
     }
 }
 
-pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) error{OutOfMemory}!void {
+pub fn checkDisk(
+    findings: *Findings,
+    options: *const options_module.Serve,
+) error{OutOfMemory}!void {
     const Named = struct { path: ?[]const u8, kind: store.store_file.Kind };
     const named = [_]Named{
         .{ .path = options.vdisk, .kind = .disk },
@@ -79,7 +98,10 @@ pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) erro
             try findings.tell(
                 .problem,
                 .vdisk,
-                try findings.print("{s} {s}.", .{ path, store.store_file.sentence(problem, one.kind) }),
+                try findings.print(
+                    "{s} {s}.",
+                    .{ path, store.store_file.sentence(problem, one.kind) },
+                ),
                 "Check the path and its permissions.",
             );
             continue;
@@ -127,7 +149,10 @@ pub fn checkStore(
                 try findings.tell(
                     .problem,
                     .store,
-                    try findings.print("{s}/{s} {s}.", .{ path, name, store.store_file.sentence(problem, kind) }),
+                    try findings.print(
+                        "{s}/{s} {s}.",
+                        .{ path, name, store.store_file.sentence(problem, kind) },
+                    ),
                     "Copy the version's files there, or check their permissions.",
                 );
                 continue;
@@ -138,7 +163,10 @@ pub fn checkStore(
             try findings.tell(
                 .problem,
                 .store,
-                try findings.print("{s}/{s} has {d} bytes instead of {d}.", .{ path, name, file.size, version.sizeBytes }),
+                try findings.print(
+                    "{s}/{s} has {d} bytes instead of {d}.",
+                    .{ path, name, file.size, version.sizeBytes },
+                ),
                 "Copy it again: it is incomplete.",
             );
         }
@@ -151,7 +179,8 @@ pub fn checkStore(
 /// Reports what the running edge found when it last verified the store.
 fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMemory}!void {
     const path = try findings.print("{s}/" ++ host.StoreWorker.checks_name, .{data});
-    const text = Io.Dir.cwd().readFileAlloc(io, path, findings.arena, .limited(1 << 20)) catch return;
+    const text = Io.Dir.cwd().readFileAlloc(io, path, findings.arena, .limited(1 << 20)) catch
+        return;
     const Checks = []const core.uplink.store_inventory.Check;
     const checks = core.uplink.message.parse(Checks, findings.arena, text) catch return;
     var right: u32 = 0;
@@ -178,8 +207,18 @@ pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void
     const free = space.available_bytes;
     const text = try findings.print("{s} has {d} MiB free.", .{ path, free >> 20 });
     if (free < free_size_min)
-        return findings.tell(.problem, .disk_space, text, "Free some space: reports and boots in progress cannot be kept.");
+        return findings.tell(
+            .problem,
+            .disk_space,
+            text,
+            "Free some space: reports and boots in progress cannot be kept.",
+        );
     if (free < free_size_wanted)
-        return findings.tell(.warning, .disk_space, text, "Free some space before a boot storm: 1 GiB is plenty.");
+        return findings.tell(
+            .warning,
+            .disk_space,
+            text,
+            "Free some space before a boot storm: 1 GiB is plenty.",
+        );
     try findings.ok(.disk_space, "{s}", .{text});
 }

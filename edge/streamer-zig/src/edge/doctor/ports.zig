@@ -32,7 +32,10 @@ pub fn check(
     for (&wanted, 0..) |*one, index| {
         if (options.dhcp == .off and index < 2) continue;
         const is_dhcp = index == 0;
-        open(one, if (is_dhcp and !host.sockets.isLoopback(listen)) .zero else listen) catch |err| switch (err) {
+        open(
+            one,
+            if (is_dhcp and !host.sockets.isLoopback(listen)) .zero else listen,
+        ) catch |err| switch (err) {
             error.PortInUse => {
                 const owner = try ownerOf(findings.arena, io, one);
                 if (owner) |found| if (std.mem.eql(u8, found.name, "bootfarm-edge")) {
@@ -50,7 +53,10 @@ pub fn check(
                 try findings.tell(
                     .problem,
                     .ports,
-                    try findings.print("{t} port {d} ({s}) cannot be opened.", .{ one.protocol, one.port, one.what }),
+                    try findings.print(
+                        "{t} port {d} ({s}) cannot be opened.",
+                        .{ one.protocol, one.port, one.what },
+                    ),
                     try findings.print("Choose another with {s}.", .{one.option}),
                 );
                 continue;
@@ -81,7 +87,10 @@ fn tellTaken(findings: *Findings, wanted: *const Wanted, owner: ?Owner) error{Ou
     try findings.tell(
         .problem,
         .ports,
-        try findings.print("{t} port {d} ({s}) is taken by {s}.", .{ wanted.protocol, wanted.port, wanted.what, who }),
+        try findings.print(
+            "{t} port {d} ({s}) is taken by {s}.",
+            .{ wanted.protocol, wanted.port, wanted.what, who },
+        ),
         try findings.print("Stop that program, or choose another port with {s}.", .{wanted.option}),
     );
 }

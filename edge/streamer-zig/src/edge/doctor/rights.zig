@@ -31,7 +31,10 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
     if (!rights.ports) try findings.tell(
         .problem,
         .rights,
-        try findings.print("This user may not open port {d} and others below {d}.", .{ lowest, lowestFreePort() }),
+        try findings.print(
+            "This user may not open port {d} and others below {d}.",
+            .{ lowest, lowestFreePort() },
+        ),
         "Run as root, or give the program CAP_NET_BIND_SERVICE (AmbientCapabilities= of its systemd unit).",
     );
     if (!rights.listening) try findings.tell(
@@ -62,6 +65,7 @@ fn effectiveCapabilities() ?u64 {
 
 fn lowestFreePort() u16 {
     var buffer: [32]u8 = undefined;
-    const text = small_files.read("/proc/sys/net/ipv4/ip_unprivileged_port_start", &buffer) orelse return 1024;
+    const text = small_files.read("/proc/sys/net/ipv4/ip_unprivileged_port_start", &buffer) orelse
+        return 1024;
     return std.fmt.parseInt(u16, std.mem.trim(u8, text, " \n"), 10) catch 1024;
 }

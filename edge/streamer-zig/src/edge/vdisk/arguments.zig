@@ -125,7 +125,14 @@ test "options are found by the names of the fields, and mistakes are named" {
     var complaint: Complaint = .{};
     const id = "6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff";
     var common: Common = .{};
-    const found = try parse(Options, "test", &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &common, &complaint);
+    const found =
+        try parse(
+            Options,
+            "test",
+            &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" },
+            &common,
+            &complaint,
+        );
     try testing.expectEqualStrings("disk", found.positional.?);
     try testing.expectEqualStrings("/s", common.store.?);
     try testing.expect(found.shared.no_boot_files and !common.json);
@@ -138,8 +145,14 @@ test "options are found by the names of the fields, and mistakes are named" {
         .{ "--json=1", "--json takes no value." },
         .{ "--number=0", "--number is a number from 1 to 4294967295, not '0'." },
     }) |case| {
-        try testing.expectError(error.Wrong, parse(Options, "test", &.{case[0]}, &common, &complaint));
+        try testing.expectError(
+            error.Wrong,
+            parse(Options, "test", &.{case[0]}, &common, &complaint),
+        );
         try testing.expectEqualStrings(case[1], complaint.text());
     }
-    try testing.expectError(error.Wrong, parse(Options, "test", &.{ "a", "b" }, &common, &complaint));
+    try testing.expectError(
+        error.Wrong,
+        parse(Options, "test", &.{ "a", "b" }, &common, &complaint),
+    );
 }

@@ -35,7 +35,8 @@ pub const Options = struct {
 
     /// Returns whether the options choose what the version boots with.
     pub fn isChosen(options: *const Options) bool {
-        return options.kernel != null or options.initrd != null or options.cmdline != null or options.parent_boot_files or
+        return options.kernel != null or options.initrd != null or options.cmdline != null or
+            options.parent_boot_files or
             options.no_boot_files;
     }
 };
@@ -54,15 +55,22 @@ pub const Wanted = struct {
 
     pub fn of(call: *const command.Call, options: *const Options) command.Error!Wanted {
         const is_given = options.kernel != null or options.initrd != null;
-        if (options.no_boot_files and (is_given or options.cmdline != null or options.parent_boot_files))
-            return call.fail("--no-boot-files excludes --kernel, --initrd, --cmdline and --parent-boot-files.", .{});
-        if (options.parent_boot_files and is_given) return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
+        if (options.no_boot_files and
+            (is_given or options.cmdline != null or options.parent_boot_files))
+            return call.fail(
+                "--no-boot-files excludes --kernel, --initrd, --cmdline and --parent-boot-files.",
+                .{},
+            );
+        if (options.parent_boot_files and is_given)
+            return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
         if (!core.boot.policy.isCommandLine(options.cmdline orelse "")) return call.fail(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
         );
         return .{
-            .from = if (options.no_boot_files) .none else if (options.parent_boot_files) .parent else .disk,
+            .from = if (options.no_boot_files)
+                .none
+            else if (options.parent_boot_files) .parent else .disk,
             .kernel = options.kernel,
             .initrd = options.initrd,
             .command_line = options.cmdline,
@@ -78,17 +86,28 @@ pub const Wanted = struct {
     }
 };
 
-pub const Taken = struct { kernel: ?BootFile = null, initrd: ?BootFile = null, command_line: CommandLine = .empty };
+pub const Taken = struct {
+    kernel: ?BootFile = null,
+    initrd: ?BootFile = null,
+    command_line: CommandLine = .empty,
+};
 
 /// Runs under the store's lock.
 ///
 /// @param disk what is imported or sealed; used if `Wanted.needsDisk`
-pub fn take(call: *const command.Call, wanted: *const Wanted, parent: ?*const Manifest, disk: ?*const BlockSource) command.Error!Taken {
+pub fn take(
+    call: *const command.Call,
+    wanted: *const Wanted,
+    parent: ?*const Manifest,
+    disk: ?*const BlockSource,
+) command.Error!Taken {
     switch (wanted.from) {
         .none => return .{},
         .parent => {
-            const before = parent orelse return call.fail("--parent-boot-files goes with --parent ID.", .{});
-            const line = if (wanted.command_line) |given| CommandLine.fromSlice(given) catch unreachable else before.command_line;
+            const before = parent orelse
+                return call.fail("--parent-boot-files goes with --parent ID.", .{});
+            const line = if (wanted.command_line) |given| CommandLine.fromSlice(given) catch
+                unreachable else before.command_line;
             return .{ .kernel = before.kernel, .initrd = before.initrd, .command_line = line };
         },
         .disk => {},
@@ -100,7 +119,8 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
     const kernel_path = wanted.kernel.?;
     var kernel = try store_paths.openPlain(call, kernel_path, wanted.in_store);
     defer kernel.close();
-    var initrd = if (wanted.initrd) |path| try store_paths.openPlain(call, path, wanted.in_store) else null;
+    var initrd =
+        if (wanted.initrd) |path| try store_paths.openPlain(call, path, wanted.in_store) else null;
     defer if (initrd) |*file| file.close();
     const found = host.loader_files.inspect(&kernel, if (initrd) |*file| file else null) catch |err|
         return call.fail("{s} {s}.", .{ kernel_path, host.loader_files.sentence(err) });
@@ -115,7 +135,11 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
     };
 }
 
-fn takeFromDisk(call: *const command.Call, wanted: *const Wanted, disk: *const BlockSource) command.Error!Taken {
+fn takeFromDisk(
+    call: *const command.Call,
+    wanted: *const Wanted,
+    disk: *const BlockSource,
+) command.Error!Taken {
     var arena: std.heap.ArenaAllocator = .init(call.gpa);
     defer arena.deinit();
     const bundle = try arena.allocator().create(BootBundle);
@@ -147,8 +171,14 @@ fn takeFromDisk(call: *const command.Call, wanted: *const Wanted, disk: *const B
 }
 
 fn copyFile(call: *const command.Call, file: *StoreFile, path: []const u8) command.Error!BootFile {
-    return store_module.boot_bundle.take(call.files(), .{ .context = file, .read = read }) catch |err| switch (err) {
-        error.SourceFailed => call.fail("{s} cannot be read: it is changing, or the system reports an error.", .{path}),
+    return store_module.boot_bundle.take(
+        call.files(),
+        .{ .context = file, .read = read },
+    ) catch |err| switch (err) {
+        error.SourceFailed => call.fail(
+            "{s} cannot be read: it is changing, or the system reports an error.",
+            .{path},
+        ),
         error.TooLarge => call.fail("{s} is larger than any kernel or initramfs.", .{path}),
         error.Empty => call.fail("{s} is empty.", .{path}),
         else => |other| call.failStore(other),
@@ -181,11 +211,18 @@ fn copyPart(
     };
 }
 
-fn complainOf(call: *const command.Call, into: *const TakingWriter, problem: boot_bundle.WriteError) command.Error {
+fn complainOf(
+    call: *const command.Call,
+    into: *const TakingWriter,
+    problem: boot_bundle.WriteError,
+) command.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.WriteFailed => switch (into.problem.?) {
-            error.TooLarge => call.fail("The kernel or initramfs of the disk is larger than any can be.", .{}),
+            error.TooLarge => call.fail(
+                "The kernel or initramfs of the disk is larger than any can be.",
+                .{},
+            ),
             else => |other| call.failStore(other),
         },
         else => |other| call.fail("The disk {s}.", .{image.sentence(other)}),

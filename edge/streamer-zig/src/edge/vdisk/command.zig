@@ -84,7 +84,12 @@ pub const Call = struct {
     }
 
     /// Prints the result: the line of JSON, or the text.
-    pub fn say(call: *const Call, json: anytype, comptime format: []const u8, values: anytype) void {
+    pub fn say(
+        call: *const Call,
+        json: anytype,
+        comptime format: []const u8,
+        values: anytype,
+    ) void {
         if (call.is_json) return call.line(json);
         var buffer: [8192]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
@@ -132,21 +137,31 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
         fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8 {
             var complaint: Complaint = .{};
             var common: arguments_module.Common = .{};
-            const code = begin(init, rest, .{ .terminal = terminal, .complaint = &complaint, .common = &common });
+            const code = begin(
+                init,
+                rest,
+                .{ .terminal = terminal, .complaint = &complaint, .common = &common },
+            );
             return code catch |err| {
-                if (err == error.OutOfMemory) complaint.set("There is not enough memory.", .{}) catch {};
+                if (err == error.OutOfMemory)
+                    complaint.set("There is not enough memory.", .{}) catch {};
                 if (common.json) output.writeError(terminal, complaint.text());
                 const failed = terminal.fail("{s}", .{complaint.text()});
                 return if (err == error.Busy) exit_busy else failed;
             };
         }
 
-        const Told = struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
+        const Told =
+            struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
 
         fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Told) Error!u8 {
-            const options = try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
+            const options =
+                try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse
-                return told.complaint.set("vdisk " ++ name ++ " needs --store DIR, the directory of the store.", .{});
+                return told.complaint.set(
+                    "vdisk " ++ name ++ " needs --store DIR, the directory of the store.",
+                    .{},
+                );
             var opened: open_store.OpenStore = undefined;
             var call: Call = .{
                 .init = init,
@@ -169,9 +184,13 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     const names = comptime namesOf();
     if (arguments.len == 0)
-        return terminal.fail("Name a vdisk command: {s}; see bootfarm-edge vdisk --help.", .{names});
+        return terminal.fail(
+            "Name a vdisk command: {s}; see bootfarm-edge vdisk --help.",
+            .{names},
+        );
     for (subcommands) |subcommand|
-        if (std.mem.eql(u8, subcommand.name, arguments[0])) return subcommand.run(init, arguments[1..], terminal);
+        if (std.mem.eql(u8, subcommand.name, arguments[0]))
+            return subcommand.run(init, arguments[1..], terminal);
     return terminal.fail(
         "There is no command 'vdisk {s}', only {s}; see bootfarm-edge vdisk --help.",
         .{ arguments[0], names },

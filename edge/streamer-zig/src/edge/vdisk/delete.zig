@@ -20,16 +20,28 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     const id = try call.need(options.version, "--version ID");
     var change = try call.lock();
     defer change.end();
-    const is_found = [_]bool{ try deleteVersion(call, &change, id), try deleteLayer(call, id), try deleteImport(call, id) };
-    if (!options.again and !is_found[0] and !is_found[1] and !is_found[2]) return call.failVersion(id, error.NotFound);
+    const is_found = [_]bool{
+        try deleteVersion(call, &change, id),
+        try deleteLayer(call, id),
+        try deleteImport(call, id),
+    };
+    if (!options.again and !is_found[0] and !is_found[1] and !is_found[2])
+        return call.failVersion(id, error.NotFound);
     call.say(.{ .deleted = id }, "deleted {f}; bootfarm-edge vdisk gc frees its space", .{id});
     return 0;
 }
 
-fn deleteVersion(call: *const command.Call, change: *store_module.store_dir.Change, id: Uuid) command.Error!bool {
+fn deleteVersion(
+    call: *const command.Call,
+    change: *store_module.store_dir.Change,
+    id: Uuid,
+) command.Error!bool {
     change.delete(id) catch |err| return switch (err) {
         error.NotFound => false,
-        error.Needed => call.fail("The version {f} is needed: a private image of a device lies above it; see vdisk caches, and drop that first.", .{id}),
+        error.Needed => call.fail(
+            "The version {f} is needed: a private image of a device lies above it; see vdisk caches, and drop that first.",
+            .{id},
+        ),
         else => |other| call.failVersion(id, other),
     };
     host.profile_files.removeAll(call.files(), id);
@@ -39,7 +51,8 @@ fn deleteVersion(call: *const command.Call, change: *store_module.store_dir.Chan
 fn deleteLayer(call: *const command.Call, id: Uuid) command.Error!bool {
     var name: store_module.files.Name = undefined;
     const dir = store_module.seal.layerDir(id, &name);
-    if (store_module.WriteLayer.readHead(call.files(), dir)) |_| {} else |err| if (err == error.NotFound) return false;
+    if (store_module.WriteLayer.readHead(call.files(), dir)) |_| {} else |err| if (err ==
+        error.NotFound) return false;
     store_module.seal.removeLayer(call.files(), id) catch |err| return switch (err) {
         error.InUse => call.failVersion(id, error.Locked),
         else => |other| call.failVersion(id, other),
@@ -51,7 +64,10 @@ fn deleteImport(call: *const command.Call, id: Uuid) command.Error!bool {
     try import.checkIdle(call, id);
     Checkpoint.remove(call.files(), id) catch |err| return switch (err) {
         error.NoImport => false,
-        else => |other| call.fail("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(other) }),
+        else => |other| call.fail(
+            "The import {f} {s}.",
+            .{ id, store_module.import_checkpoint.sentence(other) },
+        ),
     };
     return true;
 }

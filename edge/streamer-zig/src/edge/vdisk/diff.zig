@@ -17,7 +17,10 @@ pub const Options = struct {
 const Found = struct { ranges: u64 = 0, blocks: u64 = 0 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
-    const ids = [_]Uuid{ try call.need(options.from, "--from ID"), try call.need(options.version, "--version ID") };
+    const ids = [_]Uuid{
+        try call.need(options.from, "--from ID"),
+        try call.need(options.version, "--version ID"),
+    };
     var trees: [2]compare.Tree = undefined;
     var versions: [2]store_module.OpenVersion = undefined;
     for (ids, 0..) |id, index| {
@@ -29,10 +32,14 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     }
     defer for (&versions) |*version| version.close();
     var found: Found = .{};
-    var comparison: compare.Comparison(*Found) = .{ .nodes = &call.store().nodes, .context = &found, .report = add };
+    var comparison: compare.Comparison(*Found) =
+        .{ .nodes = &call.store().nodes, .context = &found, .report = add };
     comparison.run(trees[0], trees[1]) catch |err| return call.fail(
         "The versions cannot be compared: {s}; see bootfarm-edge vdisk verify --store {s}.",
-        .{ if (err == error.Damaged) "a node of one is damaged" else "the store cannot be read", call.path() },
+        .{
+            if (err == error.Damaged) "a node of one is damaged" else "the store cannot be read",
+            call.path(),
+        },
     );
     const bytes = found.blocks * block.block_size;
     call.say(

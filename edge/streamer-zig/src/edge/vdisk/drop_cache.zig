@@ -20,10 +20,19 @@ pub const Options = struct {
 pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
     const device_id = try call.need(options.device, "--device ID");
     var on = store_module.LinuxFiles.open(path) catch |err|
-        return call.fail("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
+        return call.fail(
+            "The store directory {s} {s}.",
+            .{ path, store_module.files.sentence(err) },
+        );
     defer on.close();
-    const class: store_module.layer_head.Class = if (options.private) .private else .edge_persistent;
-    const count = store_module.device_layers.drop(on.files(), device_id, class, options.vdisk) catch |err| return switch (err) {
+    const class: store_module.layer_head.Class =
+        if (options.private) .private else .edge_persistent;
+    const count = store_module.device_layers.drop(
+        on.files(),
+        device_id,
+        class,
+        options.vdisk,
+    ) catch |err| return switch (err) {
         error.InUse => call.fail(
             "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first.",
             .{device_id},

@@ -31,8 +31,12 @@ const Opened = struct { fd: i32, target: Target };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     const path = options.positional orelse
-        return call.fail("vdisk export needs a target: a file, a block device, or - for standard output.", .{});
-    if (path.len == 0 or path.len > path_size_max) return call.fail("The path to write to is empty or too long.", .{});
+        return call.fail(
+            "vdisk export needs a target: a file, a block device, or - for standard output.",
+            .{},
+        );
+    if (path.len == 0 or path.len > path_size_max)
+        return call.fail("The path to write to is empty or too long.", .{});
     const is_stream = std.mem.eql(u8, path, "-");
     if (is_stream and (call.is_json or options.@"resume" or options.force))
         return call.fail("--json, --resume and --force do not go with standard output.", .{});
@@ -40,7 +44,10 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     var version = call.store().openVersion(id) catch |err| return call.failVersion(id, err);
     defer version.close();
     cancel.listen();
-    const to = if (is_stream) Opened{ .fd = 1, .target = .stream } else try openTarget(options, path, version.manifest.disk_size, call.complaint);
+    const to = if (is_stream) Opened{
+        .fd = 1,
+        .target = .stream,
+    } else try openTarget(options, path, version.manifest.disk_size, call.complaint);
     defer if (!is_stream) host.sys.close(to.fd);
     var line: output.ProgressLine = .init(call.is_json);
     var running: Export = .{
@@ -81,10 +88,17 @@ fn pathOf(path: []const u8, comptime end: []const u8) Path {
     return path_z;
 }
 
-fn openTarget(options: *const Options, path: []const u8, size: u64, complaint: *Complaint) command.Error!Opened {
+fn openTarget(
+    options: *const Options,
+    path: []const u8,
+    size: u64,
+    complaint: *Complaint,
+) command.Error!Opened {
     const path_z = pathOf(path, "");
     var stat: linux.Statx = undefined;
-    const is_there = linux.errno(linux.statx(linux.AT.FDCWD, &path_z, 0, .{ .TYPE = true, .MODE = true }, &stat)) == .SUCCESS;
+    const is_there = linux.errno(
+        linux.statx(linux.AT.FDCWD, &path_z, 0, .{ .TYPE = true, .MODE = true }, &stat),
+    ) == .SUCCESS;
     const kind = if (is_there) stat.mode & linux.S.IFMT else linux.S.IFREG;
     if (kind != linux.S.IFREG and kind != linux.S.IFBLK)
         return complaint.set("{s} is neither a file nor a block device.", .{path});
@@ -94,41 +108,74 @@ fn openTarget(options: *const Options, path: []const u8, size: u64, complaint: *
     );
     if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
     const part = pathOf(path, suffix);
-    const flags: linux.O = .{ .ACCMODE = .RDWR, .CLOEXEC = true, .CREAT = !options.@"resume", .EXCL = !options.@"resume", .NOFOLLOW = true };
+    const flags: linux.O =
+        .{
+            .ACCMODE = .RDWR,
+            .CLOEXEC = true,
+            .CREAT = !options.@"resume",
+            .EXCL = !options.@"resume",
+            .NOFOLLOW = true,
+        };
     const rc = linux.openat(linux.AT.FDCWD, &part, flags, 0o600);
     return switch (linux.errno(rc)) {
-        .SUCCESS => .{ .fd = @intCast(rc), .target = if (options.@"resume") .begun_file else .file },
+        .SUCCESS => .{
+            .fd = @intCast(rc),
+            .target = if (options.@"resume") .begun_file else .file,
+        },
         .EXIST => complaint.set(
             "{s}" ++ suffix ++ " already exists: an export to it was interrupted, or is running. --resume continues it; to start again, remove it.",
             .{path},
         ),
         .NOENT => if (options.@"resume")
-            complaint.set("{s}" ++ suffix ++ " does not exist: no export to {s} was interrupted; leave --resume out.", .{ path, path })
+            complaint.set(
+                "{s}" ++ suffix ++ " does not exist: no export to {s} was interrupted; leave --resume out.",
+                .{ path, path },
+            )
         else
             complaint.set("The folder of {s} does not exist.", .{path}),
         .ROFS => complaint.set("{s} is on a file system that is read-only.", .{path}),
         .NOSPC, .DQUOT => complaint.set("The disk of {s} is full.", .{path}),
-        else => complaint.set("{s}" ++ suffix ++ " cannot be created or written by this user.", .{path}),
+        else => complaint.set(
+            "{s}" ++ suffix ++ " cannot be created or written by this user.",
+            .{path},
+        ),
     };
 }
 
 const seek_end = 2;
 
-fn openDevice(options: *const Options, path: []const u8, size: u64, complaint: *Complaint) command.Error!Opened {
-    if (options.@"resume") return complaint.set("--resume is for files: the contents of a block device are not checked.", .{});
+fn openDevice(
+    options: *const Options,
+    path: []const u8,
+    size: u64,
+    complaint: *Complaint,
+) command.Error!Opened {
+    if (options.@"resume") return complaint.set(
+        "--resume is for files: the contents of a block device are not checked.",
+        .{},
+    );
     const path_z = pathOf(path, "");
     // Exclusive: the kernel refuses a device that is mounted.
-    const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .ACCMODE = .RDWR, .CLOEXEC = true, .EXCL = true }, 0);
+    const rc = linux.openat(
+        linux.AT.FDCWD,
+        &path_z,
+        .{ .ACCMODE = .RDWR, .CLOEXEC = true, .EXCL = true },
+        0,
+    );
     switch (linux.errno(rc)) {
         .SUCCESS => {},
-        .BUSY => return complaint.set("{s} is in use, for example mounted; release it first.", .{path}),
+        .BUSY => return complaint.set(
+            "{s} is in use, for example mounted; release it first.",
+            .{path},
+        ),
         .ROFS => return complaint.set("{s} is read-only.", .{path}),
         else => return complaint.set("{s} cannot be written by this user.", .{path}),
     }
     const fd: i32 = @intCast(rc);
     errdefer host.sys.close(fd);
     const end = linux.lseek(fd, 0, seek_end);
-    if (linux.errno(end) != .SUCCESS) return complaint.set("{s} does not say how large it is.", .{path});
+    if (linux.errno(end) != .SUCCESS)
+        return complaint.set("{s} does not say how large it is.", .{path});
     if (end < size) return complaint.set(
         "{s} is too small: it has {d} bytes, and the version has {d}.",
         .{ path, end, size },
@@ -138,8 +185,13 @@ fn openDevice(options: *const Options, path: []const u8, size: u64, complaint: *
 
 fn giveName(path: []const u8, complaint: *Complaint) command.Error!void {
     const part, const whole = .{ pathOf(path, suffix), pathOf(path, "") };
-    if (linux.errno(linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{})) != .SUCCESS)
-        return complaint.set("{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.", .{ path, path });
+    if (linux.errno(
+        linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{}),
+    ) != .SUCCESS)
+        return complaint.set(
+            "{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.",
+            .{ path, path },
+        );
     const dir = pathOf(std.fs.path.dirname(path) orelse ".", "");
     const rc = linux.openat(linux.AT.FDCWD, &dir, .{ .DIRECTORY = true, .CLOEXEC = true }, 0);
     if (linux.errno(rc) != .SUCCESS) return;
@@ -157,7 +209,10 @@ fn complainOf(
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Canceled => {
-            if (is_file) host.log.info("The export was interrupted; the same command with --resume continues it.", .{}) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
+            if (is_file) host.log.info(
+                "The export was interrupted; the same command with --resume continues it.",
+                .{},
+            ) else host.log.info("The export was interrupted; {s} is incomplete.", .{path});
             return command.exit_interrupted;
         },
         error.Damaged, error.Lost => call.fail(
@@ -168,9 +223,18 @@ fn complainOf(
             "The store cannot be read (at byte {d} of the version): the disk reports an error.",
             .{running.failed_at},
         ),
-        error.NoSpace, error.ReadOnly, error.Denied, error.WriteFailed, error.Closed => |other| call.fail(
+        error.NoSpace,
+        error.ReadOnly,
+        error.Denied,
+        error.WriteFailed,
+        error.Closed,
+        => |other| call.fail(
             "{s} {s}.{s}",
-            .{ path, store_module.@"export".sentence(other), if (is_file) " The same command with --resume continues it." else "" },
+            .{
+                path,
+                store_module.@"export".sentence(other),
+                if (is_file) " The same command with --resume continues it." else "",
+            },
         ),
     };
 }

@@ -20,7 +20,12 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     store_module.import_checkpoint.tidy(call.files()) catch |err| return complainOf(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
-    var collection = store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err| return complainOf(call, err);
+    var collection =
+        store_module.collect.Collection.beginAtRate(
+            call.gpa,
+            &change,
+            rest,
+        ) catch |err| return complainOf(call, err);
     defer collection.end();
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
@@ -31,7 +36,9 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
         pace.wait(counted + collection.seen);
     }
     line.end();
-    call.say(.{ .freedBytes = collection.freed }, "freed {f}", .{output.Size{ .bytes = collection.freed }});
+    call.say(.{ .freedBytes = collection.freed }, "freed {f}", .{
+        output.Size{ .bytes = collection.freed },
+    });
     return if (cancel.is_asked.load(.monotonic)) command.exit_interrupted else 0;
 }
 
@@ -48,11 +55,21 @@ fn complainOf(call: *const command.Call, problem: store_module.collect.Error) co
                 "list --store {s} names it.",
             .{ call.path(), call.path() },
         ),
-        error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName, error.TooNew => call.fail(
+        error.Damaged,
+        error.NotAManifest,
+        error.WrongSignature,
+        error.Malformed,
+        error.OtherStore,
+        error.OtherName,
+        error.TooNew,
+        => call.fail(
             "Nothing is freed: a version in the store {s} is damaged, and what it needs is not known; see bootfarm-edge vdisk verify --store {s}.",
             .{ call.path(), call.path() },
         ),
-        error.ReadFailed => call.fail("The store {s} cannot be read: the disk reports an error.", .{call.path()}),
+        error.ReadFailed => call.fail(
+            "The store {s} cannot be read: the disk reports an error.",
+            .{call.path()},
+        ),
         else => |other| call.failStore(other),
     };
 }

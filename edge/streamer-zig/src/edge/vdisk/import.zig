@@ -57,7 +57,12 @@ const Running = struct {
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     try check(call, options);
     const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
-    var running: Running = .{ .call = call, .options = options, .line = .init(call.is_json), .change = try call.lock() };
+    var running: Running = .{
+        .call = call,
+        .options = options,
+        .line = .init(call.is_json),
+        .change = try call.lock(),
+    };
     defer running.letGo();
     if (options.abandon) |id| return abandon(&running, id);
     cancel.listen();
@@ -67,29 +72,47 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
 }
 
 fn check(call: *const command.Call, options: *const Options) command.Error!void {
-    const modes = @as(u8, @intFromBool(options.@"resume" != null)) + @intFromBool(options.abandon != null);
+    const modes =
+        @as(u8, @intFromBool(options.@"resume" != null)) + @intFromBool(options.abandon != null);
     if (modes == 0 and options.positional == null)
-        return call.fail("vdisk import needs the image: a file, a block device, or - for standard input.", .{});
+        return call.fail(
+            "vdisk import needs the image: a file, a block device, or - for standard input.",
+            .{},
+        );
     if (modes == 2) return call.fail("--resume and --abandon exclude each other.", .{});
-    if (modes == 1 and (options.name != null or options.vdisk != null or options.version != null or options.number != null or
+    if (modes == 1 and (options.name != null or options.vdisk != null or options.version != null or
+        options.number != null or
         options.parent != null or options.boot.isChosen() or options.pad or options.again))
-        return call.fail("--resume and --abandon take --store alone: an import continues with the options that it began with.", .{});
+        return call.fail(
+            "--resume and --abandon take --store alone: an import continues with the options that it began with.",
+            .{},
+        );
     if (options.abandon != null and options.positional != null)
         return call.fail("--abandon takes no image.", .{});
-    if (options.again and options.version == null) return call.fail("--again goes with --version ID, which identifies a finished import.", .{});
+    if (options.again and options.version == null) return call.fail(
+        "--again goes with --version ID, which identifies a finished import.",
+        .{},
+    );
     if (options.name) |name| if (name.len == 0 or name.len > store_module.manifest.name_size_max)
         return call.fail("--name has 1 to {d} bytes.", .{store_module.manifest.name_size_max});
     if (options.name) |name| for (name) |byte| if (std.ascii.isControl(byte))
         return call.fail("--name is one line, without control characters.", .{});
     if (options.name == null and modes == 0 and options.parent == null and options.vdisk == null)
-        return call.fail("vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.", .{});
-    for ([_]?Uuid{ options.vdisk, options.version, options.parent }) |id| if (id) |given| if (given.eql(.zero))
-        return call.fail("The id is all zeros; give a real one.", .{});
+        return call.fail(
+            "vdisk import needs --name NAME, the name of the vDisk for people, or --vdisk ID.",
+            .{},
+        );
+    for ([_]?Uuid{ options.vdisk, options.version, options.parent }) |id|
+        if (id) |given| if (given.eql(.zero))
+            return call.fail("The id is all zeros; give a real one.", .{});
 }
 
 fn abandon(running: *Running, id: Uuid) command.Error!u8 {
     try checkIdle(running.call, id);
-    Checkpoint.remove(running.call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
+    Checkpoint.remove(
+        running.call.files(),
+        id,
+    ) catch |err| return complainOfCheckpoint(running, id, err);
     running.call.say(
         .{ .abandoned = id },
         "gave up the import {f}; bootfarm-edge vdisk gc frees its space",
@@ -100,16 +123,30 @@ fn abandon(running: *Running, id: Uuid) command.Error!u8 {
 
 /// Checks, under the store's lock, that no process reads the image of this import.
 pub fn checkIdle(call: *const command.Call, id: Uuid) command.Error!void {
-    const is_running = store_module.import_checkpoint.isRunning(call.files(), id) catch |err| return call.failStore(err);
+    const is_running =
+        store_module.import_checkpoint.isRunning(
+            call.files(),
+            id,
+        ) catch |err| return call.failStore(err);
     if (is_running) return failRunning(call, id);
 }
 
 fn failRunning(call: *const command.Call, id: Uuid) error{Busy} {
-    return call.failBusy("The import {f} is running in another process; wait for its end, or stop it first.", .{id});
+    return call.failBusy(
+        "The import {f} is running in another process; wait for its end, or stop it first.",
+        .{id},
+    );
 }
 
-fn complainOfCheckpoint(running: *Running, id: Uuid, problem: store_module.import_checkpoint.Error) command.Error {
-    return running.call.complaint.set("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(problem) });
+fn complainOfCheckpoint(
+    running: *Running,
+    id: Uuid,
+    problem: store_module.import_checkpoint.Error,
+) command.Error {
+    return running.call.complaint.set(
+        "The import {f} {s}.",
+        .{ id, store_module.import_checkpoint.sentence(problem) },
+    );
 }
 
 /// Part of the import, or all of it, may already be done.
@@ -138,8 +175,10 @@ fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.
 fn madeBefore(running: *Running, id: Uuid) command.Error!?Manifest {
     const manifest = running.call.store().manifestOf(id) catch |err|
         return if (err == error.NotFound) null else running.call.failVersion(id, err);
-    if (running.options.vdisk) |vdisk| if (!manifest.vdisk.eql(vdisk)) return failExists(running, id);
-    Checkpoint.remove(running.call.files(), id) catch |err| if (err != error.NoImport) return complainOfCheckpoint(running, id, err);
+    if (running.options.vdisk) |vdisk|
+        if (!manifest.vdisk.eql(vdisk)) return failExists(running, id);
+    Checkpoint.remove(running.call.files(), id) catch |err| if (err != error.NoImport)
+        return complainOfCheckpoint(running, id, err);
     return manifest;
 }
 
@@ -163,8 +202,13 @@ fn begin(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error
             "--parent-boot-files or --no-boot-files.",
         .{},
     );
-    const disk: BlockSource = .{ .context = &source, .vtable = &.{ .read = readDisk }, .size = std.mem.alignBackward(u64, source.size orelse 0, 512) };
-    const boot = try boot_files.take(call, wanted_boot, if (parent) |*known| known else null, &disk);
+    const disk: BlockSource = .{
+        .context = &source,
+        .vtable = &.{ .read = readDisk },
+        .size = std.mem.alignBackward(u64, source.size orelse 0, 512),
+    };
+    const boot =
+        try boot_files.take(call, wanted_boot, if (parent) |*known| known else null, &disk);
     wanted.kernel = boot.kernel;
     wanted.initrd = boot.initrd;
     wanted.command_line = boot.command_line;
@@ -174,7 +218,11 @@ fn begin(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error
     return finish(running, &import, path);
 }
 
-fn readDisk(context: *anyopaque, buffer: []u8, offset: u64) store_module.block_source.ReadError!void {
+fn readDisk(
+    context: *anyopaque,
+    buffer: []u8,
+    offset: u64,
+) store_module.block_source.ReadError!void {
     const on: *FdSource = @ptrCast(@alignCast(context));
     var failed_at: u64 = 0;
     const count = on.source().read(buffer, offset, &failed_at) catch return error.ReadFailed;
@@ -183,33 +231,46 @@ fn readDisk(context: *anyopaque, buffer: []u8, offset: u64) store_module.block_s
 
 /// Returns everything about the new version except what the source determines and what it boots
 /// with.
-fn wantedOf(running: *Running, change: *Change, path: []const u8, parent: ?*const Manifest) command.Error!Checkpoint {
+fn wantedOf(
+    running: *Running,
+    change: *Change,
+    path: []const u8,
+    parent: ?*const Manifest,
+) command.Error!Checkpoint {
     const options, const call = .{ running.options, running.call };
     var wanted: Checkpoint = .{
         .version = options.version orelse command.randomId(),
         .vdisk = options.vdisk orelse .zero,
         .parent = options.parent orelse .zero,
         .number = 0,
-        .path = @FieldType(Checkpoint, "path").fromSlice(path) catch return call.fail("The path of the image is too long.", .{}),
+        .path = @FieldType(Checkpoint, "path").fromSlice(path) catch
+            return call.fail("The path of the image is too long.", .{}),
         .pad = options.pad,
         .stamp = undefined,
         .source_size = undefined,
         .root_level = undefined,
     };
-    if (options.name) |name| wanted.name = @FieldType(Checkpoint, "name").fromSlice(name) catch unreachable;
+    if (options.name) |name|
+        wanted.name = @FieldType(Checkpoint, "name").fromSlice(name) catch unreachable;
     if (parent) |known| {
         if (options.vdisk) |vdisk| if (!vdisk.eql(known.vdisk))
-            return call.fail("The parent {f} is a version of the vDisk {f}, not of {f}.", .{ known.version, known.vdisk, vdisk });
+            return call.fail(
+                "The parent {f} is a version of the vDisk {f}, not of {f}.",
+                .{ known.version, known.vdisk, vdisk },
+            );
         wanted.vdisk = known.vdisk;
         if (options.name == null) wanted.name = known.name;
     }
     if (wanted.vdisk.eql(.zero)) wanted.vdisk = command.randomId();
-    if (call.store().manifestOf(wanted.version)) |_| return failExists(running, wanted.version) else |err| if (err != error.NotFound)
+    if (call.store().manifestOf(wanted.version)) |_|
+        return failExists(running, wanted.version)
+    else |err| if (err != error.NotFound)
         return call.failVersion(wanted.version, err);
     if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
         "The import {f} was interrupted; continue it with --resume {f}, or give it up with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
-    ) else |err| if (err != error.NoImport) return complainOfCheckpoint(running, wanted.version, err);
+    ) else |err| if (err != error.NoImport)
+        return complainOfCheckpoint(running, wanted.version, err);
     wanted.number = options.number orelse store_module.import.nextNumber(change, wanted.vdisk) catch
         return call.fail(
             "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
@@ -222,12 +283,15 @@ fn proceed(running: *Running, id: Uuid) command.Error!u8 {
     const call = running.call;
     try checkIdle(call, id);
     if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
-    const checkpoint = Checkpoint.read(call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
+    const checkpoint =
+        Checkpoint.read(call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
     const path = running.options.positional orelse checkpoint.path.constSlice();
-    var source = try store_paths.openImage(call, path, running.options.boot.in_store, &cancel.is_asked);
+    var source =
+        try store_paths.openImage(call, path, running.options.boot.in_store, &cancel.is_asked);
     defer source.close();
-    var import = Import.proceed(givenOf(running, &source), &running.change.?, checkpoint) catch |err|
-        return complainOf(running, path, err, 0, id);
+    var import =
+        Import.proceed(givenOf(running, &source), &running.change.?, checkpoint) catch |err|
+            return complainOf(running, path, err, 0, id);
     defer import.deinit();
     return finish(running, &import, path);
 }
@@ -250,18 +314,29 @@ fn progress(context: *anyopaque, done: *const store_module.import.Progress) void
 fn finish(running: *Running, import: *Import, path: []const u8) command.Error!u8 {
     const id = import.checkpoint.version;
     running.line.begun_us = host.sys.monotonicUs();
-    if (running.call.is_json) running.call.say(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
+    if (running.call.is_json)
+        running.call.say(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
     // A large image takes hours: others change the store in the meantime.
     running.letGo();
     const is_read = import.read();
     running.line.end();
     is_read catch |err| return complainOfEnd(running, import, path, err);
     if (!try takeLock(running, import)) return sayInterrupted(running, id);
-    const manifest = import.finish(&running.change.?) catch |err| return complainOfEnd(running, import, path, err);
+    const manifest = import.finish(&running.change.?) catch |err| return complainOfEnd(
+        running,
+        import,
+        path,
+        err,
+    );
     return say(running, &manifest, &import.done);
 }
 
-fn complainOfEnd(running: *Running, import: *const Import, path: []const u8, problem: store_module.import.Error) command.Error!u8 {
+fn complainOfEnd(
+    running: *Running,
+    import: *const Import,
+    path: []const u8,
+    problem: store_module.import.Error,
+) command.Error!u8 {
     const id = import.checkpoint.version;
     if (problem == error.Canceled) return sayInterrupted(running, id);
     if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
@@ -273,14 +348,20 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
     const call = running.call;
     // A caller that repeats the command tries again by itself and is told who has the store. Other
     // sources would have to be read again.
-    const limit_us: u64 = if (running.options.again and import.checkpoint.stamp.isProof()) 0 else wait_limit_us;
+    const limit_us: u64 =
+        if (running.options.again and import.checkpoint.stamp.isProof()) 0 else wait_limit_us;
     const begun_us = host.sys.monotonicUs();
     var is_told = false;
     while (!cancel.is_asked.load(.monotonic)) {
         running.change = call.lockNow() catch |err| {
             if (err != error.Busy) return err;
-            if (host.sys.monotonicUs() - begun_us >= limit_us) return failAtEnd(call, import.checkpoint.version);
-            if (!is_told) host.log.info("The image was read; the version is made when other processes release the store. {s}", .{call.complaint.text()});
+            if (host.sys.monotonicUs() - begun_us >= limit_us)
+                return failAtEnd(call, import.checkpoint.version);
+            if (!is_told)
+                host.log.info(
+                    "The image was read; the version is made when other processes release the store. {s}",
+                    .{call.complaint.text()},
+                );
             is_told = true;
             call.init.io.sleep(.fromMilliseconds(wait_step_ms), .awake) catch {};
             continue;
@@ -293,7 +374,10 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
 /// The complaint names the process that has the store.
 fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
     const who = call.complaint.*;
-    return call.failBusy("The image was read, but its version is not made yet. {s} Then --resume {f} makes it.", .{ who.text(), id });
+    return call.failBusy(
+        "The image was read, but its version is not made yet. {s} Then --resume {f} makes it.",
+        .{ who.text(), id },
+    );
 }
 
 fn sayInterrupted(running: *Running, id: Uuid) u8 {
@@ -319,14 +403,22 @@ fn isHopeless(problem: store_module.import.Error) bool {
     };
 }
 
-fn say(running: *Running, manifest: *const Manifest, done: ?*const store_module.import.Progress) u8 {
+fn say(
+    running: *Running,
+    manifest: *const Manifest,
+    done: ?*const store_module.import.Progress,
+) u8 {
     const call = running.call;
-    call.say(output.Version{ .manifest = manifest }, "imported version {f}, number {d} of vDisk {f}: {f}", .{
-        manifest.version,
-        manifest.number,
-        manifest.vdisk,
-        Size{ .bytes = manifest.disk_size },
-    });
+    call.say(
+        output.Version{ .manifest = manifest },
+        "imported version {f}, number {d} of vDisk {f}: {f}",
+        .{
+            manifest.version,
+            manifest.number,
+            manifest.vdisk,
+            Size{ .bytes = manifest.disk_size },
+        },
+    );
     const figures = done orelse return 0;
     if (!call.is_json) call.say(.{}, "  {f} written, {f} shared with the parent, {f} of zeros", .{
         Size{ .bytes = figures.written_bytes },
@@ -336,7 +428,8 @@ fn say(running: *Running, manifest: *const Manifest, done: ?*const store_module.
     return 0;
 }
 
-const unreadable = "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error.";
+const unreadable =
+    "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error.";
 
 /// Returns whether there is a checkpoint that nobody is about to remove: the import can continue.
 fn isKept(running: *const Running, id: Uuid) bool {
@@ -358,11 +451,19 @@ fn complainOf(
         error.Canceled => unreachable,
         error.InUse => failRunning(running.call, id),
         error.ReadFailed => if (isKept(running, id)) complaint.set(
-            unreadable ++ " When it can be read, continue with --resume {f}, or give it up with --abandon {f}.",
+            unreadable ++
+                " When it can be read, continue with --resume {f}, or give it up with --abandon {f}.",
             .{ path, store, at, id, id },
-        ) else complaint.set(unreadable ++ " When it can be read, import the image again.", .{ path, store, at }),
-        error.SourceShrank => complaint.set("{s} shrank to {d} bytes while it was read; import it again when nobody writes to it.", .{ path, at }),
-        error.SourceGrew => complaint.set("{s} grew to {d} bytes while it was read; import it again when nobody writes to it.", .{ path, at }),
+        ) else complaint.set(unreadable ++
+            " When it can be read, import the image again.", .{ path, store, at }),
+        error.SourceShrank => complaint.set(
+            "{s} shrank to {d} bytes while it was read; import it again when nobody writes to it.",
+            .{ path, at },
+        ),
+        error.SourceGrew => complaint.set(
+            "{s} grew to {d} bytes while it was read; import it again when nobody writes to it.",
+            .{ path, at },
+        ),
         error.SourceChanged => complaint.set(
             "{s} has changed since the import began, or is another image; give up the import {f} with --abandon, and import it again.",
             .{ path, id },
@@ -372,8 +473,14 @@ fn complainOf(
             .{path},
         ),
         error.Empty => complaint.set("{s} is empty.", .{path}),
-        error.TooLarge => complaint.set("{s} is larger than a vDisk can be: 4 PiB at most.", .{path}),
-        error.OtherSize => complaint.set("{s} and its parent differ in size; an update has the size of its parent.", .{path}),
+        error.TooLarge => complaint.set(
+            "{s} is larger than a vDisk can be: 4 PiB at most.",
+            .{path},
+        ),
+        error.OtherSize => complaint.set(
+            "{s} and its parent differ in size; an update has the size of its parent.",
+            .{path},
+        ),
         error.ParentMissing => complaint.set(
             "The parent of the import {f} is not in the store {s}; give it up with --abandon.",
             .{ id, store },
@@ -392,7 +499,10 @@ fn complainOf(
         error.Malformed,
         error.OtherStore,
         error.OtherName,
-        => complaint.set("A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.", .{ store, store }),
+        => complaint.set(
+            "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
+            .{ store, store },
+        ),
         else => |other| running.call.failStore(other),
     };
 }

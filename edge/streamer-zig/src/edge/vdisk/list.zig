@@ -25,7 +25,10 @@ const Error = error{OutOfMemory} || store_module.files.Error;
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     const damaged = list(call, options) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        else => |other| call.fail("The store {s} cannot be listed: it {s}.", .{ call.path(), store_module.files.sentence(other) }),
+        else => |other| call.fail(
+            "The store {s} cannot be listed: it {s}.",
+            .{ call.path(), store_module.files.sentence(other) },
+        ),
     };
     return if (damaged > 0) command.exit_failed else 0;
 }
@@ -35,10 +38,13 @@ fn list(call: *const command.Call, options: *const Options) Error!usize {
     const store = call.store();
     // Sizes are unknown where a manifest or a node cannot be read; the versions are listed all the
     // same.
-    var usage: ?Usage = if (!options.sizes) null else Usage.of(call.gpa, store) catch |err| switch (err) {
-        error.OutOfMemory => return error.OutOfMemory,
-        else => null,
-    };
+    var usage: ?Usage = if (!options.sizes)
+        null
+    else
+        Usage.of(call.gpa, store) catch |err| switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            else => null,
+        };
     defer if (usage) |*known| known.deinit();
     if (!call.is_json) call.say(.{}, "{s:<38}{s:<38}{s:>6}  {s:>10}  {s:<22}{s}{s}", .{
         "version", "parent", "number", "size", "made", if (options.sizes) "alone       shared      " else "", "name",
@@ -63,7 +69,11 @@ fn list(call: *const command.Call, options: *const Options) Error!usize {
     return damaged;
 }
 
-fn sayVersion(call: *const command.Call, manifest: *const store_module.Manifest, sizes: ?store_module.usage.Sizes) void {
+fn sayVersion(
+    call: *const command.Call,
+    manifest: *const store_module.Manifest,
+    sizes: ?store_module.usage.Sizes,
+) void {
     var buffers: [2][32]u8 = undefined;
     var sizes_buffer: [64]u8 = undefined;
     const parent = manifest.parent.toText();
@@ -72,21 +82,29 @@ fn sayVersion(call: *const command.Call, manifest: *const store_module.Manifest,
         std.mem.print(&buffers[1], "{f}", .{Size{ .bytes = known.shared }}) catch unreachable,
     }) catch unreachable else "";
     var buffer: [32]u8 = undefined;
-    call.say(output.Version{ .manifest = manifest, .sizes = sizes }, "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}", .{
-        manifest.version,
-        if (manifest.isBase()) "-" else &parent,
-        manifest.number,
-        std.mem.print(&buffer, "{f}", .{Size{ .bytes = manifest.disk_size }}) catch unreachable,
-        output.Instant{ .unix_ms = manifest.created_unix_ms },
-        shown_sizes,
-        manifest.name.constSlice(),
-    });
+    call.say(
+        output.Version{ .manifest = manifest, .sizes = sizes },
+        "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}",
+        .{
+            manifest.version,
+            if (manifest.isBase()) "-" else &parent,
+            manifest.number,
+            std.mem.print(&buffer, "{f}", .{Size{ .bytes = manifest.disk_size }}) catch unreachable,
+            output.Instant{ .unix_ms = manifest.created_unix_ms },
+            shown_sizes,
+            manifest.name.constSlice(),
+        },
+    );
 }
 
 fn sayProblem(call: *const command.Call, id: Uuid, problem: open_store.VersionProblem) void {
     var complaint: Complaint = .{};
     open_store.complainOfVersion(call.path(), id, problem, &complaint) catch {};
-    call.say(.{ .version = id, .problem = complaint.text() }, "{f}  {s}", .{ id, complaint.text() });
+    call.say(
+        .{ .version = id, .problem = complaint.text() },
+        "{f}  {s}",
+        .{ id, complaint.text() },
+    );
 }
 
 fn sayLayers(call: *const command.Call) Error!void {

@@ -44,10 +44,22 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
         .created_unix_ms = host.sys.unixMs(),
     }) catch |err| switch (err) {
         error.Exists => return failExists(call, into),
-        error.OtherVdisk => return call.fail("{f} is a version of another vDisk than {f}.", .{ options.onto.?, of }),
-        error.NotBelow => return call.fail("{f} is not an ancestor of {f}.", .{ options.onto.?, of }),
+        error.OtherVdisk => return call.fail(
+            "{f} is a version of another vDisk than {f}.",
+            .{ options.onto.?, of },
+        ),
+        error.NotBelow => return call.fail(
+            "{f} is not an ancestor of {f}.",
+            .{ options.onto.?, of },
+        ),
         error.NotFound => return call.failVersion(options.onto orelse of, error.NotFound),
-        error.NotAManifest, error.Malformed, error.Damaged, error.WrongSignature, error.OtherStore, error.OtherName => return call.fail(
+        error.NotAManifest,
+        error.Malformed,
+        error.Damaged,
+        error.WrongSignature,
+        error.OtherStore,
+        error.OtherName,
+        => return call.fail(
             "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
             .{ call.path(), call.path() },
         ),
@@ -60,8 +72,14 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
 /// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
 /// been deleted since.
 fn madeBefore(call: *const command.Call, of: Uuid, into: Uuid) command.Error!?Manifest {
-    const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound) null else call.failVersion(into, err);
-    const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound) made else call.failVersion(of, err);
+    const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound)
+        null
+    else
+        call.failVersion(into, err);
+    const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound)
+        made
+    else
+        call.failVersion(of, err);
     if (!std.mem.eql(u8, &made.root.hash, &source.root.hash)) return failExists(call, into);
     return made;
 }
@@ -71,6 +89,9 @@ fn failExists(call: *const command.Call, id: Uuid) error{Wrong} {
 }
 
 fn say(call: *const command.Call, made: *const Manifest) u8 {
-    call.say(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{ made.version, made.number });
+    call.say(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
+        made.version,
+        made.number,
+    });
     return 0;
 }

@@ -26,12 +26,24 @@ pub const OpenStore = struct {
     on: store_module.LinuxFiles,
     store: Store,
 
-    pub fn open(opened: *OpenStore, gpa: std.mem.Allocator, path: []const u8, complaint: *Complaint) Error!void {
+    pub fn open(
+        opened: *OpenStore,
+        gpa: std.mem.Allocator,
+        path: []const u8,
+        complaint: *Complaint,
+    ) Error!void {
         opened.path = path;
         opened.on = store_module.LinuxFiles.open(path) catch |err|
-            return complaint.set("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
+            return complaint.set(
+                "The store directory {s} {s}.",
+                .{ path, store_module.files.sentence(err) },
+            );
         errdefer opened.on.close();
-        opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err| return complainOf(path, err, complaint);
+        opened.store = Store.open(
+            gpa,
+            opened.on.files(),
+            .{},
+        ) catch |err| return complainOf(path, err, complaint);
     }
 
     pub fn close(opened: *OpenStore, gpa: std.mem.Allocator) void {
@@ -42,7 +54,12 @@ pub const OpenStore = struct {
     /// Waits briefly for another process that changes the store: most changes, such as an edge's
     /// start, are short. @param command what this process does, for others that want to change the
     /// store in the meantime
-    pub fn lock(opened: *OpenStore, io: std.Io, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
+    pub fn lock(
+        opened: *OpenStore,
+        io: std.Io,
+        command: []const u8,
+        complaint: *Complaint,
+    ) Error!store_module.store_dir.Change {
         const begun_us = host.sys.monotonicUs();
         while (true) return opened.lockNow(command, complaint) catch |err| {
             if (err != error.Busy or host.sys.monotonicUs() - begun_us >= moment_us) return err;
@@ -52,7 +69,11 @@ pub const OpenStore = struct {
     }
 
     /// Does what `lock` does without waiting.
-    pub fn lockNow(opened: *OpenStore, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
+    pub fn lockNow(
+        opened: *OpenStore,
+        command: []const u8,
+        complaint: *Complaint,
+    ) Error!store_module.store_dir.Change {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
             error.Locked => return complainOfLock(opened.path, files, complaint),
@@ -76,7 +97,11 @@ pub const OpenStore = struct {
 fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Complaint) error{Busy} {
     var buffer: [store_module.lock_holder.size_max]u8 = undefined;
     const holder = store_module.lock_holder.read(files, "lock", &buffer) orelse
-        return busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path});
+        return busy(
+            complaint,
+            "The store {s} is being changed by another process; wait for its end.",
+            .{path},
+        );
     return busy(
         complaint,
         "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or stop it.",
@@ -120,8 +145,15 @@ pub fn complainOf(
             "The store {s} cannot be changed: its record of a seal that a crash interrupted is damaged; restore the store from a backup.",
             .{path},
         ),
-        error.Locked => busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path}),
-        else => |other| complaint.set("The store {s} {s}.", .{ path, store_module.files.sentence(other) }),
+        error.Locked => busy(
+            complaint,
+            "The store {s} is being changed by another process; wait for its end.",
+            .{path},
+        ),
+        else => |other| complaint.set(
+            "The store {s} {s}.",
+            .{ path, store_module.files.sentence(other) },
+        ),
     };
 }
 
@@ -140,11 +172,15 @@ pub fn complainOfVersion(
         ),
         error.Locked => busy(
             complaint,
-            name ++ "is in use: an edge serves it, or another process reads, deletes or changes it; stop that process first, or wait for its end.",
+            name ++
+                "is in use: an edge serves it, or another process reads, deletes or changes it; stop that process first, or wait for its end.",
             .{ id, path },
         ),
         error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),
-        error.OtherName => complaint.set(name ++ "is the manifest of another version.", .{ id, path }),
+        error.OtherName => complaint.set(
+            name ++ "is the manifest of another version.",
+            .{ id, path },
+        ),
         error.NotAManifest,
         error.TooNew,
         error.Damaged,
@@ -154,6 +190,9 @@ pub fn complainOfVersion(
             name ++ "cannot be used: its manifest {s}.",
             .{ id, path, store_module.manifest.sentence(other) },
         ),
-        else => |other| complaint.set(name ++ "{s}.", .{ id, path, store_module.files.sentence(other) }),
+        else => |other| complaint.set(
+            name ++ "{s}.",
+            .{ id, path, store_module.files.sentence(other) },
+        ),
     };
 }

@@ -63,19 +63,30 @@ pub const Version = struct {
     /// The space that it takes in the store; null if it was not asked for or is not known.
     sizes: ?store_module.usage.Sizes = null,
 
-    pub fn jsonStringify(version: Version, json: *std.json.Stringify) std.json.Stringify.Error!void {
+    pub fn jsonStringify(
+        version: Version,
+        json: *std.json.Stringify,
+    ) std.json.Stringify.Error!void {
         return writeVersion(json, version.manifest, version.sizes);
     }
 };
 
-fn writeVersion(json: *std.json.Stringify, manifest: *const Manifest, sizes: ?store_module.usage.Sizes) std.json.Stringify.Error!void {
+fn writeVersion(
+    json: *std.json.Stringify,
+    manifest: *const Manifest,
+    sizes: ?store_module.usage.Sizes,
+) std.json.Stringify.Error!void {
     try json.beginObject();
     try field(json, "version", manifest.version);
     try field(json, "vdisk", manifest.vdisk);
     try field(json, "name", manifest.name.constSlice());
     try field(json, "number", manifest.number);
     try field(json, "parent", if (manifest.isBase()) null else @as(?base.Uuid, manifest.parent));
-    try field(json, "organization", if (manifest.organization.eql(.zero)) null else @as(?base.Uuid, manifest.organization));
+    try field(
+        json,
+        "organization",
+        if (manifest.organization.eql(.zero)) null else @as(?base.Uuid, manifest.organization),
+    );
     try field(json, "sizeBytes", manifest.disk_size);
     try field(json, "createdUnixMs", manifest.created_unix_ms);
     try json.objectField("manifest");
@@ -95,7 +106,11 @@ fn writeVersion(json: *std.json.Stringify, manifest: *const Manifest, sizes: ?st
     try json.endObject();
 }
 
-fn writeBootFile(json: *std.json.Stringify, name: []const u8, file: ?store_module.manifest.BootFile) std.json.Stringify.Error!void {
+fn writeBootFile(
+    json: *std.json.Stringify,
+    name: []const u8,
+    file: ?store_module.manifest.BootFile,
+) std.json.Stringify.Error!void {
     try json.objectField(name);
     const given = file orelse return json.write(null);
     try json.beginObject();
@@ -105,7 +120,11 @@ fn writeBootFile(json: *std.json.Stringify, name: []const u8, file: ?store_modul
     try json.endObject();
 }
 
-fn field(json: *std.json.Stringify, name: []const u8, value: anytype) std.json.Stringify.Error!void {
+fn field(
+    json: *std.json.Stringify,
+    name: []const u8,
+    value: anytype,
+) std.json.Stringify.Error!void {
     try json.objectField(name);
     try json.write(value);
 }
@@ -120,7 +139,8 @@ pub const ProgressLine = struct {
     const pause_us = 500 * std.time.us_per_ms;
 
     pub fn init(is_json: bool) ProgressLine {
-        const how: @FieldType(ProgressLine, "how") = if (is_json) .json else if (isTerminal(2)) .terminal else .none;
+        const how: @FieldType(ProgressLine, "how") =
+            if (is_json) .json else if (isTerminal(2)) .terminal else .none;
         return .{ .how = how, .begun_us = host.sys.monotonicUs() };
     }
 
@@ -137,9 +157,12 @@ pub const ProgressLine = struct {
         switch (line.how) {
             .none => unreachable,
             .json => {
-                writer.print("{{\"progress\":{{\"positionBytes\":{d},\"sizeBytes\":{?d},\"bytesPerSecond\":{d}}}}}\n", .{
-                    figures.position, figures.size, rate,
-                }) catch return;
+                writer.print(
+                    "{{\"progress\":{{\"positionBytes\":{d},\"sizeBytes\":{?d},\"bytesPerSecond\":{d}}}}}\n",
+                    .{
+                        figures.position, figures.size, rate,
+                    },
+                ) catch return;
                 host.sys.writeAll(1, writer.buffered()) catch {};
             },
             .terminal => {
@@ -175,7 +198,9 @@ test "sizes are printed in the unit that people read" {
         .{ 1536, "1.5 KiB" },
         .{ 100 << 30, "100.0 GiB" },
         .{ std.math.maxInt(u64), "16384.0 PiB" },
-    }) |case| try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{Size{ .bytes = case[0] }}));
+    }) |case| try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{
+        Size{ .bytes = case[0] },
+    }));
 }
 
 test "an instant is printed in UTC" {

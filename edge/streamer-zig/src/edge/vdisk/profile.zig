@@ -37,7 +37,10 @@ fn show(call: *const command.Call, options: *const Options) command.Error!u8 {
     defer gpa.destroy(buffer);
     var text: std.Io.Writer.Allocating = .init(gpa);
     defer text.deinit();
-    if (!call.is_json) text.writer.print("{s:<38}{s:>6}  {s:>10}  {s:>7}  {s}\n", .{ "version", "boots", "read ahead", "extents", "hardware" }) catch
+    if (!call.is_json) text.writer.print(
+        "{s:<38}{s:>6}  {s:>10}  {s:>7}  {s}\n",
+        .{ "version", "boots", "read ahead", "extents", "hardware" },
+    ) catch
         return error.OutOfMemory;
     var iterator: profile_files.Iterator = .init(call.files(), options.version);
     while (iterator.next()) |found| {
@@ -45,7 +48,8 @@ fn show(call: *const command.Call, options: *const Options) command.Error!u8 {
         const class = profile_files.read(call.files(), found, profile, buffer) orelse continue;
         // The remainder of a cleared profile.
         if (profile.count == 0) continue;
-        write(&text.writer, call.is_json, found.version, &class, profile) catch return error.OutOfMemory;
+        write(&text.writer, call.is_json, found.version, &class, profile) catch
+            return error.OutOfMemory;
     }
     call.terminal.out(text.written());
     return 0;
@@ -71,20 +75,28 @@ fn write(
         return writer.writeByte('\n');
     }
     var buffer: [32]u8 = undefined;
-    const size = std.mem.print(&buffer, "{f}", .{output.Size{ .bytes = profile.handedBytes() }}) catch unreachable;
-    try writer.print("{f}  {d:>6}  {s:>10}  {d:>7}  {f}", .{ version, profile.boots, size, profile.count, class.name });
+    const size = std.mem.print(&buffer, "{f}", .{
+        output.Size{ .bytes = profile.handedBytes() },
+    }) catch unreachable;
+    try writer.print(
+        "{f}  {d:>6}  {s:>10}  {d:>7}  {f}",
+        .{ version, profile.boots, size, profile.count, class.name },
+    );
     if (from) |parent| try writer.print(", started from that of {f}", .{parent});
     try writer.writeByte('\n');
 }
 
 fn clear(call: *const command.Call, options: *const Options) command.Error!u8 {
-    if (options.version == null and !options.all) return call.fail("vdisk profile clear needs --version ID, or --all.", .{});
+    if (options.version == null and !options.all)
+        return call.fail("vdisk profile clear needs --version ID, or --all.", .{});
     const profile = try call.gpa.create(BootProfile);
     defer call.gpa.destroy(profile);
     const buffer = try call.gpa.create([BootProfile.file_size_max]u8);
     defer call.gpa.destroy(buffer);
     const count = profile_files.clear(call.files(), options.version, profile, buffer) catch |err|
-        return call.fail("Boot profiles cannot be cleared: a file {s}.", .{store_module.files.sentence(err)});
+        return call.fail("Boot profiles cannot be cleared: a file {s}.", .{
+            store_module.files.sentence(err),
+        });
     call.say(
         .{ .cleared = count },
         "cleared {d} boot profiles; a running edge drops them within a second",

@@ -35,7 +35,8 @@ const Running = struct {
 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
-    const id = try call.need(options.version, "--version ID, the version that its device has written");
+    const id =
+        try call.need(options.version, "--version ID, the version that its device has written");
     const parent_id = try call.need(options.parent, "--parent ID, the version below it");
     const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
     // Acquiring the right to change the store finishes what a crash interrupted.
@@ -46,15 +47,22 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
             return call.fail("There is a version {f} already; a version never changes.", .{id});
         return say(call, &made);
     } else |err| if (err != error.NotFound) return call.failVersion(id, err);
-    var parent = call.store().openVersion(parent_id) catch |err| return call.failVersion(parent_id, err);
+    var parent =
+        call.store().openVersion(parent_id) catch |err| return call.failVersion(parent_id, err);
     defer parent.close();
-    const number = options.number orelse store_module.import.nextNumber(&change, parent.manifest.vdisk) catch
+    const number = options.number orelse
+        store_module.import.nextNumber(&change, parent.manifest.vdisk) catch
         return call.fail(
             "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
             .{ call.path(), call.path() },
         );
     cancel.listen();
-    var running: Running = .{ .call = call, .line = .init(call.is_json), .wanted_boot = wanted_boot, .parent = &parent.manifest };
+    var running: Running = .{
+        .call = call,
+        .line = .init(call.is_json),
+        .wanted_boot = wanted_boot,
+        .parent = &parent.manifest,
+    };
     const made = store_module.seal.seal(call.gpa, &change, &parent, &.{
         .version = id,
         .number = number,
@@ -69,7 +77,10 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
 }
 
 fn say(call: *const command.Call, made: *const Manifest) u8 {
-    call.say(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{ made.version, made.number });
+    call.say(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
+        made.version,
+        made.number,
+    });
     return 0;
 }
 
@@ -79,9 +90,17 @@ fn progress(context: *anyopaque, done: u64, total: u64) bool {
     return !cancel.is_asked.load(.monotonic);
 }
 
-fn findBoot(context: *anyopaque, disk: *const store_module.BlockSource) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
+fn findBoot(
+    context: *anyopaque,
+    disk: *const store_module.BlockSource,
+) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
     const running: *Running = @ptrCast(@alignCast(context));
-    running.boot = boot_files.take(running.call, &running.wanted_boot, running.parent, disk) catch |err| {
+    running.boot = boot_files.take(
+        running.call,
+        &running.wanted_boot,
+        running.parent,
+        disk,
+    ) catch |err| {
         running.problem = err;
         return error.NoBoot;
     };
@@ -92,7 +111,12 @@ fn findBoot(context: *anyopaque, disk: *const store_module.BlockSource) error{ N
     };
 }
 
-fn complainOf(running: *Running, id: Uuid, parent_id: Uuid, problem: store_module.seal.Error) command.Error!u8 {
+fn complainOf(
+    running: *Running,
+    id: Uuid,
+    parent_id: Uuid,
+    problem: store_module.seal.Error,
+) command.Error!u8 {
     const call = running.call;
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
@@ -101,20 +125,44 @@ fn complainOf(running: *Running, id: Uuid, parent_id: Uuid, problem: store_modul
             host.log.info("The seal was interrupted; the same command starts it again.", .{});
             return command.exit_interrupted;
         },
-        error.NotFound => call.fail("Nothing was written for the version {f} in the store {s}: its device has not booted it yet.", .{ id, call.path() }),
-        error.InUse => call.failBusy("The writes for the version {f} are in use: shut its device down first.", .{id}),
-        error.NotSealable => call.fail("The writes under {f} are a write cache, not a version in maintenance.", .{id}),
-        error.OtherParent => call.fail("The writes for the version {f} lie above another version than {f}.", .{ id, parent_id }),
+        error.NotFound => call.fail(
+            "Nothing was written for the version {f} in the store {s}: its device has not booted it yet.",
+            .{ id, call.path() },
+        ),
+        error.InUse => call.failBusy(
+            "The writes for the version {f} are in use: shut its device down first.",
+            .{id},
+        ),
+        error.NotSealable => call.fail(
+            "The writes under {f} are a write cache, not a version in maintenance.",
+            .{id},
+        ),
+        error.OtherParent => call.fail(
+            "The writes for the version {f} lie above another version than {f}.",
+            .{ id, parent_id },
+        ),
         error.Lost, error.DamagedLayer => call.fail(
             "The writes for the version {f} are incomplete and are not sealed: a part of layers/{f} is missing or damaged. Discard the version.",
             .{ id, id },
         ),
-        error.NewerLayer => call.fail("The writes for the version {f} have a later format: update bootfarm-edge.", .{id}),
-        error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => call.fail(
+        error.NewerLayer => call.fail(
+            "The writes for the version {f} have a later format: update bootfarm-edge.",
+            .{id},
+        ),
+        error.Damaged,
+        error.NotAManifest,
+        error.WrongSignature,
+        error.Malformed,
+        error.OtherStore,
+        error.OtherName,
+        => call.fail(
             "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
             .{ call.path(), call.path() },
         ),
-        error.ReadFailed => call.fail("The store {s} cannot be read: the disk reports an error.", .{call.path()}),
+        error.ReadFailed => call.fail(
+            "The store {s} cannot be read: the disk reports an error.",
+            .{call.path()},
+        ),
         else => |other| call.failStore(other),
     };
 }

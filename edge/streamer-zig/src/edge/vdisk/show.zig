@@ -36,17 +36,29 @@ fn writeText(writer: *std.Io.Writer, manifest: *const Manifest) std.Io.Writer.Er
         manifest.vdisk,
         manifest.name.constSlice(),
     });
-    if (manifest.isBase()) try writer.writeAll("parent        none: a base\n") else try writer.print("parent        {f}\n", .{manifest.parent});
-    try writer.print("made          {f}\nsize          {f} ({d} bytes)\nroot          {x}, counter {d}", .{
-        output.Instant{ .unix_ms = manifest.created_unix_ms },
-        Size{ .bytes = manifest.disk_size },
-        manifest.disk_size,
-        &manifest.root.hash,
-        manifest.counter,
-    });
-    for ([_]?store_module.manifest.BootFile{ manifest.kernel, manifest.initrd }, [_][]const u8{ "kernel", "initrd" }) |file, name| {
+    if (manifest.isBase()) try writer.writeAll(
+        "parent        none: a base\n",
+    ) else try writer.print("parent        {f}\n", .{manifest.parent});
+    try writer.print(
+        "made          {f}\nsize          {f} ({d} bytes)\nroot          {x}, counter {d}",
+        .{
+            output.Instant{ .unix_ms = manifest.created_unix_ms },
+            Size{ .bytes = manifest.disk_size },
+            manifest.disk_size,
+            &manifest.root.hash,
+            manifest.counter,
+        },
+    );
+    for ([_]?store_module.manifest.BootFile{
+        manifest.kernel,
+        manifest.initrd,
+    }, [_][]const u8{ "kernel", "initrd" }) |file, name| {
         const given = file orelse continue;
-        try writer.print("\n{s:<14}{f}, SHA-256 {x}", .{ name, Size{ .bytes = given.size }, &given.hash });
+        try writer.print(
+            "\n{s:<14}{f}, SHA-256 {x}",
+            .{ name, Size{ .bytes = given.size }, &given.hash },
+        );
     }
-    if (manifest.kernel != null) try writer.print("\ncommand line  {s}", .{manifest.command_line.constSlice()});
+    if (manifest.kernel != null)
+        try writer.print("\ncommand line  {s}", .{manifest.command_line.constSlice()});
 }

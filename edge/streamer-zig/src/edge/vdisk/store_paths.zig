@@ -9,14 +9,29 @@ const command = @import("command.zig");
 const FdSource = store_module.image_source.FdSource;
 const StoreFile = store_module.StoreFile;
 
-pub fn openPlain(call: *const command.Call, path: []const u8, in_store: bool) command.Error!StoreFile {
+pub fn openPlain(
+    call: *const command.Call,
+    path: []const u8,
+    in_store: bool,
+) command.Error!StoreFile {
     if (in_store) try checkOwn(call, path);
-    const opened = if (in_store) StoreFile.openBelow(call.opened.on.dir_fd, path, .plain) else StoreFile.open(path, .plain);
-    return opened catch |err| call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
+    const opened = if (in_store)
+        StoreFile.openBelow(call.opened.on.dir_fd, path, .plain)
+    else
+        StoreFile.open(path, .plain);
+    return opened catch |err| call.fail(
+        "{s} {s}.",
+        .{ path, store_module.store_file.sentence(err, .plain) },
+    );
 }
 
 /// `-` is standard input, except for a path in the store.
-pub fn openImage(call: *const command.Call, path: []const u8, in_store: bool, is_canceled: *const std.atomic.Value(bool)) command.Error!FdSource {
+pub fn openImage(
+    call: *const command.Call,
+    path: []const u8,
+    in_store: bool,
+    is_canceled: *const std.atomic.Value(bool),
+) command.Error!FdSource {
     if (in_store) {
         try checkOwn(call, path);
         const file = StoreFile.openBelow(call.opened.on.dir_fd, path, .disk) catch |err|
@@ -25,7 +40,8 @@ pub fn openImage(call: *const command.Call, path: []const u8, in_store: bool, is
             return call.fail("{s} {s}.", .{ path, store_module.image_source.sentence(err) });
     }
     const is_stream = std.mem.eql(u8, path, "-");
-    const opened = if (is_stream) FdSource.fromFd(0, is_canceled) else FdSource.open(path, is_canceled);
+    const opened =
+        if (is_stream) FdSource.fromFd(0, is_canceled) else FdSource.open(path, is_canceled);
     return opened catch |err| call.fail("{s} {s}.", .{
         if (is_stream) "Standard input" else path,
         store_module.image_source.sentence(err),
@@ -35,7 +51,8 @@ pub fn openImage(call: *const command.Call, path: []const u8, in_store: bool, is
 fn checkOwn(call: *const command.Call, path: []const u8) command.Error!void {
     var parts = std.mem.splitScalar(u8, path, '/');
     const first = parts.first();
-    if (store_module.store_dir.isOwn(first) and !std.mem.eql(u8, first, "imports")) return call.fail(
+    if (store_module.store_dir.isOwn(first) and
+        !std.mem.eql(u8, first, "imports")) return call.fail(
         "{s} is one of the store's own files; put the file into imports/ or another directory below {s}.",
         .{ path, call.path() },
     );

@@ -42,7 +42,9 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     defer running.verification.deinit();
     if (options.version) |id| try verify(&running, id) else try verifyAll(&running);
     running.line.end();
-    if (options.version) |id| if (call.is_json and running.problems == 0 and !cancel.is_asked.load(.monotonic)) {
+    if (options.version) |id| if (call.is_json and running.problems == 0 and
+        !cancel.is_asked.load(.monotonic))
+    {
         const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
         call.say(output.Version{ .manifest = &manifest }, "", .{});
     };
@@ -69,7 +71,9 @@ fn verifyAll(running: *Running) command.Error!void {
         id = found;
         verify(running, found) catch |err| switch (err) {
             // Deleted in the meantime.
-            error.Wrong => if (call.store().manifestOf(found)) |_| return err else |why| if (why != error.NotFound) return err,
+            error.Wrong => if (call.store().manifestOf(found)) |_|
+                return err
+            else |why| if (why != error.NotFound) return err,
             else => return err,
         };
     }
@@ -78,7 +82,13 @@ fn verifyAll(running: *Running) command.Error!void {
 fn verify(running: *Running, id: Uuid) command.Error!void {
     const call = running.call;
     var version = call.store().openVersion(id) catch |err| switch (err) {
-        error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => {
+        error.Damaged,
+        error.NotAManifest,
+        error.WrongSignature,
+        error.Malformed,
+        error.OtherStore,
+        error.OtherName,
+        => {
             var complaint: Complaint = .{};
             open_store.complainOfVersion(call.path(), id, err, &complaint) catch {};
             return tell(running, id, null, complaint.text());
@@ -92,10 +102,18 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
         switch (try running.verification.step(Pace.step_size)) {
             .done => return,
             .more => {},
-            .problem => |problem| tell(running, id, problem.step.first * store_module.block.block_size, switch (problem.why) {
-                error.Damaged => if (problem.step.level == null) "a block is damaged" else "a node is damaged, and nothing below it can be checked",
-                error.ReadFailed => "it cannot be read: the disk reports an error",
-            }),
+            .problem => |problem| tell(
+                running,
+                id,
+                problem.step.first * store_module.block.block_size,
+                switch (problem.why) {
+                    error.Damaged => if (problem.step.level == null)
+                        "a block is damaged"
+                    else
+                        "a node is damaged, and nothing below it can be checked",
+                    error.ReadFailed => "it cannot be read: the disk reports an error",
+                },
+            ),
         }
         running.line.say(.{ .position = running.verification.checked, .size = null });
         running.pace.wait(running.verification.checked);
@@ -104,11 +122,21 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
 
 /// They are read once, without a rate limit: they are small compared with a disk.
 fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) void {
-    for ([_]?store_module.manifest.BootFile{ manifest.kernel, manifest.initrd }, [_][]const u8{ "kernel", "initramfs" }) |file, noun| {
-        store_module.boot_bundle.check(running.call.files(), if (file) |*given| given else continue) catch |err| {
+    for ([_]?store_module.manifest.BootFile{
+        manifest.kernel,
+        manifest.initrd,
+    }, [_][]const u8{ "kernel", "initramfs" }) |file, noun| {
+        store_module.boot_bundle.check(
+            running.call.files(),
+            if (file) |*given| given else continue,
+        ) catch |err| {
             var buffer: [128]u8 = undefined;
             const sentence = std.mem.print(&buffer, "The {s} of version {f} {s}.", .{
-                noun, manifest.version, if (err == error.NotFound) "is missing" else "is damaged, or cannot be read",
+                noun, manifest.version,
+                if (err == error.NotFound)
+                    "is missing"
+                else
+                    "is damaged, or cannot be read",
             }) catch unreachable;
             tell(running, manifest.version, null, sentence);
         };
@@ -119,5 +147,9 @@ fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) vo
 fn tell(running: *Running, id: Uuid, at: ?u64, why: []const u8) void {
     running.problems += 1;
     const line = .{ .version = id, .atByte = at, .problem = why };
-    if (at) |byte| running.call.say(line, "version {f}, at byte {d}: {s}", .{ id, byte, why }) else running.call.say(line, "{s}", .{why});
+    if (at) |byte| running.call.say(
+        line,
+        "version {f}, at byte {d}: {s}",
+        .{ id, byte, why },
+    ) else running.call.say(line, "{s}", .{why});
 }

@@ -31,7 +31,9 @@ const Site = struct {
 
     fn init(site: *Site) !void {
         site.tmp = testing.tmpDir(.{});
-        site.log_dir = try site.tmp.dir.createDirPathOpen(testing.io, "log", .{ .open_options = .{ .iterate = true } });
+        site.log_dir = try site.tmp.dir.createDirPathOpen(testing.io, "log", .{
+            .open_options = .{ .iterate = true },
+        });
         site.buffer = try gpa.alloc(u8, report_log.batch_size_max);
         site.starts = 0;
         try site.start(begun_us);
@@ -39,14 +41,20 @@ const Site = struct {
 
     fn start(site: *Site, now_us: u64) !void {
         site.starts += 1;
-        site.log = try .open(gpa, .{ .io = testing.io, .dir = site.log_dir }, .{ .epoch = site.starts });
+        site.log =
+            try .open(gpa, .{ .io = testing.io, .dir = site.log_dir }, .{ .epoch = site.starts });
         site.journal = try .open(site.tmp.dir.handle);
         site.io = .{
             .versions = try .init(gpa, 4),
             .files = &BootFiles.none,
             .report_log = &site.log,
             .boot_journal = &site.journal,
-            .listener = .{ .context = site, .reported = ignoreReport, .written = ignoreWritten, .version_problem = ignoreProblem },
+            .listener = .{
+                .context = site,
+                .reported = ignoreReport,
+                .written = ignoreWritten,
+                .version_problem = ignoreProblem,
+            },
         };
         site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 4 });
         site.boots = .{
@@ -93,12 +101,18 @@ const Site = struct {
     }
 
     fn hear(site: *Site, now_us: u64) void {
-        _ = site.boots.takeReport(now_us, &.{ .boot_id = boot_id, .session_id = 1, .request_id = 1, .report = .{ .uptime_us = now_us - begun_us } });
+        _ = site.boots.takeReport(now_us, &.{
+            .boot_id = boot_id,
+            .session_id = 1,
+            .request_id = 1,
+            .report = .{ .uptime_us = now_us - begun_us },
+        });
     }
 
     /// What the control plane is told from now on.
     fn forgetReports(site: *Site) !void {
-        while (try site.log.nextBatch(site.buffer)) |batch| site.log.ack(batch.epoch, batch.until_seq);
+        while (try site.log.nextBatch(site.buffer)) |batch|
+            site.log.ack(batch.epoch, batch.until_seq);
     }
 
     /// Of the only report since; null: there is none.
@@ -108,7 +122,8 @@ const Site = struct {
         const parsed = try std.json.parseFromSlice(std.json.Value, gpa, batch.body, .{});
         defer parsed.deinit();
         site.log.ack(batch.epoch, batch.until_seq);
-        const boot = parsed.value.object.get("reports").?.array.items[0].object.get("boot").?.object;
+        const boot =
+            parsed.value.object.get("reports").?.array.items[0].object.get("boot").?.object;
         try testing.expectEqualStrings("ready", boot.get("outcome").?.object.get("kind").?.string);
         return if (boot.get("silentSinceUs")) |since| since.integer else -1;
     }

@@ -49,7 +49,12 @@ pub const BootCaptures = struct {
     }
 
     /// Adds a frame of an address behind a router.
-    pub fn addOfAddress(captures: *BootCaptures, boots: *Boots, ip: base.Ip4, packet: CaptureStore.Packet) void {
+    pub fn addOfAddress(
+        captures: *BootCaptures,
+        boots: *Boots,
+        ip: base.Ip4,
+        packet: CaptureStore.Packet,
+    ) void {
         if (captures.wanted == .never) return;
         const slot = captures.store.findByIp(ip) orelse return;
         const ref = boots.table.findById(slot.boot_id) orelse return;
@@ -57,7 +62,12 @@ pub const BootCaptures = struct {
         if (!boot.stream_was_open) captures.addTo(slot, boot, packet);
     }
 
-    fn addTo(captures: *BootCaptures, slot: *CaptureStore.Slot, boot: *const Boot, packet: CaptureStore.Packet) void {
+    fn addTo(
+        captures: *BootCaptures,
+        slot: *CaptureStore.Slot,
+        boot: *const Boot,
+        packet: CaptureStore.Packet,
+    ) void {
         slot.ip = boot.facts.ip;
         captures.store.add(slot, packet);
     }
@@ -102,7 +112,10 @@ pub const BootCaptures = struct {
         if (captures.files.write(slot.boot_id, &captures.store, slot)) |_| {
             captures.is_writable = true;
         } else |_| {
-            if (captures.is_writable) log.info("Captures cannot be written to their directory; boots are not affected.", .{});
+            if (captures.is_writable) log.info(
+                "Captures cannot be written to their directory; boots are not affected.",
+                .{},
+            );
             captures.is_writable = false;
         }
     }

@@ -130,7 +130,8 @@ pub const BootProfiles = struct {
         var oldest = &profiles.wanted[0];
         for (&profiles.wanted) |*entry| {
             if (entry.version_id.eql(version_id)) {
-                const pause_us: u64 = if (profiles.has(version_id)) want_again_us else look_again_us;
+                const pause_us: u64 =
+                    if (profiles.has(version_id)) want_again_us else look_again_us;
                 if (now_us -| entry.at_us < pause_us) return;
                 oldest = entry;
                 break;
@@ -143,7 +144,11 @@ pub const BootProfiles = struct {
 
     /// Starts to record what a boot reads, when its first session opens. Devices whose writes
     /// outlive their boots are not recorded: the version's other devices do not have those blocks.
-    pub fn begin(profiles: *BootProfiles, boot: *const core.boot.Boot, writes_to: core.boot.Guest.CacheClass) void {
+    pub fn begin(
+        profiles: *BootProfiles,
+        boot: *const core.boot.Boot,
+        writes_to: core.boot.Guest.CacheClass,
+    ) void {
         if (writes_to.isKept() or profiles.find(boot.identity.id) != null) return;
         const recording = for (profiles.recordings) |*place| {
             if (place.is(.free)) break place;
@@ -184,7 +189,8 @@ pub const BootProfiles = struct {
     /// Runs once a second: drops recordings of boots that ended without becoming ready, and
     /// profiles that somebody has removed.
     pub fn tick(profiles: *BootProfiles, table: *core.boot.Table) void {
-        if (!profiles.is_look_due.swap(true, .acq_rel) and !profiles.give(.look)) profiles.is_look_due.store(false, .release);
+        if (!profiles.is_look_due.swap(true, .acq_rel) and !profiles.give(.look))
+            profiles.is_look_due.store(false, .release);
         for (profiles.recordings) |*recording| {
             if (!recording.is(.recording)) continue;
             const boot = if (table.findById(recording.boot_id)) |ref| table.get(ref) else null;
@@ -203,7 +209,12 @@ pub const BootProfiles = struct {
     }
 
     /// Copies a part of the document; zeros if it has become shorter, which the device detects.
-    pub fn copyFor(profiles: *BootProfiles, boot: *const core.boot.Boot, into: []u8, offset: u64) void {
+    pub fn copyFor(
+        profiles: *BootProfiles,
+        boot: *const core.boot.Boot,
+        into: []u8,
+        offset: u64,
+    ) void {
         @memset(into, 0);
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
@@ -225,7 +236,11 @@ pub const BootProfiles = struct {
 
     /// Returns the inventory to a caller that knows the one of `changes`; null if it has not
     /// changed.
-    pub fn inventoryAfter(profiles: *BootProfiles, changes: u64, into: *core.profile.Inventory) ?u64 {
+    pub fn inventoryAfter(
+        profiles: *BootProfiles,
+        changes: u64,
+        into: *core.profile.Inventory,
+    ) ?u64 {
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
         if (profiles.changes == changes) return null;
@@ -341,12 +356,16 @@ pub const BootProfiles = struct {
             var from = profile_warmer.openStore(profiles.gpa, files) orelse return;
             defer from.close(profiles.gpa);
             if (!profile_files.carry(&from, version_id, profiles.profile, profiles.buffer)) return;
-            log.info("version {f} starts with the boot profile of an earlier version", .{version_id});
+            log.info(
+                "version {f} starts with the boot profile of an earlier version",
+                .{version_id},
+            );
         }
         var iterator: profile_files.Iterator = .init(files, version_id);
         while (iterator.next()) |found| {
             if (!found.version.eql(version_id)) break;
-            const class = profile_files.read(files, found, profiles.profile, profiles.buffer) orelse continue;
+            const class =
+                profile_files.read(files, found, profiles.profile, profiles.buffer) orelse continue;
             profiles.publish(&.{ .version = version_id, .class = class });
         }
         profiles.warmer.begin(profiles.gpa, files, version_id);
@@ -359,7 +378,8 @@ pub const BootProfiles = struct {
         const version_id = recording.version_id;
         profiles.mergeInto(.{ .version = version_id, .class = recording.class }, trace);
         // Simulated devices read what they are told to.
-        if (!recording.is_simulated) profiles.mergeInto(.{ .version = version_id, .class = .any }, trace);
+        if (!recording.is_simulated)
+            profiles.mergeInto(.{ .version = version_id, .class = .any }, trace);
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
         profiles.figures.boots += 1;
@@ -377,7 +397,8 @@ pub const BootProfiles = struct {
         var there: core.profile.Inventory = .{};
         var iterator: profile_files.Iterator = .init(files, null);
         while (iterator.next()) |found| {
-            const class = profile_files.read(files, found, profiles.profile, profiles.buffer) orelse continue;
+            const class = profile_files.read(files, found, profiles.profile, profiles.buffer) orelse
+                continue;
             const named: BootProfile.Named = .{ .version = found.version, .class = class };
             if (!there.put(&.of(&named, profiles.profile))) break;
             if (profiles.isPublished(found)) profiles.publish(&named);
@@ -420,7 +441,10 @@ pub const BootProfiles = struct {
         // Handed out first: a reader that sees the file counts on it.
         profiles.publish(&named);
         profile_files.write(files, &named, profiles.profile, profiles.buffer) catch |err|
-            log.info("The boot profile of version {f} cannot be kept: its file {s}.", .{ named.version, store.files.sentence(err) });
+            log.info(
+                "The boot profile of version {f} cannot be kept: its file {s}.",
+                .{ named.version, store.files.sentence(err) },
+            );
         if (std.mem.eql(u8, &generation, &profile_files.generationOf(files))) return;
         // It contains what somebody has removed in the meantime; `look` drops what is in memory.
         profile_files.forget(files, found, profiles.profile, profiles.buffer) catch {};
@@ -455,7 +479,12 @@ pub const BootProfiles = struct {
             if (other.* == null or other.*.?.used < place.*.?.used) place = other;
         }
         if (place.*) |*given_up| profiles.gpa.free(given_up.bytes);
-        place.* = .{ .version_id = named.version, .key = named.class.key, .bytes = bytes, .used = profiles.uses };
+        place.* = .{
+            .version_id = named.version,
+            .key = named.class.key,
+            .bytes = bytes,
+            .used = profiles.uses,
+        };
     }
 };
 
@@ -467,11 +496,18 @@ pub fn classOf(boot: *const core.boot.Boot) BootProfile.Class {
     if (boot.isSimulated()) {
         writer.writeAll("simulated") catch unreachable;
     } else {
-        if (boot.facts.client_arch) |arch| writer.print("architecture {d}", .{arch}) catch unreachable else writer.writeAll("unknown architecture") catch unreachable;
-        writer.print(", network interface {x:0>2}:{x:0>2}:{x:0>2}", .{ boot.identity.mac.bytes[0], boot.identity.mac.bytes[1], boot.identity.mac.bytes[2] }) catch unreachable;
+        if (boot.facts.client_arch) |arch| writer.print("architecture {d}", .{arch}) catch
+            unreachable else writer.writeAll("unknown architecture") catch unreachable;
+        writer.print(
+            ", network interface {x:0>2}:{x:0>2}:{x:0>2}",
+            .{ boot.identity.mac.bytes[0], boot.identity.mac.bytes[1], boot.identity.mac.bytes[2] },
+        ) catch unreachable;
     }
     var digest: [32]u8 = undefined;
     base.Sha256.hash(writer.buffered(), &digest, .{});
     // 0 is the class of all.
-    return .{ .key = std.mem.readInt(u64, digest[0..8], .big) | 1, .name = .init(writer.buffered()) };
+    return .{
+        .key = std.mem.readInt(u64, digest[0..8], .big) | 1,
+        .name = .init(writer.buffered()),
+    };
 }

@@ -20,7 +20,10 @@ const Site = struct {
 
     fn init() !Site {
         const tmp = testing.tmpDir(.{ .iterate = true });
-        return .{ .tmp = tmp, .profiles = try .create(testing.allocator, testing.io, tmp.dir.handle) };
+        return .{
+            .tmp = tmp,
+            .profiles = try .create(testing.allocator, testing.io, tmp.dir.handle),
+        };
     }
 
     fn deinit(site: *Site) void {
@@ -47,7 +50,12 @@ const Site = struct {
         return made;
     }
 
-    fn read(of: *const core.boot.Boot, kind: wire.ReadKind, offset: u64, length: u32) core.stream.Server.ReadRequest {
+    fn read(
+        of: *const core.boot.Boot,
+        kind: wire.ReadKind,
+        offset: u64,
+        length: u32,
+    ) core.stream.Server.ReadRequest {
         return .{
             .boot_id = of.identity.id,
             .version_id = version_id,
@@ -123,7 +131,10 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.noteUsed(&.{ .boot_id = made.identity.id, .units = .{ .bytes = &bytes } });
     site.profiles.finish(made.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(amber, &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } });
+    try site.expectHanded(
+        amber,
+        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
+    );
     const figures = site.profiles.getFigures();
     try testing.expectEqual(32768, figures.ahead_bytes);
     try testing.expectEqual(8192, figures.used_bytes);
@@ -137,7 +148,10 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(birch, &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } });
+    try site.expectHanded(
+        birch,
+        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
+    );
 }
 
 test "profiles outlive the process; a damaged or foreign one is dropped and learned again" {
@@ -151,7 +165,8 @@ test "profiles outlive the process; a damaged or foreign one is dropped and lear
     var iterator: profile_files.Iterator = .init(files, null);
     while (iterator.next()) |found| {
         var name: profile_files.Name = undefined;
-        const handle = try files.open(profile_files.nameOf(found.version, found.key, &name), .write);
+        const handle =
+            try files.open(profile_files.nameOf(found.version, found.key, &name), .write);
         defer files.close(handle);
         try files.write(handle, "x", if (damaged == 0) 40 else 0);
         damaged += 1;
@@ -176,8 +191,12 @@ test "boots beyond the recording capacity are served as well, and further classe
     for (0..site.boots) |index| site.profiles.finish(.fromRandom(@splat(@intCast(index + 1))));
     site.profiles.doAll();
     try testing.expectEqual(boot_profiles.traces_max, site.profiles.getFigures().boots);
-    for (0..profile_files.classes_max + 4) |index| site.bootReading(.{ 2, 9, @intCast(index) }, &.{1});
-    try testing.expectEqual(profile_files.classes_max + 1, profile_files.count(site.profiles.files.files(), version_id));
+    for (0..profile_files.classes_max + 4) |index|
+        site.bootReading(.{ 2, 9, @intCast(index) }, &.{1});
+    try testing.expectEqual(
+        profile_files.classes_max + 1,
+        profile_files.count(site.profiles.files.files(), version_id),
+    );
     try testing.expect(site.profiles.sizeFor(&site.boot(.{ 2, 9, 200 })) > 0);
 }
 
@@ -214,7 +233,10 @@ test "a profile that was cleared beside a running edge leaves its memory and inv
     try testing.expectEqual(2, told.count);
     try testing.expect(told.slice()[0].learned_unix_ms > 1_700_000_000_000);
     const files = site.profiles.files.files();
-    try testing.expectEqual(0, try profile_files.clear(files, .fromRandom(@splat(9)), profile, buffer));
+    try testing.expectEqual(
+        0,
+        try profile_files.clear(files, .fromRandom(@splat(9)), profile, buffer),
+    );
     try testing.expectEqual(2, try profile_files.clear(files, version_id, profile, buffer));
     try testing.expectEqual(1, profile_files.count(files, version_id));
     site.profiles.tick(&table);

@@ -45,7 +45,10 @@ pub const Schedules = struct {
         schedules.runner.journal = schedules.file.journal();
     }
 
-    pub fn setState(schedules: *Schedules, state: *const core.uplink.desired_state.DesiredState) void {
+    pub fn setState(
+        schedules: *Schedules,
+        state: *const core.uplink.desired_state.DesiredState,
+    ) void {
         schedules.runner.setState(sys.monotonicUs(), sys.unixMs(), state);
         schedules.next_turn_us = 0;
     }
@@ -56,11 +59,15 @@ pub const Schedules = struct {
         runner.observe(now_us, sys.unixMs());
         if (runner.jump_count != schedules.jump_count) {
             schedules.jump_count = runner.jump_count;
-            log.info("This machine's clock was set: no schedule starts within the next minute.", .{});
+            log.info(
+                "This machine's clock was set: no schedule starts within the next minute.",
+                .{},
+            );
         }
         if (schedules.hook) |hook| while (hook.take()) |done| {
             const job = &done.job;
-            if (done.is_on and !schedules.hasBegunSince(job.mac, job.given_us)) schedules.boots.powerOn(now_us, job.mac);
+            if (done.is_on and !schedules.hasBegunSince(job.mac, job.given_us))
+                schedules.boots.powerOn(now_us, job.mac);
             runner.ended(job.key, job.device, if (done.is_on) .sent else .hook_failed, done.text);
         };
         const site: core.site.ScheduleRunner.Site = .{
@@ -71,19 +78,31 @@ pub const Schedules = struct {
         while (runner.next(now_us, site)) |action| schedules.start(loop, &action, now_us);
         schedules.report(now_us);
         schedules.file.compact(runner);
-        const deadline_us = @max(runner.nextDeadline() orelse std.math.maxInt(u64), now_us + std.time.us_per_ms);
+        const deadline_us =
+            @max(runner.nextDeadline() orelse std.math.maxInt(u64), now_us + std.time.us_per_ms);
         schedules.next_turn_us = @min(deadline_us, now_us + turn_interval_us);
     }
 
-    fn start(schedules: *Schedules, loop: *EdgeLoop, action: *const core.site.ScheduleRunner.Action, now_us: u64) void {
+    fn start(
+        schedules: *Schedules,
+        loop: *EdgeLoop,
+        action: *const core.site.ScheduleRunner.Action,
+        now_us: u64,
+    ) void {
         const runner = &schedules.runner;
         if (schedules.isBooting(action.mac))
             return runner.ended(action.key, action.device, .booting_already, .empty);
         if (action.power != .hook) loop.powerOn(action.mac, now_us);
-        if (action.power == .wake_on_lan) return runner.ended(action.key, action.device, .sent, .empty);
+        if (action.power == .wake_on_lan)
+            return runner.ended(action.key, action.device, .sent, .empty);
         const hook = schedules.hook orelse {
             const is_sent = action.power == .both;
-            return runner.ended(action.key, action.device, if (is_sent) .sent else .hook_failed, .init("this edge has no --power-hook"));
+            return runner.ended(
+                action.key,
+                action.device,
+                if (is_sent) .sent else .hook_failed,
+                .init("this edge has no --power-hook"),
+            );
         };
         hook.give(.{
             .key = action.key,
@@ -117,7 +136,8 @@ pub const Schedules = struct {
         var has_written = false;
         var buffer: [core.site.schedule_report.size_max]u8 = undefined;
         while (schedules.log.backlog() < backlog_max) {
-            const text = core.site.schedule_report.next(&schedules.runner, now_us, &buffer) orelse break;
+            const text = core.site.schedule_report.next(&schedules.runner, now_us, &buffer) orelse
+                break;
             _ = schedules.log.appendScheduleRun(text);
             has_written = true;
         }

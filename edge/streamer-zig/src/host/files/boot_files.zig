@@ -54,7 +54,8 @@ pub const BootFiles = struct {
                 },
                 .directory => {
                     // The set `default` consists of the files directly in the directory.
-                    if (!program_set.isSetName(name) or std.mem.eql(u8, name, default_name)) continue;
+                    if (!program_set.isSetName(name) or std.mem.eql(u8, name, default_name))
+                        continue;
                     if (sets.items.len == sets_max) return error.TooManyFiles;
                     if (program_set.load(arena, io, dir, name)) |set|
                         try sets.append(arena, set)
@@ -70,12 +71,18 @@ pub const BootFiles = struct {
     }
 
     fn readPlain(arena: std.mem.Allocator, io: Io, dir: Io.Dir, name: []const u8) LoadError!File {
-        const bytes = dir.readFileAlloc(io, name, arena, .limited(file_size_max)) catch |err| switch (err) {
+        const bytes = dir.readFileAlloc(
+            io,
+            name,
+            arena,
+            .limited(file_size_max),
+        ) catch |err| switch (err) {
             error.OutOfMemory => return error.OutOfMemory,
             else => return error.FileNotReadable,
         };
         // Any file may be here; an unknown one is published but offered to no firmware.
-        return .of(name, bytes, wire.boot_program.inspect(bytes) catch .{ .kind = .other, .arch = .any });
+        return .of(name, bytes, wire.boot_program.inspect(bytes) catch
+            .{ .kind = .other, .arch = .any });
     }
 
     fn defaultSet(files: []File) Set {
@@ -118,7 +125,11 @@ pub const BootFiles = struct {
 
     /// Returns the set for a boot's device. Null: the chosen set is not here, or there is none at
     /// all. If none was chosen, returns the first one with a program for the architecture.
-    pub fn setFor(files: *const BootFiles, boot: *const core.boot.Boot, arch: wire.dhcp.ClientArch) ?*const Set {
+    pub fn setFor(
+        files: *const BootFiles,
+        boot: *const core.boot.Boot,
+        arch: wire.dhcp.ClientArch,
+    ) ?*const Set {
         const chosen = &boot.assignment.program_set;
         if (chosen.size > 0) return files.findSet(chosen.slice());
         for (files.sets) |*set| if (set.first.of(arch) != null) return set;
@@ -127,9 +138,14 @@ pub const BootFiles = struct {
 
     /// Returns a file of the boot's set, or of any set if the boot has none (another server named
     /// the program).
-    pub fn fileFor(files: *const BootFiles, boot: ?*const core.boot.Boot, name: []const u8) ?[]const u8 {
+    pub fn fileFor(
+        files: *const BootFiles,
+        boot: ?*const core.boot.Boot,
+        name: []const u8,
+    ) ?[]const u8 {
         if (boot) |known| {
-            const facts = if (known.facts.program) |*program| &program.set else &known.assignment.program_set;
+            const facts =
+                if (known.facts.program) |*program| &program.set else &known.assignment.program_set;
             if (facts.size > 0) {
                 const set = files.findSet(facts.slice()) orelse return null;
                 return if (set.find(name)) |file| file.bytes else null;

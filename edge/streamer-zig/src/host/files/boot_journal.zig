@@ -1,7 +1,7 @@
-//! Boots on disk, so that a restarted edge continues them with the same boot ids and later revisions.
-//! The table of boots appends a record before the answer that depends on it is sent, without a sync:
-//! a killed process loses nothing; a machine that loses power begins its boots again. The latest
-//! record of a boot counts.
+//! Boots on disk, so that a restarted edge continues them with the same boot ids and later
+//! revisions. The table of boots appends a record before the answer that depends on it is sent,
+//! without a sync: a killed process loses nothing; a machine that loses power begins its boots
+//! again. The latest record of a boot counts.
 
 const std = @import("std");
 const base = @import("base");
@@ -245,7 +245,8 @@ test "a record that a full disk took in part hides none that is written after it
     journal.write(&testBoot(1));
     {
         // As on a full disk: some bytes fit, then none.
-        var ignore: linux.Sigaction = .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
+        var ignore: linux.Sigaction =
+            .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
         var before: linux.Sigaction = undefined;
         _ = linux.sigaction(.XFSZ, &ignore, &before);
         defer _ = linux.sigaction(.XFSZ, &before, null);

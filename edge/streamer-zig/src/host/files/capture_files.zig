@@ -33,8 +33,10 @@ pub const CaptureFiles = struct {
         slot: *const core.boot.CaptureStore.Slot,
     ) sys.Error!void {
         files.makeRoom(core.boot.CaptureStore.header_size + slot.size);
-        const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(try sys.check(linux.openat(files.dir.handle, temporary, flags, 0o600)));
+        const flags: linux.O =
+            .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
+        const fd: i32 =
+            @intCast(try sys.check(linux.openat(files.dir.handle, temporary, flags, 0o600)));
         defer sys.close(fd);
         try sys.writeAll(fd, &core.boot.CaptureStore.fileHeader());
         var parts = store.parts(slot);
@@ -94,7 +96,11 @@ pub const CaptureFiles = struct {
             const boot_id = base.Uuid.parse(text) catch continue;
             const stat = files.dir.statFile(files.io, entry.name, .{}) catch continue;
             if (stat.kind != .file) continue;
-            return .{ .boot_id = boot_id, .size = stat.size, .modified_ns = stat.mtime.nanoseconds };
+            return .{
+                .boot_id = boot_id,
+                .size = stat.size,
+                .modified_ns = stat.mtime.nanoseconds,
+            };
         }
         return null;
     }
@@ -113,7 +119,8 @@ const testing = std.testing;
 test "captures are complete files, and the oldest goes when there are too many" {
     var tmp = testing.tmpDir(.{ .iterate = true });
     defer tmp.cleanup();
-    const files: CaptureFiles = .{ .io = testing.io, .dir = tmp.dir, .limits = .{ .count = 2, .size = 1 << 20 } };
+    const files: CaptureFiles =
+        .{ .io = testing.io, .dir = tmp.dir, .limits = .{ .count = 2, .size = 1 << 20 } };
     const blocks = try testing.allocator.alloc(core.boot.CaptureStore.Block, 4);
     defer testing.allocator.free(blocks);
     var store: core.boot.CaptureStore = try .init(testing.allocator, blocks, 1);

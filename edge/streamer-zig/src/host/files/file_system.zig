@@ -56,11 +56,15 @@ const Status = extern struct {
 };
 
 test "a file's system has free space, the same by its path and by its file" {
-    const rc = linux.open("/proc/self", .{ .ACCMODE = .RDONLY, .DIRECTORY = true, .CLOEXEC = true }, 0);
+    const rc =
+        linux.open("/proc/self", .{ .ACCMODE = .RDONLY, .DIRECTORY = true, .CLOEXEC = true }, 0);
     const fd: i32 = @intCast(try sys.check(rc));
     defer sys.close(fd);
     // Nothing is stored there.
-    try std.testing.expectEqual(Space{ .total_bytes = 0, .free_bytes = 0, .available_bytes = 0 }, try spaceOf(fd));
+    try std.testing.expectEqual(
+        Space{ .total_bytes = 0, .free_bytes = 0, .available_bytes = 0 },
+        try spaceOf(fd),
+    );
     const space = try spaceAt("/");
     try std.testing.expect(space.total_bytes >= space.free_bytes);
     try std.testing.expect(space.free_bytes >= space.available_bytes and space.total_bytes > 0);

@@ -156,7 +156,11 @@ pub fn Journal(comptime Record: type) type {
             pub fn next(from: *Reader) sys.Error!?[]const u8 {
                 const frame = from.take() orelse blk: {
                     const rest = from.filled - from.used;
-                    std.mem.copyForwards(u8, from.buffer[0..rest], from.buffer[from.used..from.filled]);
+                    std.mem.copyForwards(
+                        u8,
+                        from.buffer[0..rest],
+                        from.buffer[from.used..from.filled],
+                    );
                     from.used = 0;
                     const free = from.buffer[rest..];
                     from.filled = rest + try sys.readAt(from.fd, free, from.end + rest);

@@ -1,7 +1,7 @@
-//! The DHCP server's leases on disk, so that an edge that was killed at any moment leases no address
-//! to a second client. The DHCP port appends each change before the answer is sent, and the change
-//! is synced within a second; `bootfarm-edge leases` reads the file. The latest record of an address
-//! counts.
+//! The DHCP server's leases on disk, so that an edge that was killed at any moment leases no
+//! address to a second client. The DHCP port appends each change before the answer is sent, and the
+//! change is synced within a second; `bootfarm-edge leases` reads the file. The latest record of an
+//! address counts.
 
 const std = @import("std");
 const base = @import("base");
@@ -230,10 +230,16 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
     // The last record complete, then cut at each of its bytes.
     var cut = size_after;
     while (cut >= size_before) : (cut -= 1) {
-        try bench.tmp.dir.writeFile(testing.io, .{ .sub_path = Format.name, .data = bytes[0..cut] });
+        try bench.tmp.dir.writeFile(
+            testing.io,
+            .{ .sub_path = Format.name, .data = bytes[0..cut] },
+        );
         var again = try bench.restart();
         defer again.close();
-        try testing.expectEqual(if (cut == size_after) size_after else size_before, again.journal.end);
+        try testing.expectEqual(
+            if (cut == size_after) size_after else size_before,
+            again.journal.end,
+        );
         const kept = bench.service.leasesOf(0).?;
         try testing.expectEqual(clientOf(1).mac, kept.macOf(Bench.second, .init(10, 0, 0, 13)).?);
         try testing.expectEqual(null, kept.macOf(Bench.second, .init(10, 0, 0, 11)));
@@ -269,7 +275,10 @@ test "a compacted file has the same leases as the long one" {
     file.close();
     var again = try bench.restart();
     defer again.close();
-    try testing.expectEqual(clientOf(9).mac, bench.service.macOf(Bench.second, .init(10, 0, 0, 15)).?);
+    try testing.expectEqual(
+        clientOf(9).mac,
+        bench.service.macOf(Bench.second, .init(10, 0, 0, 15)).?,
+    );
 }
 
 test "a file of an earlier version is read: size, CRC-32 of number and payload, number, JSON" {

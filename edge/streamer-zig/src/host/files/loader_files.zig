@@ -11,7 +11,10 @@ const StoreFile = store.StoreFile;
 
 pub const Problem = kernel_image.Problem || error{NotReadable};
 
-pub fn inspect(kernel: *const StoreFile, initrd: ?*const StoreFile) Problem!core.loader.kernel_fit.Files {
+pub fn inspect(
+    kernel: *const StoreFile,
+    initrd: ?*const StoreFile,
+) Problem!core.loader.kernel_fit.Files {
     var buffer: [kernel_image.head_size_max]u8 = undefined;
     const head = try headOf(kernel, &buffer);
     const image = try kernel_image.inspect(head, kernel.size);
@@ -43,7 +46,8 @@ test "kernel and initramfs are read from the start of their files" {
     const io = testing.io;
     var content: [initramfs_mark.content_size_max]u8 = undefined;
     var entry: [initramfs_mark.head_size_max]u8 = undefined;
-    const mark: initramfs_mark.InitramfsMark = .{ .release = .init("6.2"), .architecture = .x86_64 };
+    const mark: initramfs_mark.InitramfsMark =
+        .{ .release = .init("6.2"), .architecture = .x86_64 };
     const ramfs = initramfs_mark.testEntry(mark.write(&content), &entry);
     try tmp.dir.writeFile(io, .{ .sub_path = "kernel", .data = &kernel_image.test_x86 });
     try tmp.dir.writeFile(io, .{ .sub_path = "initrd", .data = ramfs });

@@ -39,17 +39,24 @@ pub const LogFiles = struct {
 
     /// Creates a file; none of the same name may exist.
     pub fn make(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(files.io, name, .{ .read = true, .exclusive = true }) catch return error.DiskFailed;
+        const file = files.dir.createFile(files.io, name, .{
+            .read = true,
+            .exclusive = true,
+        }) catch return error.DiskFailed;
         return file.handle;
     }
 
     pub fn openOrMake(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.createFile(files.io, name, .{ .read = true, .truncate = false }) catch return error.DiskFailed;
+        const file = files.dir.createFile(files.io, name, .{
+            .read = true,
+            .truncate = false,
+        }) catch return error.DiskFailed;
         return file.handle;
     }
 
     pub fn open(files: *LogFiles, name: []const u8) Error!File {
-        const file = files.dir.openFile(files.io, name, .{ .mode = .read_write }) catch return error.DiskFailed;
+        const file = files.dir.openFile(files.io, name, .{ .mode = .read_write }) catch
+            return error.DiskFailed;
         return file.handle;
     }
 
@@ -68,7 +75,8 @@ pub const LogFiles = struct {
 
     pub fn truncate(_: *LogFiles, file: File, size: u64) Error!void {
         if (linux.errno(linux.ftruncate(file, @intCast(size))) != .SUCCESS) return error.DiskFailed;
-        if (linux.errno(linux.lseek(file, @intCast(size), linux.SEEK.SET)) != .SUCCESS) return error.DiskFailed;
+        if (linux.errno(linux.lseek(file, @intCast(size), linux.SEEK.SET)) != .SUCCESS)
+            return error.DiskFailed;
     }
 
     pub fn readAt(_: *LogFiles, file: File, buffer: []u8, offset: u64) Error!usize {

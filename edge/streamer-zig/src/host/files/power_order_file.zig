@@ -37,7 +37,11 @@ pub const PowerOrderFile = struct {
 
     /// `bound` is new in `orders`. Best effort: without the record a restarted edge may give an
     /// order that its device has already taken.
-    pub fn append(file: *PowerOrderFile, orders: *const PowerOrders, bound: PowerOrders.Bound) void {
+    pub fn append(
+        file: *PowerOrderFile,
+        orders: *const PowerOrders,
+        bound: PowerOrders.Bound,
+    ) void {
         if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
         _ = file.file.append(&encode(bound));
     }
@@ -57,7 +61,9 @@ const testing = std.testing;
 fn testOrder(number: u64) core.uplink.desired_state.PowerOrder {
     var id: base.Uuid = .fromRandom(@splat(3));
     std.mem.writeInt(u64, id.bytes[8..16], number, .big);
-    return .{ .id = id, .deviceId = .zero, .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } }, .order = .restart };
+    return .{ .id = id, .deviceId = .zero, .mac = .{
+        .bytes = .{ 2, 0xbf, 0, 0, 0, 1 },
+    }, .order = .restart };
 }
 
 const Book = struct {

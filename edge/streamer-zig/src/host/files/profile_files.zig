@@ -25,7 +25,8 @@ const ancestors_max = 8;
 pub const Name = [dir.len + 1 + Uuid.text_size + 1 + 16]u8;
 
 pub fn nameOf(version: Uuid, key: u64, into: *Name) []const u8 {
-    return std.mem.print(into, dir ++ "/{f}-{x:0>16}", .{ version, key }) catch unreachable; // The buffer has exactly that size.
+    // The buffer has exactly that size.
+    return std.mem.print(into, dir ++ "/{f}-{x:0>16}", .{ version, key }) catch unreachable;
 }
 
 /// Identifies a profile to be read next, in the order of the names.
@@ -41,7 +42,8 @@ pub const Iterator = struct {
     /// For one version, or for all.
     pub fn init(files: Files, version: ?Uuid) Iterator {
         var iterator: Iterator = .{ .files = files };
-        if (version) |id| iterator.size = (std.mem.print(&iterator.buffer, "{f}", .{id}) catch unreachable).len;
+        if (version) |id|
+            iterator.size = (std.mem.print(&iterator.buffer, "{f}", .{id}) catch unreachable).len;
         return iterator;
     }
 
@@ -49,7 +51,11 @@ pub const Iterator = struct {
         var above: store.files.Name = undefined;
         while (true) {
             @memcpy(above[0..iterator.size], iterator.buffer[0..iterator.size]);
-            const name = (iterator.files.nextName(dir, above[0..iterator.size], &iterator.buffer) catch return null) orelse return null;
+            const name = (iterator.files.nextName(
+                dir,
+                above[0..iterator.size],
+                &iterator.buffer,
+            ) catch return null) orelse return null;
             iterator.size = name.len;
             if (parse(name)) |found| return found;
         }
@@ -65,7 +71,12 @@ pub const Iterator = struct {
 };
 
 /// Reads a profile; returns null if there is none that can be used.
-pub fn read(files: Files, found: Found, into: *BootProfile, buffer: *[BootProfile.file_size_max]u8) ?BootProfile.Class {
+pub fn read(
+    files: Files,
+    found: Found,
+    into: *BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) ?BootProfile.Class {
     var name: Name = undefined;
     const path = nameOf(found.version, found.key, &name);
     const bytes = readFile(files, path, buffer) catch |err| {
@@ -98,7 +109,11 @@ pub fn write(
 ) store.files.Error!void {
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
     var name: Name = undefined;
-    return store.store_dir.replaceFile(files, nameOf(named.version, named.class.key, &name), profile.encode(named, buffer));
+    return store.store_dir.replaceFile(
+        files,
+        nameOf(named.version, named.class.key, &name),
+        profile.encode(named, buffer),
+    );
 }
 
 pub fn remove(files: Files, found: Found) void {
@@ -179,7 +194,8 @@ pub fn makeRoom(files: Files, of_store: ?*store.Store) bool {
     const from = of_store orelse return false;
     var iterator: Iterator = .init(files, null);
     while (iterator.next()) |found| {
-        if (from.manifestOf(found.version)) |_| {} else |err| if (err == error.NotFound) remove(files, found);
+        if (from.manifestOf(found.version)) |_| {} else |err| if (err == error.NotFound)
+            remove(files, found);
     }
     return count(files, null) < count_max;
 }
@@ -229,13 +245,15 @@ fn carryFrom(
         if (!found.version.eql(parent.version)) break;
         const class = read(files, found, profile, buffer) orelse continue;
         profile.carry(parent.version);
-        var comparison: store.compare.Comparison(*BootProfile) = .{ .nodes = &from.nodes, .context = profile, .report = dropRange };
+        var comparison: store.compare.Comparison(*BootProfile) =
+            .{ .nodes = &from.nodes, .context = profile, .report = dropRange };
         comparison.run(
             .{ .root = parent.root, .level = parent.rootLevel() },
             .{ .root = own.root, .level = own.rootLevel() },
         ) catch return carried;
         if (!makeRoom(files, from)) return carried;
-        write(files, &.{ .version = own.version, .class = class }, profile, buffer) catch return carried;
+        write(files, &.{ .version = own.version, .class = class }, profile, buffer) catch
+            return carried;
         carried = true;
     }
     return carried;

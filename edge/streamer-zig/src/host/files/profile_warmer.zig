@@ -43,7 +43,12 @@ pub const Warmer = struct {
     }
 
     /// Queues a version; what does not fit is not warmed.
-    pub fn begin(warmer: *Warmer, gpa: std.mem.Allocator, files: store.Files, version_id: Uuid) void {
+    pub fn begin(
+        warmer: *Warmer,
+        gpa: std.mem.Allocator,
+        files: store.Files,
+        version_id: Uuid,
+    ) void {
         warmer.gpa = gpa;
         warmer.files = files;
         for (warmer.waiting[0..warmer.waiting_count]) |id| if (id.eql(version_id)) return;
@@ -54,7 +59,11 @@ pub const Warmer = struct {
 
     /// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
     /// scratch space.
-    pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) u64 {
+    pub fn step(
+        warmer: *Warmer,
+        profile: *BootProfile,
+        buffer: *[BootProfile.file_size_max]u8,
+    ) u64 {
         const open = warmer.open orelse {
             warmer.openNext(profile, buffer) catch {};
             return 0;
@@ -70,8 +79,10 @@ pub const Warmer = struct {
             const blocks = unit.handed();
             if (blocks == 0) continue;
             const size = open.version.manifest.disk_size;
-            const begin_at = @as(u64, unit.index) * wire.unit_size + @as(u64, @ctz(blocks)) * wire.block_size;
-            const end = @as(u64, unit.index) * wire.unit_size + @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
+            const begin_at =
+                @as(u64, unit.index) * wire.unit_size + @as(u64, @ctz(blocks)) * wire.block_size;
+            const end = @as(u64, unit.index) * wire.unit_size +
+                @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
             if (begin_at >= size) continue;
             const bytes = block[0..@intCast(@min(end, size) - begin_at)];
             // Whoever needs a damaged block finds it again and reports it.
@@ -84,10 +95,15 @@ pub const Warmer = struct {
         return done;
     }
 
-    fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) !void {
+    fn openNext(
+        warmer: *Warmer,
+        profile: *BootProfile,
+        buffer: *[BootProfile.file_size_max]u8,
+    ) !void {
         warmer.waiting_count -= 1;
         const version_id = warmer.waiting[warmer.waiting_count];
-        const any: profile_files.Found = .{ .version = version_id, .key = BootProfile.Class.any.key };
+        const any: profile_files.Found =
+            .{ .version = version_id, .key = BootProfile.Class.any.key };
         if (profile_files.read(warmer.files, any, profile, buffer) == null) {
             var iterator: profile_files.Iterator = .init(warmer.files, version_id);
             const first = iterator.next() orelse return;
@@ -99,7 +115,12 @@ pub const Warmer = struct {
         errdefer warmer.gpa.destroy(open);
         const units = try warmer.gpa.dupe(BootProfile.Unit, profile.slice());
         errdefer warmer.gpa.free(units);
-        open.* = .{ .from = openStore(warmer.gpa, warmer.files) orelse return error.NoStore, .version = undefined, .units = units, .bytes_left = machine / memory_part };
+        open.* = .{
+            .from = openStore(warmer.gpa, warmer.files) orelse return error.NoStore,
+            .version = undefined,
+            .units = units,
+            .bytes_left = machine / memory_part,
+        };
         errdefer open.from.close(warmer.gpa);
         open.version = try open.from.openVersion(version_id);
         warmer.open = open;

@@ -207,7 +207,8 @@ pub fn load(
 ) LoadError!Set {
     const dir = parent.openDir(io, name, .{}) catch return error.NoManifest;
     defer dir.close(io);
-    const text = try readBounded(arena, io, dir, manifest_name, manifest_size_max, error.NoManifest);
+    const text =
+        try readBounded(arena, io, dir, manifest_name, manifest_size_max, error.NoManifest);
     const Head = struct { schema: u32 };
     const head = try parse(Head, arena, text);
     if (head.schema > schema) return error.SchemaTooNew;

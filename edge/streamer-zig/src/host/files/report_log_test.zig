@@ -49,7 +49,8 @@ test "reports are sent in order until acknowledged, and retransmitted until then
     defer fixture.deinit();
     try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
     try fixture.append(2);
-    const body = "{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1,\"type\":\"boot\",\"boot\":{\"id\":\"x\"}}," ++
+    const body =
+        "{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1,\"type\":\"boot\",\"boot\":{\"id\":\"x\"}}," ++
         "{\"seq\":2,\"type\":\"boot\",\"boot\":{\"id\":\"x\"}}]}";
     try testing.expectEqualStrings(body, (try fixture.next()).body);
     try testing.expectEqualStrings(body, (try fixture.next()).body);
@@ -126,7 +127,10 @@ test "a full log loses reports, declares them as a gap, and continues" {
     try testing.expectEqual(kept + 3, batch.until_seq);
     try testing.expect(std.mem.find(u8, batch.body, "\"type\":\"gap\",\"untilSeq\":6,") != null);
     const losses = fixture.log.losses();
-    try testing.expectEqual(.{ 2, 1, 2 }, .{ losses.since_start, losses.gap_count, losses.gap_reports });
+    try testing.expectEqual(
+        .{ 2, 1, 2 },
+        .{ losses.since_start, losses.gap_count, losses.gap_reports },
+    );
     fixture.log.ack(1, batch.until_seq);
     try testing.expectEqual(.{ 2, 0, 0 }, .{
         fixture.log.losses().since_start,
@@ -153,7 +157,12 @@ test "what a full log lost last is declared at once, with its times, and over re
     const first = try fixture.next();
     try testing.expectEqual(kept + 10, first.until_seq);
     var expected: [128]u8 = undefined;
-    const gap = try std.mem.print(&expected, "{{\"seq\":{d},\"type\":\"gap\",\"untilSeq\":{d},\"reason\":\"report log full\",\"fromUnixMs\":", .{ kept + 1, kept + 10 });
+    const gap =
+        try std.mem.print(
+            &expected,
+            "{{\"seq\":{d},\"type\":\"gap\",\"untilSeq\":{d},\"reason\":\"report log full\",\"fromUnixMs\":",
+            .{ kept + 1, kept + 10 },
+        );
     try testing.expect(std.mem.find(u8, first.body, gap) != null);
     fixture.log.ack(1, kept + 10);
     for (2..5) |epoch| {
@@ -228,7 +237,9 @@ test "the report of a waiting device is complete even if all of it has its great
         .at_us = std.math.maxInt(u64),
     }));
     const uuid = "ffffffff-ffff-4fff-bfff-ffffffffffff";
-    try testing.expectEqualStrings("{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1,\"type\":\"waiting\",\"bootId\":\"" ++ uuid ++
+    try testing.expectEqualStrings("{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1," ++
+        "\"type\":\"waiting\",\"bootId\":\"" ++
+        uuid ++
         "\",\"mac\":\"02:bf:00:00:00:01\",\"edgeId\":\"" ++ uuid ++
         "\",\"startedUnixMs\":9007199254740991,\"atUs\":9007199254740991}]}", (try fixture.next()).body);
 }

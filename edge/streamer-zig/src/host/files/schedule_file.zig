@@ -1,6 +1,6 @@
-//! What became of the schedules' runs at this edge, on disk: a restarted edge begins no run twice and
-//! continues those in progress. The schedule runner writes the records through its `Journal`; each
-//! has one size and a checksum.
+//! What became of the schedules' runs at this edge, on disk: a restarted edge begins no run twice
+//! and continues those in progress. The schedule runner writes the records through its `Journal`;
+//! each has one size and a checksum.
 
 const std = @import("std");
 const base = @import("base");
@@ -38,7 +38,8 @@ pub const ScheduleFile = struct {
         var file: Journal = try .open(dir_fd);
         errdefer file.close();
         var reader = file.reader();
-        while (try reader.next()) |frame| runner.restore(decode(frame[0..record_size]) orelse continue);
+        while (try reader.next()) |frame|
+            runner.restore(decode(frame[0..record_size]) orelse continue);
         try file.cutAt(reader.end);
         return .{ .file = file };
     }
@@ -89,7 +90,10 @@ pub const ScheduleFile = struct {
             .begun => |begun| begun.key,
             .device => |device| device.key,
             .ended, .missed => |key| key,
-            .set_back => |unix_ms| ScheduleRunner.RunKey{ .schedule_id = .zero, .instant_ms = unix_ms },
+            .set_back => |unix_ms| ScheduleRunner.RunKey{
+                .schedule_id = .zero,
+                .instant_ms = unix_ms,
+            },
         };
         bytes[8..24].* = key.schedule_id.bytes;
         std.mem.writeInt(u64, bytes[24..32], key.instant_ms, .little);
@@ -151,10 +155,13 @@ test "runs that began and devices that started survive a restart, and a torn end
     defer runner.deinit(testing.allocator);
     var file = try ScheduleFile.open(tmp.dir.handle, &runner);
     const journal = file.journal();
-    const key: ScheduleRunner.RunKey = .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 1_795_000_000_000 };
+    const key: ScheduleRunner.RunKey =
+        .{ .schedule_id = .fromRandom(@splat(1)), .instant_ms = 1_795_000_000_000 };
     const device: base.Uuid = .fromRandom(@splat(2));
     journal.write(journal.context, .{ .begun = .{ .key = key, .unix_ms = key.instant_ms + 3 } });
-    journal.write(journal.context, .{ .device = .{ .key = key, .device = device, .result = .sent, .at_unix_ms = 9 } });
+    journal.write(journal.context, .{
+        .device = .{ .key = key, .device = device, .result = .sent, .at_unix_ms = 9 },
+    });
     journal.write(journal.context, .{ .missed = key });
     try sys.writeAllAt(file.file.fd, "torn", file.file.end);
     file.close();
@@ -204,10 +211,14 @@ test "a file of an earlier version is read: kind, CRC-32, schedule, instant, dev
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var bytes: [2 * record_size]u8 = undefined;
-    _ = try std.fmt.hexToBytes(&bytes, "01000000d195b185010101010101410181010101010101014d00000000000000" ++
-        "000000000000000000000000000000004e000000000000000000000000000000" ++
-        "04000000b88f9f80010101010101410181010101010101013700000000000000" ++
-        "0000000000000000000000000000000000000000000000000000000000000000");
+    _ =
+        try std.fmt.hexToBytes(
+            &bytes,
+            "01000000d195b185010101010101410181010101010101014d00000000000000" ++
+                "000000000000000000000000000000004e000000000000000000000000000000" ++
+                "04000000b88f9f80010101010101410181010101010101013700000000000000" ++
+                "0000000000000000000000000000000000000000000000000000000000000000",
+        );
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "schedules", .data = &bytes });
     var runner: ScheduleRunner = try .init(testing.allocator);
     defer runner.deinit(testing.allocator);

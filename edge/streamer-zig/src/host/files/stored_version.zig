@@ -11,7 +11,18 @@ const StoreFile = store.StoreFile;
 
 /// `NoStore`: the edge's store directory has only plain files. `OtherBytes`, `Older`: compared with
 /// what the control plane describes.
-pub const Error = error{ NoStore, Missing, Damaged, NotReadable, InUse, OtherBytes, Older, KernelDamaged, KernelMissing };
+pub const Error =
+    error{
+        NoStore,
+        Missing,
+        Damaged,
+        NotReadable,
+        InUse,
+        OtherBytes,
+        Older,
+        KernelDamaged,
+        KernelMissing,
+    };
 
 pub const StoredVersion = struct {
     version: store.OpenVersion,
@@ -29,14 +40,25 @@ pub fn open(
     var version = from.openVersion(id) catch |err| return switch (err) {
         error.NotFound => error.Missing,
         error.Locked => error.InUse,
-        error.NotAManifest, error.Damaged, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName, error.TooNew => error.Damaged,
+        error.NotAManifest,
+        error.Damaged,
+        error.WrongSignature,
+        error.Malformed,
+        error.OtherStore,
+        error.OtherName,
+        error.TooNew,
+        => error.Damaged,
         else => error.NotReadable,
     };
     errdefer version.close();
     if (expected) |wanted| try check(&version.manifest, wanted);
     var kernel = try openBootFile(from, store_fd, version.manifest.kernel);
     errdefer if (kernel) |*file| file.close();
-    return .{ .version = version, .kernel = kernel, .initrd = try openBootFile(from, store_fd, version.manifest.initrd) };
+    return .{
+        .version = version,
+        .kernel = kernel,
+        .initrd = try openBootFile(from, store_fd, version.manifest.initrd),
+    };
 }
 
 fn check(manifest: *const Manifest, wanted: *const core.uplink.desired_state.Manifest) Error!void {
@@ -44,7 +66,11 @@ fn check(manifest: *const Manifest, wanted: *const core.uplink.desired_state.Man
     if (!std.mem.eql(u8, &manifest.root.hash, &wanted.rootHash())) return error.OtherBytes;
 }
 
-fn openBootFile(from: *store.Store, store_fd: i32, wanted: ?store.manifest.BootFile) Error!?StoreFile {
+fn openBootFile(
+    from: *store.Store,
+    store_fd: i32,
+    wanted: ?store.manifest.BootFile,
+) Error!?StoreFile {
     const file = wanted orelse return null;
     store.boot_bundle.check(from.files, &file) catch |err| return switch (err) {
         error.NotFound => error.KernelMissing,
@@ -52,7 +78,8 @@ fn openBootFile(from: *store.Store, store_fd: i32, wanted: ?store.manifest.BootF
         else => error.NotReadable,
     };
     var name: store.files.Name = undefined;
-    return StoreFile.openBelow(store_fd, store.boot_bundle.nameOf(&file, &name), .plain) catch error.NotReadable;
+    return StoreFile.openBelow(store_fd, store.boot_bundle.nameOf(&file, &name), .plain) catch
+        error.NotReadable;
 }
 
 /// Describes the problem as the end of a sentence that begins with "version ID".
@@ -102,10 +129,17 @@ test "a version of the store is opened if it matches the control plane's descrip
     const others = "BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA=";
     try testing.expectError(error.Missing, open(&from, fd, .fromRandom(@splat(4)), null));
     try testing.expectError(error.Older, open(&from, fd, id, &.{ .root = zeros, .counter = 8 }));
-    try testing.expectError(error.OtherBytes, open(&from, fd, id, &.{ .root = others, .counter = 7 }));
-    try testing.expectError(error.KernelMissing, open(&from, fd, id, &.{ .root = zeros, .counter = 7 }));
+    try testing.expectError(
+        error.OtherBytes,
+        open(&from, fd, id, &.{ .root = others, .counter = 7 }),
+    );
+    try testing.expectError(
+        error.KernelMissing,
+        open(&from, fd, id, &.{ .root = zeros, .counter = 7 }),
+    );
     var name: store.files.Name = undefined;
-    const manifest = try files.open(try std.mem.print(&name, "versions/{f}.manifest", .{id}), .write);
+    const manifest =
+        try files.open(try std.mem.print(&name, "versions/{f}.manifest", .{id}), .write);
     defer files.close(manifest);
     try files.write(manifest, "x", 100);
     try testing.expectError(error.Damaged, open(&from, fd, id, null));

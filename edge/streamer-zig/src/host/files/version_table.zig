@@ -64,7 +64,8 @@ pub const Problem = union(enum) {
 
     /// The edge's store does not have it.
     pub fn isGone(problem: Problem) bool {
-        return problem == .not_described or (problem == .stored and problem.stored.why == error.Missing);
+        return problem == .not_described or
+            (problem == .stored and problem.stored.why == error.Missing);
     }
 
     /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
@@ -167,7 +168,8 @@ pub const VersionTable = struct {
         for (table.versions) |*place| {
             const version = if (place.*) |*value| value else continue;
             const described = describedVersion(state, version.id);
-            const is_sealed = version.layer_above != null and described != null and described.?.layerAboveVersionId == null;
+            const is_sealed = version.layer_above != null and described != null and
+                described.?.layerAboveVersionId == null;
             if (!is_sealed and (described != null or isUsed(boots, version.id))) continue;
             version.close();
             place.* = null;
@@ -190,7 +192,8 @@ fn openVersion(
     problem: *Problem,
 ) error{Problem}!Version {
     if (described.manifest) |*manifest| {
-        var version = openStored(from, store_fd, described.id, manifest, problem) catch |err| return err;
+        var version =
+            openStored(from, store_fd, described.id, manifest, problem) catch |err| return err;
         errdefer version.close();
         try checkSize(&version, described, problem);
         version.setCommandLine(described.commandLine);
@@ -263,7 +266,12 @@ pub fn openStored(
     expected: ?*const core.uplink.desired_state.Manifest,
     problem: *Problem,
 ) error{Problem}!Version {
-    const opened = (if (from) |known| stored_version.open(known, store_fd, id, expected) else error.NoStore) catch |err| {
+    const opened = (if (from) |known| stored_version.open(
+        known,
+        store_fd,
+        id,
+        expected,
+    ) else error.NoStore) catch |err| {
         problem.* = .{ .stored = .{ .id = id, .why = err } };
         return error.Problem;
     };
@@ -348,7 +356,8 @@ test "a version in maintenance is opened as the version below it, and again once
     try store.Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
     var from: store.Store = try .open(testing.allocator, on.files(), .{ .cache_nodes = 16 });
     defer from.close(testing.allocator);
-    const parent_id: base.Uuid, const id: base.Uuid = .{ .fromRandom(@splat(2)), .fromRandom(@splat(3)) };
+    const parent_id: base.Uuid, const id: base.Uuid =
+        .{ .fromRandom(@splat(2)), .fromRandom(@splat(3)) };
     var change = try from.lockForChange();
     for ([_]base.Uuid{ parent_id, id }) |version_id| try change.commit(&.{
         .store = from.id,
@@ -364,8 +373,17 @@ test "a version in maintenance is opened as the version below it, and again once
         .root = .zeros,
     });
     change.end();
-    const manifest: core.uplink.desired_state.Manifest = .{ .root = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", .counter = 1 };
-    const parent: core.uplink.desired_state.Version = .{ .id = parent_id, .number = 1, .sizeBytes = 1 << 20, .diskPath = "", .commandLine = "old", .manifest = manifest };
+    const manifest: core.uplink.desired_state.Manifest =
+        .{ .root = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", .counter = 1 };
+    const parent: core.uplink.desired_state.Version =
+        .{
+            .id = parent_id,
+            .number = 1,
+            .sizeBytes = 1 << 20,
+            .diskPath = "",
+            .commandLine = "old",
+            .manifest = manifest,
+        };
     var described = parent;
     described.id = id;
     described.manifest = null;
@@ -384,10 +402,14 @@ test "a version in maintenance is opened as the version below it, and again once
     // A boot uses it; once sealed, it is a different disk all the same.
     var boots: core.boot.Table = try .init(testing.allocator, 1);
     defer boots.deinit(testing.allocator);
-    const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 1 } }, .handle = 1, .token = @splat(1) };
+    const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{
+        .bytes = .{ 2, 0, 0, 0, 0, 1 },
+    }, .handle = 1, .token = @splat(1) };
     _ = try boots.insert(.init(identity, .{ .version_id = id, .writes = true }, 0, 0), 0);
     var versions = [_]core.uplink.desired_state.Version{ parent, described };
-    const vdisks = [_]core.uplink.desired_state.Vdisk{.{ .id = .fromRandom(@splat(4)), .name = "d", .versions = &versions }};
+    const vdisks = [_]core.uplink.desired_state.Vdisk{
+        .{ .id = .fromRandom(@splat(4)), .name = "d", .versions = &versions },
+    };
     var state: core.uplink.desired_state.DesiredState = .{
         .edgeId = .zero,
         .organizationId = .zero,

@@ -52,7 +52,7 @@ pub const Connections = struct {
     peers: []base.Ip4,
     buffers: []align(std.heap.page_size_min) u8,
 
-    pub const per_address_max = 256;
+    const per_address_max = 256;
 
     pub const InitError = error{OutOfMemory};
 

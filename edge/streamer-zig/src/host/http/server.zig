@@ -26,11 +26,11 @@ const Tag = http_response.Tag;
 const text_size_max = http_response.text_size_max;
 
 /// The time for a client to send a whole head, or its next one on a connection that is kept open.
-pub const head_limit_us = 15 * std.time.us_per_s;
+const head_limit_us = 15 * std.time.us_per_s;
 /// The longest time in which nothing of an answer could be sent.
 pub const stall_limit_us = 20 * std.time.us_per_s;
 /// An answer may take a minute plus the time for its size at this rate.
-pub const slowest_bytes_per_s = 64 * 1024;
+const slowest_bytes_per_s = 64 * 1024;
 const send_chunk_size = 512 * 1024;
 /// Bytes of one connection per turn of the loop, so that others get theirs.
 const turn_size_max = 2 * 1024 * 1024;
@@ -43,7 +43,12 @@ pub const Progress = http_response.Progress;
 pub const Handler = struct {
     context: *anyopaque,
     /// Decides the answer. A small answer can be written to `text`.
-    respond: *const fn (context: *anyopaque, peer: base.Ip4, request: *const Request, text: *[text_size_max]u8) Response,
+    respond: *const fn (
+        context: *anyopaque,
+        peer: base.Ip4,
+        request: *const Request,
+        text: *[text_size_max]u8,
+    ) Response,
     progress: *const fn (context: *anyopaque, tag: Tag, progress: Progress) void,
     /// Fills the buffer from an offset of a version's disk; false if it cannot.
     read: *const fn (context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool,
@@ -83,7 +88,8 @@ pub const HttpServer = struct {
     }
 
     pub fn deinit(server: *HttpServer, gpa: std.mem.Allocator) void {
-        for (server.connections.all) |*connection| if (connection.state != .free) server.close(connection);
+        for (server.connections.all) |*connection|
+            if (connection.state != .free) server.close(connection);
         server.connections.deinit(gpa);
         server.* = undefined;
     }
@@ -155,9 +161,12 @@ pub const HttpServer = struct {
                 if (connection.input_size > 0) server.ignored.add(.http_slow);
                 server.close(connection);
             },
-            .draining => if (now_us > connection.deadline_us or now_us > connection.answer_deadline_us)
+            .draining => if (now_us > connection.deadline_us or
+                now_us > connection.answer_deadline_us)
                 server.giveUpDraining(connection),
-            .sending => if (now_us > connection.deadline_us or now_us > connection.answer_deadline_us) {
+            .sending => if (now_us > connection.deadline_us or
+                now_us > connection.answer_deadline_us)
+            {
                 server.ignored.add(.http_slow);
                 server.close(connection);
             },
@@ -167,7 +176,11 @@ pub const HttpServer = struct {
     fn read(server: *HttpServer, connection: *Connection, now_us: u64) void {
         const room = connection.buffers.input[connection.input_size..];
         assert(room.len > 0);
-        const count = tcp_delivery.receive(connection.fd, room, &connection.arrived_us) catch |err| switch (err) {
+        const count = tcp_delivery.receive(
+            connection.fd,
+            room,
+            &connection.arrived_us,
+        ) catch |err| switch (err) {
             error.WouldBlock, error.Interrupted => {
                 // A late stamp would wake the loop again and again.
                 _ = tcp_delivery.takeStamp(connection.fd);
@@ -189,7 +202,8 @@ pub const HttpServer = struct {
                 server.ignored.add(.http_bad_request);
                 connection.keep_alive = false;
                 connection.input_size = 0;
-                const refusal: Response = .saying(problem.status(), problem.sentence(), &connection.buffers.text);
+                const refusal: Response =
+                    .saying(problem.status(), problem.sentence(), &connection.buffers.text);
                 server.begin(connection, refusal, null, .get, 0, now_us);
             },
             .request => |request| {
@@ -214,7 +228,11 @@ pub const HttpServer = struct {
         var plain = request;
         plain.target = http_target.decode(request.target, &buffer) catch {
             server.ignored.add(.http_bad_request);
-            return .saying(400, "This address is too long, or has a % that is not followed by two hex digits.", text);
+            return .saying(
+                400,
+                "This address is too long, or has a % that is not followed by two hex digits.",
+                text,
+            );
         };
         const peer = server.connections.peers[server.connections.indexOf(connection)];
         return server.handler.respond(server.handler.context, peer, &plain, text);
@@ -270,7 +288,10 @@ pub const HttpServer = struct {
         connection.answer_deadline_us = now_us + 60 * std.time.us_per_s +
             part.length / slowest_bytes_per_s * std.time.us_per_s;
         const traffic: core.boot.phase.Traffic = .{ .bytes_in = consumed };
-        server.report(connection, .{ .traffic = traffic, .begins = true, .at_us = connection.arrived_us });
+        server.report(
+            connection,
+            .{ .traffic = traffic, .begins = true, .at_us = connection.arrived_us },
+        );
         server.epoll.modify(
             connection.fd,
             .write,
@@ -338,7 +359,12 @@ pub const HttpServer = struct {
             .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
             .disk => |disk| blk: {
                 const bytes = server.disk_buffer[0..@min(size, server.disk_buffer.len)];
-                if (!server.handler.read(server.handler.context, disk.version_id, bytes, connection.offset))
+                if (!server.handler.read(
+                    server.handler.context,
+                    disk.version_id,
+                    bytes,
+                    connection.offset,
+                ))
                     return error.SystemCallFailed;
                 break :blk try sendBytes(connection.fd, bytes, 0, bytes.len);
             },
@@ -378,12 +404,18 @@ pub const HttpServer = struct {
     }
 
     /// Continues when everything is acknowledged.
-    fn drain(server: *HttpServer, connection: *Connection, now_us: u64, by: enum { begin, event, tick }) void {
+    fn drain(
+        server: *HttpServer,
+        connection: *Connection,
+        now_us: u64,
+        by: enum { begin, event, tick },
+    ) void {
         assert(connection.state == .draining);
         // Before looking at what is not acknowledged: a stamp that arrives in between wakes the
         // loop.
         if (tcp_delivery.takeStamp(connection.fd)) |at_us| connection.acknowledged_us = at_us;
-        const left = tcp_delivery.unacknowledged(connection.fd) orelse return server.close(connection);
+        const left = tcp_delivery.unacknowledged(connection.fd) orelse
+            return server.close(connection);
         if (left > 0) {
             if (tcp_delivery.isBroken(connection.fd)) return server.endReset(connection, left);
             if (left < connection.unacknowledged) {
@@ -401,7 +433,8 @@ pub const HttpServer = struct {
             return;
         }
         const at_us = connection.acknowledged_us orelse
-            if (connection.stamped and by != .tick) return else tcp_delivery.lastAcknowledgedUs(connection.fd);
+            if (connection.stamped and
+                by != .tick) return else tcp_delivery.lastAcknowledgedUs(connection.fd);
         if (connection.stamped) _ = tcp_delivery.stampAcknowledgements(connection.fd, false);
         connection.stamped = false;
         server.report(connection, .{ .traffic = .{}, .finished = true, .at_us = at_us });

@@ -144,12 +144,16 @@ const Fixture = struct {
         return fixture.connectWith(.{});
     }
 
-    fn connectWith(fixture: *const Fixture, limits: struct { room: ?i32 = null, segment_size_max: ?i32 = null }) !i32 {
+    fn connectWith(
+        fixture: *const Fixture,
+        limits: struct { room: ?i32 = null, segment_size_max: ?i32 = null },
+    ) !i32 {
         const fd: i32 = @intCast(
             try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)),
         );
         if (limits.room) |size| try sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, size);
-        if (limits.segment_size_max) |size| try sockets.setInt(fd, linux.IPPROTO.TCP, linux.TCP.MAXSEG, size);
+        if (limits.segment_size_max) |size|
+            try sockets.setInt(fd, linux.IPPROTO.TCP, linux.TCP.MAXSEG, size);
         const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
         _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
         return fd;
@@ -200,7 +204,9 @@ const Fixture = struct {
         for (0..5) |_| try fixture.turn();
         const buffer = try testing.allocator.alloc(u8, size + 1024);
         defer testing.allocator.free(buffer);
-        const count = try sys.check(linux.recvfrom(fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null));
+        const count = try sys.check(
+            linux.recvfrom(fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null),
+        );
         try testing.expectEqual(size, bodyOf(buffer[0..count]).len);
         try testing.expectEqual(0, fixture.kernel_answers);
         const tellings = fixture.tellings;
@@ -247,7 +253,12 @@ test "two requests in one packet are answered in order on one connection" {
 test "ranges, HEAD and refusals follow RFC 9110" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
-    const cases = [_]struct { request: []const u8, status: []const u8, has: []const u8 = "", body: []const u8 = "" }{
+    const cases = [_]struct {
+        request: []const u8,
+        status: []const u8,
+        has: []const u8 = "",
+        body: []const u8 = "",
+    }{
         .{
             .request = "GET /small HTTP/1.0\r\nRange: bytes=2-4\r\n\r\n",
             .status = "206",
@@ -320,9 +331,14 @@ test "a body that comes in pieces is accepted, and the connection continues" {
     try sys.writeAll(fd, "POST /word HTTP/1.1\r\nContent-Length: 5\r\n\r\nhe");
     for (0..5) |_| try fixture.turn();
     var buffer: [2048]u8 = undefined;
-    const rest = "lloPOST /word HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /small HTTP/1.1\r\nConnection: close\r\n\r\n";
+    const rest =
+        "lloPOST /word HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /small HTTP/1.1\r\nConnection: close\r\n\r\n";
     const answer = try fixture.exchange(fd, rest, &buffer);
-    try testing.expect(std.mem.startsWith(u8, answer, "HTTP/1.1 204 No Content\r\nconnection: keep-alive\r\n\r\nHTTP/1.1 409"));
+    try testing.expect(std.mem.startsWith(
+        u8,
+        answer,
+        "HTTP/1.1 204 No Content\r\nconnection: keep-alive\r\n\r\nHTTP/1.1 409",
+    ));
     try testing.expect(std.mem.endsWith(u8, answer, "\r\n\r\n0123456789"));
 }
 
@@ -392,12 +408,20 @@ test "a new connection replaces the one that has waited longest, not a busy one"
 test "an address is the same however it is written" {
     const fixture = try Fixture.init(1);
     defer fixture.deinit();
-    for ([_][]const u8{ "/sm%61ll", "http://127.0.0.1/small", "HTTP://edge:6980/%73mall" }) |target| {
+    for ([_][]const u8{
+        "/sm%61ll",
+        "http://127.0.0.1/small",
+        "HTTP://edge:6980/%73mall",
+    }) |target| {
         const fd = try fixture.connect();
         defer sys.close(fd);
         var request: [128]u8 = undefined;
         var buffer: [1024]u8 = undefined;
-        const answer = try fixture.exchange(fd, try std.mem.print(&request, "GET {s} HTTP/1.0\r\n\r\n", .{target}), &buffer);
+        const answer = try fixture.exchange(
+            fd,
+            try std.mem.print(&request, "GET {s} HTTP/1.0\r\n\r\n", .{target}),
+            &buffer,
+        );
         try testing.expectEqualStrings("0123456789", bodyOf(answer));
     }
     const fd = try fixture.connect();
@@ -440,7 +464,10 @@ fn expectFinishedWhenAcknowledged(kernel: struct { stamps: bool }) !void {
     const fd = try fixture.connectNarrow();
     defer sys.close(fd);
     // The next request is here before the answer is acknowledged.
-    try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\nGET /kernel HTTP/1.1\r\nConnection: close\r\n\r\n");
+    try sys.writeAll(
+        fd,
+        "GET /kernel HTTP/1.1\r\n\r\nGET /kernel HTTP/1.1\r\nConnection: close\r\n\r\n",
+    );
     try fixture.turnUntilDraining();
     fixture.server.tick(fixture.now_us);
     for (0..5) |_| try fixture.turn();
@@ -524,7 +551,10 @@ fn hearOnlyResets(fd: i32) !void {
         .{ .code = give, .jump_true = 0, .jump_false = 0, .k = std.math.maxInt(u32) },
         .{ .code = give, .jump_true = 0, .jump_false = 0, .k = 0 },
     };
-    const program: extern struct { count: u16 = all.len, instructions: [*]const Instruction = &all } = .{};
+    const program: extern struct {
+        count: u16 = all.len,
+        instructions: [*]const Instruction = &all,
+    } = .{};
     _ = try sys.check(linux.setsockopt(
         fd,
         linux.SOL.SOCKET,
@@ -544,7 +574,8 @@ test "a client that resets before its last acknowledgement has the answer since 
         const asked_us = try fixture.loadWithoutAcknowledging(2000);
         try testing.expectEqual(1, fixture.kernel_answers);
         const finished_us = fixture.finished_at_us.?;
-        if (finished_us <= asked_us + sys.tickUs() and finished_us + 2 * sys.tickUs() >= fixture.begun_at_us) return;
+        if (finished_us <= asked_us + sys.tickUs() and
+            finished_us + 2 * sys.tickUs() >= fixture.begun_at_us) return;
     }
     return error.TestUnexpectedResult;
 }

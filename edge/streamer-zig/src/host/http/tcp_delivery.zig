@@ -127,7 +127,10 @@ pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
     };
     const count = try sys.check(linux.recvmsg(fd, &message, 0));
     const clocks: kernel_stamp.Clocks = .now();
-    const stamp = kernel_stamp.find(control[0..@min(message.controllen, control.len)], kernel_stamp.each_packet);
+    const stamp = kernel_stamp.find(
+        control[0..@min(message.controllen, control.len)],
+        kernel_stamp.each_packet,
+    );
     arrived_us.* = if (stamp) |stamp_ns| clocks.monotonicOf(stamp_ns) else clocks.monotonic_us;
     return count;
 }
@@ -174,5 +177,8 @@ fn nextStampNs(fd: i32) error{NothingThere}!?i128 {
     const flags = linux.MSG.ERRQUEUE | linux.MSG.DONTWAIT;
     _ = sys.check(linux.recvmsg(fd, &message, flags)) catch return error.NothingThere;
     // The first of the three is the software stamp.
-    return kernel_stamp.find(control[0..@min(message.controllen, control.len)], linux.SO.TIMESTAMPING_OLD);
+    return kernel_stamp.find(
+        control[0..@min(message.controllen, control.len)],
+        linux.SO.TIMESTAMPING_OLD,
+    );
 }

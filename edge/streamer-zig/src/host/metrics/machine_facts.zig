@@ -10,7 +10,8 @@ const Machine = core.uplink.message.Machine;
 /// Returns null if the system does not tell. `store_fd` is the directory where vDisks are.
 pub fn read(store_fd: i32) ?Machine {
     var buffer: [8192]u8 = undefined;
-    const load = parseLoad(readFile("/proc/loadavg", &buffer) orelse return null) orelse return null;
+    const load = parseLoad(readFile("/proc/loadavg", &buffer) orelse return null) orelse
+        return null;
     const memory = readFile("/proc/meminfo", &buffer) orelse return null;
     const store = file_system.spaceOf(store_fd) catch return null;
     return .{
@@ -60,13 +61,15 @@ test "this machine reports its size" {
     const machine = read(tmp.dir.handle).?;
     try std.testing.expect(machine.processors > 0);
     try std.testing.expect(machine.memoryAvailableBytes <= machine.memoryTotalBytes);
-    try std.testing.expect(machine.storeFreeBytes <= machine.storeTotalBytes and machine.storeTotalBytes > 0);
+    try std.testing.expect(machine.storeFreeBytes <= machine.storeTotalBytes and
+        machine.storeTotalBytes > 0);
 }
 
 test "load and memory are parsed as the kernel writes them" {
     try std.testing.expectEqual(0.52, parseLoad("0.52 0.58 0.59 1/1234 5678\n").?);
     try std.testing.expect(parseLoad("") == null);
-    const text = "MemTotal:        8000000 kB\nSwapCached:            1 kB\nCached:          3000000 kB\n";
+    const text =
+        "MemTotal:        8000000 kB\nSwapCached:            1 kB\nCached:          3000000 kB\n";
     try std.testing.expectEqual(8_000_000 * 1024, memoryBytes(text, "MemTotal:").?);
     try std.testing.expectEqual(3_000_000 * 1024, memoryBytes(text, "Cached:").?);
     try std.testing.expect(memoryBytes(text, "MemFree:") == null);

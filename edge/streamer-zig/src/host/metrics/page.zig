@@ -55,7 +55,14 @@ pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
 /// The counters of one thread that serves the stream.
-pub const Shard = struct { reads: u64, sessions: u64, forwarded: u64 = 0, packets_lost: u64 = 0, events_lost: u64 = 0 };
+pub const Shard =
+    struct {
+        reads: u64,
+        sessions: u64,
+        forwarded: u64 = 0,
+        packets_lost: u64 = 0,
+        events_lost: u64 = 0,
+    };
 const shards_max = @import("../stream/shards.zig").shards_max;
 
 /// What the packet loop counts.
@@ -122,22 +129,38 @@ pub const MetricsPage = struct {
 /// The longest page: every reason, every bucket of every phase, with numbers of 20 digits.
 pub const size_max = 32 * 1024;
 
-pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigures) Io.Writer.Error!void {
+pub fn render(
+    writer: *Io.Writer,
+    figures: *const LoopFigures,
+    other: OtherFigures,
+) Io.Writer.Error!void {
     try head(writer, "build_info", "gauge", "Always 1; the version that runs here.");
     try writer.print("bootfarm_edge_build_info{{version=\"{s}\"}} 1\n", .{base.version});
     try seconds(writer, "uptime_seconds", "Time since the start.", other.uptime_us);
-    try seconds(writer, "clock_seconds", "Unix time by the edge's clock.", other.clock_ms * std.time.us_per_ms);
+    try seconds(
+        writer,
+        "clock_seconds",
+        "Unix time by the edge's clock.",
+        other.clock_ms * std.time.us_per_ms,
+    );
     try head(writer, "boots_total", "counter", "Boots that ended, by outcome.");
     for (figures.boots.outcomes, 0..) |count, index| {
-        const kind: OutcomeKind = @fromBackingInt(@as(@typeInfo(OutcomeKind).@"enum".tag_type, @intCast(index)));
+        const kind: OutcomeKind =
+            @fromBackingInt(@as(@typeInfo(OutcomeKind).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_boots_total{{outcome=\"{t}\"}} {d}\n", .{ kind, count });
     }
     try phases(writer, &figures.boots.phases);
     try gauge(writer, "devices_booting", "Boots in progress.", figures.devices_booting);
     try gauge(writer, "streams_open", "Devices that stream their disk.", figures.streams_open);
-    try head(writer, "write_caches", "gauge", "Write caches at this edge, by fill level: below 80 %, from 80 %, from 95 %, full.");
+    try head(
+        writer,
+        "write_caches",
+        "gauge",
+        "Write caches at this edge, by fill level: below 80 %, from 80 %, from 95 %, full.",
+    );
     for (figures.write_caches, 0..) |count, index| {
-        const level: FillLevel = @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
+        const level: FillLevel =
+            @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
     }
     try head(writer, "sent_bytes_total", "counter", "Bytes sent, by transport.");
@@ -147,17 +170,39 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         .{ "stream", figures.stream_bytes },
     };
     for (sent) |pair|
-        try writer.print("bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n", .{ pair[0], pair[1] });
+        try writer.print(
+            "bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n",
+            .{ pair[0], pair[1] },
+        );
     try head(writer, "stream_reads_total", "counter", "Disk reads over the stream.");
     try writer.print("bootfarm_edge_stream_reads_total {d}\n", .{figures.stream_reads});
-    try counter(writer, "stream_cold_reads_total", "Of these, reads that waited for a disk or for verification.", figures.stream_cold_reads);
-    try head(writer, "stream_reads_unanswered_total", "counter", "Disk reads without an answer, by reason.");
+    try counter(
+        writer,
+        "stream_cold_reads_total",
+        "Of these, reads that waited for a disk or for verification.",
+        figures.stream_cold_reads,
+    );
+    try head(
+        writer,
+        "stream_reads_unanswered_total",
+        "counter",
+        "Disk reads without an answer, by reason.",
+    );
     for (figures.stream_unanswered, 0..) |count, index| {
-        const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
-        try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
+        const why: Unanswered =
+            @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
+        try writer.print(
+            "bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n",
+            .{ why, count },
+        );
     }
     try renderShards(writer, figures.shards.constSlice());
-    try head(writer, "ignored_total", "counter", "Packets and requests that were ignored, by reason.");
+    try head(
+        writer,
+        "ignored_total",
+        "counter",
+        "Packets and requests that were ignored, by reason.",
+    );
     for (figures.ignored.values, 0..) |count, index| {
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
         try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
@@ -176,49 +221,122 @@ fn renderShards(writer: *Io.Writer, shards: []const Shard) Io.Writer.Error!void 
     try eachShard(writer, shards, "stream_shard_reads_total", .reads);
     try head(writer, "stream_shard_sessions", "gauge", "Devices whose reads a shard serves.");
     try eachShard(writer, shards, "stream_shard_sessions", .sessions);
-    try head(writer, "stream_shard_forwarded_total", "counter", "Packets that a shard forwarded to shard 0.");
+    try head(
+        writer,
+        "stream_shard_forwarded_total",
+        "counter",
+        "Packets that a shard forwarded to shard 0.",
+    );
     try eachShard(writer, shards, "stream_shard_forwarded_total", .forwarded);
-    try head(writer, "stream_shard_lost_total", "counter", "Packets, and read events for reports, lost because a ring to shard 0 was full.");
+    try head(
+        writer,
+        "stream_shard_lost_total",
+        "counter",
+        "Packets, and read events for reports, lost because a ring to shard 0 was full.",
+    );
     for (shards, 0..) |*shard, number| {
-        try writer.print("bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"packet\"}} {d}\n", .{ number, shard.packets_lost });
-        try writer.print("bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"event\"}} {d}\n", .{ number, shard.events_lost });
+        try writer.print(
+            "bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"packet\"}} {d}\n",
+            .{ number, shard.packets_lost },
+        );
+        try writer.print(
+            "bootfarm_edge_stream_shard_lost_total{{shard=\"{d}\",reason=\"event\"}} {d}\n",
+            .{ number, shard.events_lost },
+        );
     }
 }
 
-fn eachShard(writer: *Io.Writer, shards: []const Shard, name: []const u8, comptime field: std.meta.FieldEnum(Shard)) Io.Writer.Error!void {
+fn eachShard(
+    writer: *Io.Writer,
+    shards: []const Shard,
+    name: []const u8,
+    comptime field: std.meta.FieldEnum(Shard),
+) Io.Writer.Error!void {
     for (shards, 0..) |*shard, number|
-        try writer.print("bootfarm_edge_{s}{{shard=\"{d}\"}} {d}\n", .{ name, number, @field(shard, @tagName(field)) });
+        try writer.print(
+            "bootfarm_edge_{s}{{shard=\"{d}\"}} {d}\n",
+            .{ name, number, @field(shard, @tagName(field)) },
+        );
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {
-    try counter(writer, "profile_boots_total", "Boots that boot profiles were learned from.", figures.boots);
-    try counter(writer, "profile_handed_total", "Boot profiles that devices have read.", figures.handed);
+    try counter(
+        writer,
+        "profile_boots_total",
+        "Boots that boot profiles were learned from.",
+        figures.boots,
+    );
+    try counter(
+        writer,
+        "profile_handed_total",
+        "Boot profiles that devices have read.",
+        figures.handed,
+    );
     const ahead = "Bytes that devices read ahead of demand, in boots that were learned from.";
     try counter(writer, "profile_ahead_bytes_total", ahead, figures.ahead_bytes);
-    try counter(writer, "profile_used_bytes_total", "Of these, bytes that their systems used.", figures.used_bytes);
-    try counter(writer, "profile_warmed_bytes_total", "Bytes read into this machine's memory ahead of boots.", figures.warmed_bytes);
+    try counter(
+        writer,
+        "profile_used_bytes_total",
+        "Of these, bytes that their systems used.",
+        figures.used_bytes,
+    );
+    try counter(
+        writer,
+        "profile_warmed_bytes_total",
+        "Bytes read into this machine's memory ahead of boots.",
+        figures.warmed_bytes,
+    );
 }
 
-fn counter(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
+fn counter(
+    writer: *Io.Writer,
+    name: []const u8,
+    help: []const u8,
+    value: u64,
+) Io.Writer.Error!void {
     try head(writer, name, "counter", help);
     try writer.print("bootfarm_edge_{s} {d}\n", .{ name, value });
 }
 
-fn renderMachine(writer: *Io.Writer, machine: *const core.uplink.message.Machine) Io.Writer.Error!void {
+fn renderMachine(
+    writer: *Io.Writer,
+    machine: *const core.uplink.message.Machine,
+) Io.Writer.Error!void {
     try head(writer, "load_average", "gauge", "Load average over one minute.");
     try writer.print("bootfarm_edge_load_average {d:.2}\n", .{machine.loadAverage});
     try gauge(writer, "processors", "Cores of this machine.", machine.processors);
     try gauge(writer, "memory_size_bytes", "Memory of this machine.", machine.memoryTotalBytes);
-    try gauge(writer, "memory_available_bytes", "Of this, available memory.", machine.memoryAvailableBytes);
-    const cache = "Of this, memory of the page cache: what is read there is not read from the store.";
+    try gauge(
+        writer,
+        "memory_available_bytes",
+        "Of this, available memory.",
+        machine.memoryAvailableBytes,
+    );
+    const cache =
+        "Of this, memory of the page cache: what is read there is not read from the store.";
     try gauge(writer, "block_cache_bytes", cache, machine.fileCacheBytes);
-    try gauge(writer, "store_size_bytes", "Size of the file system with the vDisks.", machine.storeTotalBytes);
+    try gauge(
+        writer,
+        "store_size_bytes",
+        "Size of the file system with the vDisks.",
+        machine.storeTotalBytes,
+    );
     try gauge(writer, "store_available_bytes", "Of this, free space.", machine.storeFreeBytes);
 }
 
 fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Writer.Error!void {
-    try gauge(writer, "uplink_up", "1 while the control plane answers.", @intFromBool(uplink.is_up));
-    try gauge(writer, "report_backlog", "Reports that the control plane has not acknowledged.", uplink.report_backlog);
+    try gauge(
+        writer,
+        "uplink_up",
+        "1 while the control plane answers.",
+        @intFromBool(uplink.is_up),
+    );
+    try gauge(
+        writer,
+        "report_backlog",
+        "Reports that the control plane has not acknowledged.",
+        uplink.report_backlog,
+    );
     if (uplink.losses) |*losses| {
         try head(writer, "reports_lost_total", "counter", "Reports lost since the start.");
         try writer.print("bootfarm_edge_reports_lost_total {d}\n", .{losses.since_start});
@@ -227,13 +345,28 @@ fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Write
         try gauge(writer, "report_gap_reports", "Reports in these gaps.", losses.gap_reports);
     }
     try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
-    try gauge(writer, "state_incarnation", "Incarnation of the desired state in force.", uplink.state.incarnation);
-    try gauge(writer, "state_counter", "Counter of the desired state in force.", uplink.state.counter);
+    try gauge(
+        writer,
+        "state_incarnation",
+        "Incarnation of the desired state in force.",
+        uplink.state.incarnation,
+    );
+    try gauge(
+        writer,
+        "state_counter",
+        "Counter of the desired state in force.",
+        uplink.state.counter,
+    );
 }
 
 fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writer.Error!void {
     const name = "bootfarm_edge_boot_phase_duration_seconds";
-    try head(writer, "boot_phase_duration_seconds", "histogram", "Duration of boot phases that ended.");
+    try head(
+        writer,
+        "boot_phase_duration_seconds",
+        "histogram",
+        "Duration of boot phases that ended.",
+    );
     for (histograms, 0..) |*histogram, index| {
         const phase: Phase = @fromBackingInt(@as(u8, @intCast(index)));
         var total: u64 = 0;
@@ -257,8 +390,16 @@ fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writ
     }
 }
 
-fn head(writer: *Io.Writer, name: []const u8, kind: []const u8, help: []const u8) Io.Writer.Error!void {
-    try writer.print("# HELP bootfarm_edge_{s} {s}\n# TYPE bootfarm_edge_{s} {s}\n", .{ name, help, name, kind });
+fn head(
+    writer: *Io.Writer,
+    name: []const u8,
+    kind: []const u8,
+    help: []const u8,
+) Io.Writer.Error!void {
+    try writer.print(
+        "# HELP bootfarm_edge_{s} {s}\n# TYPE bootfarm_edge_{s} {s}\n",
+        .{ name, help, name, kind },
+    );
 }
 
 fn gauge(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
@@ -266,7 +407,12 @@ fn gauge(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.
     try writer.print("bootfarm_edge_{s} {d}\n", .{ name, value });
 }
 
-fn seconds(writer: *Io.Writer, name: []const u8, help: []const u8, value_us: u64) Io.Writer.Error!void {
+fn seconds(
+    writer: *Io.Writer,
+    name: []const u8,
+    help: []const u8,
+    value_us: u64,
+) Io.Writer.Error!void {
     try head(writer, name, "gauge", help);
     try writer.print("bootfarm_edge_{s} {d}.{d:0>6}\n", .{
         name,
@@ -343,7 +489,13 @@ test "the longest page fits" {
             .storeFreeBytes = most,
         },
         .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
-        .profiles = .{ .boots = most, .ahead_bytes = most, .used_bytes = most, .warmed_bytes = most, .handed = most },
+        .profiles = .{
+            .boots = most,
+            .ahead_bytes = most,
+            .used_bytes = most,
+            .warmed_bytes = most,
+            .handed = most,
+        },
     });
     try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
 }

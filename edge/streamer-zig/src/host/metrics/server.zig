@@ -46,7 +46,8 @@ pub const MetricsServer = struct {
 
     fn run(server: *MetricsServer) void {
         while (true) {
-            var waiting: [1]linux.pollfd = .{.{ .fd = server.listener, .events = linux.POLL.IN, .revents = 0 }};
+            var waiting: [1]linux.pollfd =
+                .{.{ .fd = server.listener, .events = linux.POLL.IN, .revents = 0 }};
             _ = sys.check(linux.poll(&waiting, 1, -1)) catch |err| switch (err) {
                 error.Interrupted, error.WouldBlock => continue,
                 error.SystemCallFailed => return,
@@ -62,11 +63,19 @@ pub const MetricsServer = struct {
     fn serve(server: *MetricsServer, fd: i32) void {
         const limit: linux.timeval = .{ .sec = wait_limit_s, .usec = 0 };
         for ([_]u32{ linux.SO.SNDTIMEO_NEW, linux.SO.RCVTIMEO_NEW }) |option|
-            _ = linux.setsockopt(fd, linux.SOL.SOCKET, option, @ptrCast(&limit), @sizeOf(linux.timeval));
+            _ =
+                linux.setsockopt(
+                    fd,
+                    linux.SOL.SOCKET,
+                    option,
+                    @ptrCast(&limit),
+                    @sizeOf(linux.timeval),
+                );
         var input: [http_request.request_size_max]u8 = undefined;
         var size: usize = 0;
         for (0..reads_max) |_| {
-            const count = sys.check(linux.read(fd, input[size..].ptr, input.len - size)) catch return;
+            const count = sys.check(linux.read(fd, input[size..].ptr, input.len - size)) catch
+                return;
             if (count == 0) return;
             size += count;
             switch (http_request.parse(input[0..size])) {
@@ -114,7 +123,10 @@ pub const MetricsServer = struct {
 
     fn storeFigures(worker: *StoreWorker) ?metrics_page.OtherFigures.Store {
         const figures = worker.getFigures();
-        return if (figures.is_known) .{ .versions = figures.versions, .damaged = figures.damaged } else null;
+        return if (figures.is_known) .{
+            .versions = figures.versions,
+            .damaged = figures.damaged,
+        } else null;
     }
 };
 

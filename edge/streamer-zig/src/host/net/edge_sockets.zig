@@ -85,7 +85,9 @@ pub const EdgeSockets = struct {
             },
         };
         stream.is_shared = true;
-        if (with.shards > 1) result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, problem);
+        if (with.shards > 1)
+            result.stream_shards =
+                try openShards(gpa, &result.stream, stream, with.shards, problem);
         // The others know this edge by its first address.
         if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
             .address = .{ .ip = listens[0].ip, .port = ports.peer },

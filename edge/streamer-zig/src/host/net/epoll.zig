@@ -72,7 +72,12 @@ pub const Epoll = struct {
 
     /// Does what `wait` does, with a socket beside the instance, whose token comes first. `buffer`
     /// has capacity for more than that one.
-    pub fn waitBeside(epoll: Epoll, busy: *const Busy, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
+    pub fn waitBeside(
+        epoll: Epoll,
+        busy: *const Busy,
+        buffer: []u64,
+        timeout_ms: i32,
+    ) sys.Error![]u64 {
         assert(buffer.len > 1);
         var polled: [2]linux.pollfd = .{
             .{ .fd = busy.fd, .events = busy.interest.pollEvents(), .revents = 0 },
@@ -87,7 +92,8 @@ pub const Epoll = struct {
         const is_busy = polled[0].revents != 0;
         if (is_busy) buffer[0] = busy.token;
         const first = @intFromBool(is_busy);
-        const others = if (polled[1].revents != 0) try epoll.wait(buffer[first..], 0) else buffer[0..0];
+        const others =
+            if (polled[1].revents != 0) try epoll.wait(buffer[first..], 0) else buffer[0..0];
         return buffer[0 .. first + others.len];
     }
 
@@ -109,7 +115,8 @@ test "a busy socket and those of the instance are reported together, and each al
     var epoll: Epoll = try .init();
     defer epoll.deinit();
     var fds: [2]i32 = undefined;
-    for (&fds) |*fd| fd.* = @intCast(try sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)));
+    for (&fds) |*fd|
+        fd.* = @intCast(try sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)));
     defer for (fds) |fd| sys.close(fd);
     try epoll.add(fds[1], .read, 7);
     var busy: Epoll.Busy = .{ .fd = fds[0], .token = 5 };

@@ -35,15 +35,18 @@ pub const InterfaceAddresses = struct {
         var request: [40]u8 align(8) = @splat(0);
         if (name.len >= linux.IFNAMESIZE) return error.NoInterface;
         @memcpy(request[0..name.len], name);
-        _ = sys.check(linux.ioctl(fd, siocgifindex, @intFromPtr(&request))) catch return error.NoInterface;
+        _ = sys.check(linux.ioctl(fd, siocgifindex, @intFromPtr(&request))) catch
+            return error.NoInterface;
         return .{ .index = std.mem.readInt(u32, request[16..20], .native) };
     }
 
     /// An address that cannot be added (or already exists) is left alone; using it then fails by
     /// itself.
     pub fn add(addresses: *InterfaceAddresses, ip: base.Ip4, subnet_mask: ?base.Ip4) void {
-        const prefix_size: u8 = if (subnet_mask) |mask| @popCount(mask.toInt()) else prefix_size_default;
-        if (!addresses.change(.RTM_NEWADDR, linux.NLM_F_CREATE | linux.NLM_F_EXCL, ip, prefix_size)) return;
+        const prefix_size: u8 =
+            if (subnet_mask) |mask| @popCount(mask.toInt()) else prefix_size_default;
+        if (!addresses.change(.RTM_NEWADDR, linux.NLM_F_CREATE | linux.NLM_F_EXCL, ip, prefix_size))
+            return;
         addresses.added.append(ip) catch {
             _ = addresses.change(.RTM_DELADDR, 0, ip, prefix_size);
         };
@@ -61,7 +64,11 @@ pub const InterfaceAddresses = struct {
         ip: base.Ip4,
         prefix_size: u8,
     ) bool {
-        const rc = linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.ROUTE);
+        const rc = linux.socket(
+            linux.AF.NETLINK,
+            linux.SOCK.RAW | linux.SOCK.CLOEXEC,
+            linux.NETLINK.ROUTE,
+        );
         const fd: i32 = @intCast(sys.check(rc) catch return false);
         defer sys.close(fd);
         const message: Message = .{
@@ -80,7 +87,8 @@ pub const InterfaceAddresses = struct {
         _ = sys.check(linux.sendto(fd, bytes, bytes.len, 0, null, 0)) catch return false;
         // struct nlmsgerr follows the header: its first field is 0 or a negative errno.
         var answer: [1024]u8 align(4) = undefined;
-        const size = sys.check(linux.recvfrom(fd, &answer, answer.len, 0, null, null)) catch return false;
+        const size = sys.check(linux.recvfrom(fd, &answer, answer.len, 0, null, null)) catch
+            return false;
         if (size < @sizeOf(linux.nlmsghdr) + 4) return false;
         return std.mem.readInt(i32, answer[@sizeOf(linux.nlmsghdr)..][0..4], .native) == 0;
     }

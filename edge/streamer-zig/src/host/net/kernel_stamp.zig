@@ -8,7 +8,8 @@ const linux = std.os.linux;
 
 /// SO_TIMESTAMPNS_OLD (asm-generic/socket.h): each packet comes with a struct timespec.
 pub const each_packet = 35;
-pub const control_size = std.mem.alignForward(usize, @sizeOf(linux.cmsghdr) + @sizeOf(linux.timespec), 8);
+pub const control_size =
+    std.mem.alignForward(usize, @sizeOf(linux.cmsghdr) + @sizeOf(linux.timespec), 8);
 
 /// Both clocks at the same instant.
 pub const Clocks = struct {
@@ -24,7 +25,8 @@ pub const Clocks = struct {
             const before_us = sys.monotonicUs();
             _ = linux.clock_gettime(.REALTIME, &ts);
             const is_instant = sys.monotonicUs() - before_us <= instant_us;
-            if (is_instant or tries == 0) return .{ .monotonic_us = before_us, .wall_ns = nanoseconds(ts) };
+            if (is_instant or tries == 0)
+                return .{ .monotonic_us = before_us, .wall_ns = nanoseconds(ts) };
         }
     }
 

@@ -17,7 +17,7 @@ pub const snap_size_whole = 1522;
 /// Headers and the start of a request or an answer.
 pub const snap_size_head = 640;
 /// Headers and the first bytes of a DATA block.
-pub const snap_size_block = 80;
+const snap_size_block = 80;
 /// Passes every DATA and ACK of a transfer up to this block, then one in so many; also every short
 /// DATA, because the last one of a transfer is short.
 const blocks_whole = 16;
@@ -56,7 +56,8 @@ pub const Program = struct {
         writer.label(.udp);
         for ([_]u32{ 14, 16 }) |offset| {
             writer.loadBehindIp(.half, offset);
-            for ([_]u16{ 67, 68, 4011, ports.dhcp, ports.pxe }) |port| writer.when(jeq, port, .whole);
+            for ([_]u16{ 67, 68, 4011, ports.dhcp, ports.pxe }) |port|
+                writer.when(jeq, port, .whole);
             writer.when(jeq, ports.tftp, .tftp);
         }
         writer.jump(.reject);
@@ -119,7 +120,11 @@ const Label = enum { reject, udp, tcp, tftp, data, numbered, answer, http, whole
 const Writer = struct {
     program: Program = .{ .buffer = undefined, .count = 0 },
     places: [@typeInfo(Label).@"enum".field_names.len]?u16 = @splat(null),
-    jumps: [instructions_max]struct { at: u16, to: Label, side: enum { true, false, always } } = undefined,
+    jumps: [instructions_max]struct {
+        at: u16,
+        to: Label,
+        side: enum { true, false, always },
+    } = undefined,
     jump_count: u16 = 0,
 
     fn add(writer: *Writer, instruction: Instruction) void {
@@ -128,11 +133,21 @@ const Writer = struct {
     }
 
     fn load(writer: *Writer, size: enum { half, byte }, offset: u32) void {
-        writer.add(.{ .code = if (size == .half) 0x28 else 0x30, .jump_true = 0, .jump_false = 0, .k = offset });
+        writer.add(.{
+            .code = if (size == .half) 0x28 else 0x30,
+            .jump_true = 0,
+            .jump_false = 0,
+            .k = offset,
+        });
     }
 
     fn loadBehindIp(writer: *Writer, size: enum { half, byte }, offset: u32) void {
-        writer.add(.{ .code = if (size == .half) 0x48 else 0x50, .jump_true = 0, .jump_false = 0, .k = offset });
+        writer.add(.{
+            .code = if (size == .half) 0x48 else 0x50,
+            .jump_true = 0,
+            .jump_false = 0,
+            .k = offset,
+        });
     }
 
     fn when(writer: *Writer, code: u16, k: u32, to: Label) void {
@@ -154,7 +169,11 @@ const Writer = struct {
         writer.jump(to);
     }
 
-    fn note(writer: *Writer, to: Label, side: @FieldType(@typeInfo(@FieldType(Writer, "jumps")).array.child, "side")) void {
+    fn note(
+        writer: *Writer,
+        to: Label,
+        side: @FieldType(@typeInfo(@FieldType(Writer, "jumps")).array.child, "side"),
+    ) void {
         writer.jumps[writer.jump_count] = .{ .at = writer.program.count, .to = to, .side = side };
         writer.jump_count += 1;
     }
@@ -243,7 +262,8 @@ test "DHCP is passed complete, TFTP's data in part, and the stream never" {
         try testing.expectEqual(0, try verdict(&program, 69, 2000, &data));
         try testing.expectEqual(snap_size_block, try verdict(&program, 69, 2000, data[0..50]));
     }
-    for ([_]u16{ 6910, 53 }) |port| try testing.expectEqual(0, try verdict(&program, 2000, port, "x"));
+    for ([_]u16{ 6910, 53 }) |port|
+        try testing.expectEqual(0, try verdict(&program, 2000, port, "x"));
 }
 
 test "HTTP segments that open, close or push are passed, and ICMP unreachable" {

@@ -62,7 +62,8 @@ pub const Packets = struct {
 };
 
 const header_size = @sizeOf(linux.cmsghdr);
-const control_size = std.mem.alignForward(usize, header_size + @sizeOf(c_int), @alignOf(linux.cmsghdr));
+const control_size =
+    std.mem.alignForward(usize, header_size + @sizeOf(c_int), @alignOf(linux.cmsghdr));
 
 /// Nothing else is requested, so it is the only message.
 fn packetSize(control: []const u8) ?usize {
@@ -83,7 +84,8 @@ fn expectAllArrive(is_joined: bool) !usize {
     const fd = try sockets.openUdp(.{ .address = address });
     defer sys.close(fd);
     if (is_joined) PacketReceiver.join(fd);
-    var sender: udp_socket.UdpSocket = try .init(testing.allocator, try sockets.openUdp(.{ .address = address }), null);
+    var sender: udp_socket.UdpSocket =
+        try .init(testing.allocator, try sockets.openUdp(.{ .address = address }), null);
     defer sender.deinit(testing.allocator);
     var own: linux.sockaddr.in = undefined;
     var own_size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
@@ -92,7 +94,10 @@ fn expectAllArrive(is_joined: bool) !usize {
     var bytes: [40_300]u8 = undefined;
     for (&bytes, 0..) |*byte, index| byte.* = @truncate(index / 1000);
     var pieces: [41]std.posix.iovec_const = undefined;
-    for (&pieces, 0..) |*piece, index| piece.* = .{ .base = bytes[index * 1000 ..].ptr, .len = @min(1000, bytes.len - index * 1000) };
+    for (&pieces, 0..) |*piece, index| piece.* = .{
+        .base = bytes[index * 1000 ..].ptr,
+        .len = @min(1000, bytes.len - index * 1000),
+    };
     sender.sendCut(sockets.fromSockaddr(&own), &pieces, .{ .pieces_each = 1, .packet_size = 1000 });
 
     var receiver: PacketReceiver = .{};

@@ -61,7 +61,8 @@ pub const PeerPort = struct {
     pub fn setSite(port: *PeerPort, now_us: u64, site: ?core.site.Edges) void {
         port.table.setSite(now_us, site);
         for (&port.told_alive, 0..) |*told, index|
-            told.* = site != null and index < site.?.edges.count and port.table.isAlive(now_us, @intCast(index));
+            told.* = site != null and index < site.?.edges.count and
+                port.table.isAlive(now_us, @intCast(index));
     }
 
     fn tellChanges(port: *PeerPort, now_us: u64) void {
@@ -72,9 +73,15 @@ pub const PeerPort = struct {
             if (is_alive == port.told_alive[index]) continue;
             port.told_alive[index] = is_alive;
             if (is_alive)
-                log.info("Edge {f} of this site is heard: each device is answered by one edge alone.", .{edge.id})
+                log.info(
+                    "Edge {f} of this site is heard: each device is answered by one edge alone.",
+                    .{edge.id},
+                )
             else
-                log.info("Edge {f} of this site is no longer heard: its devices are answered here.", .{edge.id});
+                log.info(
+                    "Edge {f} of this site is no longer heard: its devices are answered here.",
+                    .{edge.id},
+                );
         }
     }
 

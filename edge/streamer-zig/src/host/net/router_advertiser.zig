@@ -18,7 +18,7 @@ pub const RouterAdvertiser = struct {
     budget: u32 = answers_per_second_max,
 
     /// More than the machines that are switched on together need; a flood gets no more.
-    pub const answers_per_second_max = 64;
+    const answers_per_second_max = 64;
     const batch_max = 16;
 
     /// linux/icmpv6.h, linux/in6.h; std does not have them.
@@ -43,7 +43,8 @@ pub const RouterAdvertiser = struct {
         errdefer sys.close(fd);
         // A set bit blocks a type.
         var filter: [8]u32 = @splat(std.math.maxInt(u32));
-        filter[router_discovery.type_solicitation / 32] ^= 1 << (router_discovery.type_solicitation % 32);
+        const solicitation = router_discovery.type_solicitation;
+        filter[solicitation / 32] ^= 1 << (solicitation % 32);
         try set(fd, linux.IPPROTO.ICMPV6, icmpv6_filter, std.mem.sliceAsBytes(&filter));
         const name = interface.name();
         try set(fd, linux.SOL.SOCKET, linux.SO.BINDTODEVICE, name);
@@ -83,7 +84,8 @@ pub const RouterAdvertiser = struct {
                 .controllen = control.len,
                 .flags = 0,
             };
-            const size = sys.check(linux.recvmsg(advertiser.fd, &header, linux.MSG.DONTWAIT)) catch return;
+            const size = sys.check(linux.recvmsg(advertiser.fd, &header, linux.MSG.DONTWAIT)) catch
+                return;
             const hop_limit = hopLimitIn(control[0..header.controllen]) orelse continue;
             if (!router_discovery.isSolicitation(message[0..size], hop_limit)) continue;
             advertiser.answer(from.addr);

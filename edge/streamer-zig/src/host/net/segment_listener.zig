@@ -12,7 +12,8 @@ const assert = std.debug.assert;
 const linux = std.os.linux;
 
 /// struct sock_fprog (linux/filter.h).
-const FilterProgram = extern struct { count: u16, instructions: [*]const packet_filter.Instruction };
+const FilterProgram =
+    extern struct { count: u16, instructions: [*]const packet_filter.Instruction };
 /// struct tpacket_stats (linux/if_packet.h).
 const Statistics = extern struct { packets: u32, drops: u32 };
 
@@ -70,7 +71,11 @@ pub const SegmentListener = struct {
         ports: packet_filter.Ports,
     ) (OpenError || error{OutOfMemory})!SegmentListener {
         // Protocol 0: nothing is received until the filter is attached and an interface is named.
-        const rc = linux.socket(linux.AF.PACKET, linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC, 0);
+        const rc = linux.socket(
+            linux.AF.PACKET,
+            linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC,
+            0,
+        );
         switch (linux.errno(rc)) {
             .SUCCESS => {},
             .PERM, .ACCES => return error.NotPermitted,
@@ -79,7 +84,8 @@ pub const SegmentListener = struct {
         const fd: i32 = @intCast(rc);
         errdefer sys.close(fd);
         const program: packet_filter.Program = .init(ports);
-        const filter: FilterProgram = .{ .count = program.count, .instructions = program.slice().ptr };
+        const filter: FilterProgram =
+            .{ .count = program.count, .instructions = program.slice().ptr };
         const attached = linux.setsockopt(
             fd,
             linux.SOL.SOCKET,
@@ -90,7 +96,8 @@ pub const SegmentListener = struct {
         _ = sys.check(attached) catch return error.SystemCallFailed;
         sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, buffer_size) catch
             return error.SystemCallFailed;
-        sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch return error.SystemCallFailed;
+        sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch
+            return error.SystemCallFailed;
         sockets.setInt(fd, linux.SOL.PACKET, packet_auxdata, 1) catch return error.SystemCallFailed;
         const address: linux.sockaddr.ll = .{
             .protocol = std.mem.nativeToBig(u16, linux.ETH.P.ALL),
@@ -121,14 +128,27 @@ pub const SegmentListener = struct {
             .halen = 6,
             .addr = bytes[0..6].* ++ [2]u8{ 0, 0 },
         };
-        _ = linux.sendto(listener.fd, bytes.ptr, bytes.len, 0, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
+        _ =
+            linux.sendto(
+                listener.fd,
+                bytes.ptr,
+                bytes.len,
+                0,
+                @ptrCast(&address),
+                @sizeOf(linux.sockaddr.ll),
+            );
     }
 
     /// Switches the capture of frames that this machine sends. Whatever the filter decides, the
     /// kernel clones each such frame for its listeners: during a stream that takes a tenth of the
     /// edge's processor time. Kernels before 4.20 have no other method.
     pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
-        sockets.setInt(listener.fd, linux.SOL.PACKET, packet_ignore_outgoing, @intFromBool(!on)) catch {};
+        sockets.setInt(
+            listener.fd,
+            linux.SOL.PACKET,
+            packet_ignore_outgoing,
+            @intFromBool(!on),
+        ) catch {};
     }
 
     /// Receives what waits, at most one batch; returns its size. `frame` returns each.
@@ -208,10 +228,12 @@ pub const SegmentListener = struct {
             if (control.len < header_size or control.len > header.controllen - at) break;
             const value = bytes[at + header_size .. at + control.len];
             if (control.level == linux.SOL.SOCKET and control.type == so_timestamp_ns) {
-                if (value.len >= @sizeOf(linux.timespec)) told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
+                if (value.len >= @sizeOf(linux.timespec))
+                    told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
             } else if (control.level == linux.SOL.PACKET and control.type == packet_auxdata) {
                 if (value.len >= @sizeOf(AuxiliaryData))
-                    told.size = std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
+                    told.size =
+                        std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
             }
             at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
         }

@@ -33,7 +33,7 @@ pub const SegmentWatch = struct {
     ignored: base.IgnoredCounters = .{},
 
     /// A flood costs the packet loop no more than this.
-    pub const frames_per_second_max = 4096;
+    const frames_per_second_max = 4096;
     const pending_max = 16;
     /// How long a frame waits for its boot.
     const pending_us_max = 2 * std.time.us_per_s;
@@ -93,7 +93,8 @@ pub const SegmentWatch = struct {
         while (iterator.next()) |boot| {
             if (boot.stream_was_open) continue;
             // The last packets of a boot that has ended may still arrive.
-            if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null) return true;
+            if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null)
+                return true;
         }
         return false;
     }
@@ -128,7 +129,8 @@ pub const SegmentWatch = struct {
         if (watch.boots.table.findByMac(mac)) |ref| {
             captures.add(watch.boots.get(ref).?, captured(frame));
         } else {
-            const ip = if (watch.own.has(packet.source.ip)) packet.destination.ip else packet.source.ip;
+            const ip =
+                if (watch.own.has(packet.source.ip)) packet.destination.ip else packet.source.ip;
             captures.addOfAddress(watch.boots, ip, captured(frame));
         }
         return .taken;
@@ -145,7 +147,8 @@ pub const SegmentWatch = struct {
         const boot = watch.boots.get(ref).?;
         // The frame may be the first of the device's next boot, unless it answers what this boot
         // requested.
-        if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid))) return .waits;
+        if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid)))
+            return .waits;
         if (watch.captures) |captures| captures.add(boot, captured(frame));
         switch (dhcp.op) {
             .request => watch.noteRequest(boot, at_us, dhcp),
@@ -164,7 +167,12 @@ pub const SegmentWatch = struct {
 
     /// The socket has recorded that the device made a request; this records to which server. Later
     /// phases say more about a boot than a frame that arrives late.
-    fn noteRequest(watch: *const SegmentWatch, boot: *core.boot.Boot, at_us: u64, dhcp: *const wire.dhcp.Packet) void {
+    fn noteRequest(
+        watch: *const SegmentWatch,
+        boot: *core.boot.Boot,
+        at_us: u64,
+        dhcp: *const wire.dhcp.Packet,
+    ) void {
         if (dhcp.options.message_type != .request) return;
         if (boot.current() != .dhcp) return;
         const server = dhcp.options.server_identifier orelse return;

@@ -78,7 +78,8 @@ pub fn share(fd: i32) OpenError!void {
 pub fn addressOf(fd: i32) error{SystemCallFailed}!base.Endpoint {
     var address: linux.sockaddr.in = undefined;
     var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
-    _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch return error.SystemCallFailed;
+    _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch
+        return error.SystemCallFailed;
     return fromSockaddr(&address);
 }
 
@@ -97,7 +98,9 @@ pub fn payloadSizeOf(fd: i32) ?u32 {
     const headers_size = 28;
     var mtu: i32 = 0;
     var size: linux.socklen_t = @sizeOf(i32);
-    _ = sys.check(linux.getsockopt(fd, linux.SOL.IP, linux.IP.MTU, std.mem.asBytes(&mtu), &size)) catch return null;
+    _ = sys.check(
+        linux.getsockopt(fd, linux.SOL.IP, linux.IP.MTU, std.mem.asBytes(&mtu), &size),
+    ) catch return null;
     return if (mtu > headers_size) @intCast(mtu - headers_size) else null;
 }
 
@@ -109,7 +112,8 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
     if (options.whole) neverCut(fd);
     if (options.is_shared) try share(fd);
     setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
-    setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.send_buffer_size orelse options.buffer_size);
+    setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.send_buffer_size orelse
+        options.buffer_size);
     if (options.interface) |interface| {
         const name = interface.name();
         const rc = linux.setsockopt(
@@ -261,7 +265,8 @@ pub fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
 }
 
 /// struct ifaddrmsg (linux/if_addr.h).
-const AddressMessage = extern struct { family: u8, prefix_size: u8, flags: u8, scope: u8, index: u32 };
+const AddressMessage =
+    extern struct { family: u8, prefix_size: u8, flags: u8, scope: u8, index: u32 };
 
 /// Returns false at the end, or when `take` has returned false.
 fn readAddresses(
@@ -278,7 +283,8 @@ fn readAddresses(
         const body = bytes[at + header_size .. at + header.len];
         if (localAddress(body)) |ip| {
             const message = std.mem.bytesToValue(AddressMessage, body[0..@sizeOf(AddressMessage)]);
-            const address: Address = .{ .index = message.index, .prefix_size = message.prefix_size, .ip = ip };
+            const address: Address =
+                .{ .index = message.index, .prefix_size = message.prefix_size, .ip = ip };
             if (!take(context, address)) return false;
         }
         at += @min(std.mem.alignForward(usize, header.len, 4), bytes.len - at);
@@ -310,7 +316,8 @@ pub fn mtuOf(name: []const u8) error{SystemCallFailed}!u32 {
     var request: [40]u8 align(8) = @splat(0);
     if (name.len >= linux.IFNAMESIZE) return error.SystemCallFailed;
     @memcpy(request[0..name.len], name);
-    _ = sys.check(linux.ioctl(fd, siocgifmtu, @intFromPtr(&request))) catch return error.SystemCallFailed;
+    _ = sys.check(linux.ioctl(fd, siocgifmtu, @intFromPtr(&request))) catch
+        return error.SystemCallFailed;
     return std.mem.readInt(u32, request[16..20], .native);
 }
 

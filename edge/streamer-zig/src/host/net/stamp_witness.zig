@@ -28,7 +28,8 @@ pub const StampWitness = struct {
             socket.send(sockets.fromSockaddr(&address), "stamped?");
             const sent_us = sys.monotonicUs();
             while (sys.monotonicUs() - sent_us < late_us) {}
-            for (0..socket.receive()) |index| if (socket.datagram(index).at_us <= sent_us) return .{ .socket = socket };
+            for (0..socket.receive()) |index|
+                if (socket.datagram(index).at_us <= sent_us) return .{ .socket = socket };
         }
         return error.NotStamped;
     }

@@ -1,5 +1,6 @@
-//! TFTP on the network: datagrams to the agent, file blocks back. A window of blocks goes out as one super-packet that
-//! kernel or network card cuts; its bytes are taken from where they lie in memory, or read from the file in one piece.
+//! TFTP on the network: datagrams to the agent, file blocks back. A window of blocks goes out as
+//! one super-packet that kernel or network card cuts; its bytes are taken from where they lie in
+//! memory, or read from the file in one piece.
 
 const std = @import("std");
 const core = @import("core");
@@ -48,11 +49,17 @@ pub const TftpPort = struct {
         }
     }
 
-    pub fn sendBlocks(port: *TftpPort, socket: *UdpSocket, blocks: *const TftpServer.Blocks, now_us: u64) void {
+    pub fn sendBlocks(
+        port: *TftpPort,
+        socket: *UdpSocket,
+        blocks: *const TftpServer.Blocks,
+        now_us: u64,
+    ) void {
         const window = port.window;
         const catalogue = port.policy.catalogue;
         const offset = (blocks.first - 1) * blocks.blksize;
-        const size: usize = @intCast(@min(@as(u64, blocks.count) * blocks.blksize, blocks.file_size - offset));
+        const size: usize =
+            @intCast(@min(@as(u64, blocks.count) * blocks.blksize, blocks.file_size - offset));
         const content = if (catalogue.memory(blocks.source)) |bytes|
             bytes[@intCast(offset)..][0..size]
         else content: {
@@ -65,7 +72,10 @@ pub const TftpPort = struct {
             const block = iterator.next().?;
             window.headers[index] = block.header;
             const bytes = content[@intCast(block.offset - offset)..][0..block.size];
-            window.pieces[2 * index] = .{ .base = &window.headers[index], .len = wire.data_header_size };
+            window.pieces[2 * index] = .{
+                .base = &window.headers[index],
+                .len = wire.data_header_size,
+            };
             window.pieces[2 * index + 1] = .{ .base = bytes.ptr, .len = bytes.len };
         }
         const pieces = window.pieces[0 .. 2 * @as(usize, blocks.count)];

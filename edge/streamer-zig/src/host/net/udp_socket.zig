@@ -138,7 +138,10 @@ pub const UdpSocket = struct {
         return .{
             .from = sockets.fromSockaddr(&batch.names[at]),
             .bytes = batch.buffers[at][0..message.len],
-            .at_us = if (kernel_stamp.find(socket.controlOf(at), kernel_stamp.each_packet)) |stamp_ns|
+            .at_us = if (kernel_stamp.find(
+                socket.controlOf(at),
+                kernel_stamp.each_packet,
+            )) |stamp_ns|
                 batch.clocks.monotonicOf(stamp_ns)
             else
                 batch.clocks.monotonic_us,
@@ -158,12 +161,19 @@ pub const UdpSocket = struct {
     /// Sends packets of `packet_size` bytes, one behind the other, at most `packetsTogether` of
     /// them; the last one may be shorter. Never waits: returns how many were sent, fewer than all
     /// if the send buffer is full. What is lost for another reason counts as sent.
-    pub fn sendPackets(socket: *UdpSocket, to: Endpoint, packets: []const u8, packet_size: usize) usize {
+    pub fn sendPackets(
+        socket: *UdpSocket,
+        to: Endpoint,
+        packets: []const u8,
+        packet_size: usize,
+    ) usize {
         const count = std.math.divCeil(usize, packets.len, packet_size) catch unreachable;
         const link = socket.linkTo(to);
         if (count > 1 and socket.isCutting(link)) {
             const whole: [1]std.posix.iovec_const = .{.{ .base = packets.ptr, .len = packets.len }};
-            if (socket.sendVectors(to, &whole, @intCast(packet_size), .at_once)) return count else |err| switch (err) {
+            if (socket.sendVectors(to, &whole, @intCast(packet_size), .at_once))
+                return count
+            else |err| switch (err) {
                 error.Full => return 0,
                 error.Dropped => return count,
                 error.Unsupported => socket.noteUncut(link),
@@ -423,7 +433,10 @@ test "a segmented super-packet arrives as the segments that it was made of" {
     const together = comptime UdpSocket.packetsTogether(1472);
     var packets: [(together - 1) * 1472 + 26]u8 = @splat(7);
     for (0..together) |index| packets[index * 1472] = @intCast(index);
-    try testing.expectEqual(together, sender.sendPackets(try endpointOf(&receiver), &packets, 1472));
+    try testing.expectEqual(
+        together,
+        sender.sendPackets(try endpointOf(&receiver), &packets, 1472),
+    );
     var received: usize = 0;
     while (received < together) {
         const count = receiver.receive();

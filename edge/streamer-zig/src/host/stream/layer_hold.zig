@@ -61,7 +61,11 @@ pub const LayerHold = struct {
         {
             hold.mutex.lockUncancelable(hold.io);
             defer hold.mutex.unlock(hold.io);
-            if (hold.written) |*known| if (std.mem.eql(u8, std.mem.sliceAsBytes(known.constSlice()), std.mem.sliceAsBytes(written.constSlice()))) return;
+            if (hold.written) |*known| if (std.mem.eql(
+                u8,
+                std.mem.sliceAsBytes(known.constSlice()),
+                std.mem.sliceAsBytes(written.constSlice()),
+            )) return;
             hold.written = written.*;
             hold.is_written_news = true;
         }

@@ -1,4 +1,5 @@
-//! Threads that wait for the disk on behalf of write layers, so that one device's syncs keep no other waiting.
+//! Threads that wait for the disk on behalf of write layers, so that one device's syncs keep no
+//! other waiting.
 
 const std = @import("std");
 const write_caches = @import("agent").write_caches;
@@ -20,7 +21,11 @@ pub const LayerSyncs = struct {
     /// Starts the threads; they run until the process ends.
     pub fn run(syncs: *const LayerSyncs) std.Thread.SpawnError!void {
         for (0..workers_count) |_| {
-            const thread = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ syncs.jobs, syncs.ended });
+            const thread = try std.Thread.spawn(
+                .{ .stack_size = 256 << 10 },
+                work,
+                .{ syncs.jobs, syncs.ended },
+            );
             thread.detach();
         }
     }

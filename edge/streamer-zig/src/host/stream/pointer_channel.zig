@@ -18,7 +18,8 @@ pub const PointerChannel = struct {
         if (receiver == .thread) return pipe;
         const flags: linux.O = .{ .NONBLOCK = true };
         const number: u32 = @bitCast(flags);
-        _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
+        _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch
+            return error.SystemCallFailed;
         return pipe;
     }
 

@@ -1,4 +1,5 @@
-//! The stream on the network: datagrams to the agent, disk bytes back. What both mean for boots is the agent's to decide.
+//! The stream on the network: datagrams to the agent, disk bytes back. What both mean for boots is
+//! the agent's to decide.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,7 +34,11 @@ pub const StreamPort = struct {
 
     pub const Options = StreamReads.Options;
 
-    pub fn init(gpa: std.mem.Allocator, policy: Agent.Stream, options: Options) StreamReads.InitError!StreamPort {
+    pub fn init(
+        gpa: std.mem.Allocator,
+        policy: Agent.Stream,
+        options: Options,
+    ) StreamReads.InitError!StreamPort {
         var reads_options = options;
         reads_options.queue.flows = @intCast(policy.server.sessions.len);
         var reads: StreamReads = try .init(gpa, reads_options);
@@ -66,10 +71,15 @@ pub const StreamPort = struct {
         shards.clearWake();
         for (shards.shards) |shard| {
             while (shard.events.next()) |event| : (shard.events.done()) port.takeReadEvent(event);
-            while (shard.forwarded.next()) |forwarded| : (shard.forwarded.done()) port.policy.receive(
-                &.{ .from = forwarded.from, .bytes = forwarded.bytes[0..forwarded.size], .at_us = forwarded.at_us },
-                now_us,
-            );
+            while (shard.forwarded.next()) |forwarded| : (shard.forwarded.done())
+                port.policy.receive(
+                    &.{
+                        .from = forwarded.from,
+                        .bytes = forwarded.bytes[0..forwarded.size],
+                        .at_us = forwarded.at_us,
+                    },
+                    now_us,
+                );
         }
         port.syncShards();
     }
@@ -119,7 +129,12 @@ pub const StreamPort = struct {
     }
 
     /// It is small and asked for once a boot: nothing of the boot's counts is about it.
-    pub fn sendProfile(port: *StreamPort, socket: *UdpSocket, read: *const ReadRequest, ref: core.boot.Table.Ref) void {
+    pub fn sendProfile(
+        port: *StreamPort,
+        socket: *UdpSocket,
+        read: *const ReadRequest,
+        ref: core.boot.Table.Ref,
+    ) void {
         const boots = port.policy.boots;
         const profiles = boots.io.profiles orelse return;
         const boot = boots.get(ref) orelse return;

@@ -24,9 +24,9 @@ pub const Options = struct {
 };
 
 /// Bytes that one device may send before others get their turn; 0.15 ms at 7 Gb/s.
-pub const quantum_size = 128 << 10;
+const quantum_size = 128 << 10;
 /// Bytes after which the packet loop looks at its other sockets; 2.5 ms at 7 Gb/s.
-pub const turn_size = 2 << 20;
+const turn_size = 2 << 20;
 
 comptime {
     assert(wire.read_size_max <= turn_size);
@@ -100,7 +100,9 @@ pub const ReadQueue = struct {
         assert(options.slots < none and options.flows < none and options.slots_each > 0);
         const slots = try gpa.alloc(Slot, options.slots);
         errdefer gpa.free(slots);
-        for (slots, 1..) |*slot, next| slot.* = .{ .next = if (next == slots.len) none else @intCast(next) };
+        for (slots, 1..) |*slot, next| slot.* = .{
+            .next = if (next == slots.len) none else @intCast(next),
+        };
         const flows = try gpa.alloc(Flow, options.flows);
         @memset(flows, .{});
         return .{ .options = options, .slots = slots, .flows = flows };
@@ -136,7 +138,8 @@ pub const ReadQueue = struct {
         var at = queue.flows[flow_index].first;
         while (at != none) : (at = queue.slots[at].next) {
             const waiting = &queue.slots[at].read;
-            if (waiting.request_id != read.request_id or waiting.session_id != read.session_id) continue;
+            if (waiting.request_id != read.request_id or waiting.session_id != read.session_id)
+                continue;
             // The path MTU has shrunk: what waits would not get through.
             if (waiting.fragment_size != read.fragment_size) continue;
             queue.counters.joined += 1;
@@ -146,9 +149,17 @@ pub const ReadQueue = struct {
     }
 
     /// Keeps a copy; returns null if the queue is full. `cold`: it has to wait for its disk.
-    pub fn add(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest, arrival: Arrival, state: enum { ready, cold }) ?*Slot {
+    pub fn add(
+        queue: *ReadQueue,
+        flow_index: u16,
+        read: *const ReadRequest,
+        arrival: Arrival,
+        state: enum { ready, cold },
+    ) ?*Slot {
         const flow = &queue.flows[flow_index];
-        if (flow.count == queue.options.slots_each or (queue.first_free == none and !queue.makeRoomFor(flow))) {
+        if (flow.count == queue.options.slots_each or
+            (queue.first_free == none and !queue.makeRoomFor(flow)))
+        {
             queue.counters.full += 1;
             return null;
         }
@@ -282,7 +293,8 @@ pub const ReadQueue = struct {
     fn refreshed(queue: *ReadQueue, flow_index: u16) *Flow {
         const flow = &queue.flows[flow_index];
         // Number of rounds that make up for a read of the greatest size.
-        const rounds: i64 = @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
+        const rounds: i64 =
+            @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
         flow.credit = @min(quantum_size, flow.credit + rounds * quantum_size);
         flow.round = queue.round;
         return flow;
@@ -300,7 +312,10 @@ pub const ReadQueue = struct {
         if (flow.is_in_line[kind]) return;
         flow.is_in_line[kind] = true;
         flow.links[kind] = none;
-        if (line.last == none) line.first = flow_index else queue.flows[line.last].links[kind] = flow_index;
+        if (line.last == none)
+            line.first = flow_index
+        else
+            queue.flows[line.last].links[kind] = flow_index;
         line.last = flow_index;
         line.count += 1;
     }
@@ -355,9 +370,11 @@ fn send(queue: *ReadQueue) ?*Slot {
 }
 
 test "a device that requests much delays one that requests little by at most one quantum" {
-    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 8, .slots = 64, .slots_each = 32 });
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 8, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
-    for (0..32) |number| _ = queue.add(2, &testRead(2, @intCast(number), 32 << 10), test_arrival, .ready).?;
+    for (0..32) |number|
+        _ = queue.add(2, &testRead(2, @intCast(number), 32 << 10), test_arrival, .ready).?;
     _ = queue.add(5, &testRead(5, 1, 4096), test_arrival, .ready).?;
     var before: u64 = 0;
     while (send(&queue)) |slot| {
@@ -373,23 +390,33 @@ test "a device that requests much delays one that requests little by at most one
 }
 
 test "a read larger than a quantum is sent whole and made up for" {
-    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
+    var queue: ReadQueue = try .init(
+        testing.allocator,
+        .{ .flows = 4, .slots = 64, .slots_each = 32 },
+    );
     defer queue.deinit(testing.allocator);
     try testing.expect(queue.mayGoAtOnce(1));
     queue.charge(1, wire.read_size_max);
     try testing.expect(!queue.mayGoAtOnce(1));
     try testing.expect(queue.mayGoAtOnce(2));
     _ = queue.add(1, &testRead(1, 1, 4096), test_arrival, .ready).?;
-    for (0..8) |number| _ = queue.add(2, &testRead(2, @intCast(number), 64 << 10), test_arrival, .ready).?;
+    for (0..8) |number|
+        _ = queue.add(2, &testRead(2, @intCast(number), 64 << 10), test_arrival, .ready).?;
     for (0..8) |_| try testing.expectEqual(2, send(&queue).?.flow);
     // Alone it does not wait for rounds that nobody else needs.
     try testing.expectEqual(1, send(&queue).?.flow);
 }
 
 test "after a turn's bytes the loop looks at its sockets" {
-    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
-    for (0..4) |number| _ = queue.add(1, &testRead(1, @intCast(number), wire.read_size_max), test_arrival, .ready).?;
+    for (0..4) |number| _ = queue.add(
+        1,
+        &testRead(1, @intCast(number), wire.read_size_max),
+        test_arrival,
+        .ready,
+    ).?;
     try testing.expect(send(&queue) != null and send(&queue) != null);
     try testing.expectEqual(null, send(&queue));
     try testing.expect(!queue.mayGoAtOnce(3));
@@ -398,9 +425,13 @@ test "after a turn's bytes the loop looks at its sockets" {
 }
 
 test "disks are shared among devices, whoever came first" {
-    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32, .at_disks_each = 2 });
+    var queue: ReadQueue = try .init(
+        testing.allocator,
+        .{ .flows = 4, .slots = 64, .slots_each = 32, .at_disks_each = 2 },
+    );
     defer queue.deinit(testing.allocator);
-    for (0..9) |number| _ = queue.add(1, &testRead(1, @intCast(number), 4096), test_arrival, .cold).?;
+    for (0..9) |number|
+        _ = queue.add(1, &testRead(1, @intCast(number), 4096), test_arrival, .cold).?;
     const late = queue.add(3, &testRead(3, 1, 4096), test_arrival, .ready).?;
     queue.toCold(late);
     const first = queue.nextCold().?;
@@ -414,14 +445,17 @@ test "disks are shared among devices, whoever came first" {
 }
 
 test "a full queue drops a read of the device with the most, and a duplicate READ takes no slot" {
-    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 8, .slots_each = 7 });
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 4, .slots = 8, .slots_each = 7 });
     defer queue.deinit(testing.allocator);
-    for (0..7) |number| _ = queue.add(0, &testRead(1, @intCast(number), 4096), test_arrival, .ready).?;
+    for (0..7) |number|
+        _ = queue.add(0, &testRead(1, @intCast(number), 4096), test_arrival, .ready).?;
     try testing.expect(queue.joins(0, &testRead(1, 3, 4096)));
     // Another session may use the same numbers.
     try testing.expect(!queue.joins(0, &testRead(2, 3, 4096)));
     try testing.expectEqual(null, queue.add(0, &testRead(1, 7, 4096), test_arrival, .ready));
-    for (0..4) |number| _ = queue.add(1, &testRead(3, @intCast(number), 4096), test_arrival, .ready).?;
+    for (0..4) |number|
+        _ = queue.add(1, &testRead(3, @intCast(number), 4096), test_arrival, .ready).?;
     try testing.expectEqual(null, queue.add(1, &testRead(3, 4, 4096), test_arrival, .ready));
     // One over its own limit, three dropped, one for which nobody gives up a slot.
     try testing.expectEqual(Counters{ .joined = 1, .full = 5 }, queue.counters);
@@ -439,5 +473,8 @@ test "the ranges of a READ are kept when its packet is gone" {
     read.ranges = list.view();
     _ = queue.add(0, &read, test_arrival, .ready).?;
     @memset(&list.buffer, 0xff);
-    try testing.expectEqual(wire.Range{ .first_fragment = 2, .fragment_count = 3 }, queue.nextReady().?.read.ranges.at(0));
+    try testing.expectEqual(
+        wire.Range{ .first_fragment = 2, .fragment_count = 3 },
+        queue.nextReady().?.read.ranges.at(0),
+    );
 }

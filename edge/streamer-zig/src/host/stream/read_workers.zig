@@ -60,13 +60,18 @@ pub const Reader = struct {
     pub fn fill(reader: *Reader, task: *Task) Error!void {
         for (task.parts.constSlice()) |*part| {
             const bytes = task.bytesOf(part);
-            if (part.is_own) try readOwn(task, bytes, part.offset) else try reader.readBelow(&task.disk, bytes, part.offset);
+            if (part.is_own) try readOwn(
+                task,
+                bytes,
+                part.offset,
+            ) else try reader.readBelow(&task.disk, bytes, part.offset);
         }
     }
 
     fn readOwn(task: *const Task, bytes: []u8, offset: u64) Error!void {
         const inner = &task.layer.?.inner;
-        const is_whole = inner.files.readWhole(inner.data, bytes, offset) catch return error.ReadFailed;
+        const is_whole = inner.files.readWhole(inner.data, bytes, offset) catch
+            return error.ReadFailed;
         if (!is_whole) return error.Lost;
     }
 
@@ -75,7 +80,10 @@ pub const Reader = struct {
             .file => |*file| return file.read(bytes, offset),
             .version => |*version| version,
         };
-        if (reader.files == null) reader.files = .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
+        if (reader.files == null) reader.files = .{
+            .data = .init(version.files, .extents),
+            .nodes = .init(version.files, .nodes),
+        };
         const files = &reader.files.?;
         var tree: store.VersionReader = .{
             .reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &reader.cache },
@@ -112,8 +120,12 @@ pub const ReadWorkers = struct {
         errdefer gpa.free(tasks);
         // Pages that are never used take no memory; an allocator would touch them all.
         const size = @as(usize, options.tasks) * wire.read_size_max;
-        const buffers = std.posix.mmap(null, size, .{ .READ = true, .WRITE = true }, .{ .TYPE = .PRIVATE, .ANONYMOUS = true }, -1, 0) catch
-            return error.OutOfMemory;
+        const buffers =
+            std.posix.mmap(null, size, .{
+                .READ = true,
+                .WRITE = true,
+            }, .{ .TYPE = .PRIVATE, .ANONYMOUS = true }, -1, 0) catch
+                return error.OutOfMemory;
         errdefer std.posix.munmap(buffers);
         const readers = try gpa.alloc(Reader, options.threads);
         errdefer gpa.free(readers);
@@ -137,7 +149,8 @@ pub const ReadWorkers = struct {
     /// Threads run until `deinit`, or until the process ends: `workers` must not move.
     pub fn start(workers: *ReadWorkers) std.Thread.SpawnError!void {
         for (workers.threads, workers.readers) |*thread, *reader|
-            thread.* = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
+            thread.* =
+                try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
     }
 
     /// After `start`: waits until the threads have ended the reads in progress.

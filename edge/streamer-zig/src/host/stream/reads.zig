@@ -52,7 +52,8 @@ pub const StreamReads = struct {
     figures: Figures = .{},
 
     pub const InitError = ReadWorkers.InitError;
-    pub const Options = struct { queue: read_queue.Options = .{}, workers: read_workers.Options = .{} };
+    pub const Options =
+        struct { queue: read_queue.Options = .{}, workers: read_workers.Options = .{} };
 
     pub fn init(gpa: std.mem.Allocator, options: Options) InitError!StreamReads {
         const buffer = try gpa.alloc(u8, wire.read_size_max);
@@ -95,7 +96,13 @@ pub const StreamReads = struct {
     }
 
     /// Takes a READ that has just arrived.
-    pub fn take(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, arrival: Arrival) void {
+    pub fn take(
+        reads: *StreamReads,
+        port: anytype,
+        socket: *UdpSocket,
+        read: *const ReadRequest,
+        arrival: Arrival,
+    ) void {
         const flow = flowOf(read);
         const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
         const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
@@ -112,7 +119,8 @@ pub const StreamReads = struct {
             .is_cold = false,
         })) return;
         const is_cold = goes_at_once and !is_filled;
-        const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse return port.noteUnanswered(read, arrival);
+        const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse
+            return port.noteUnanswered(read, arrival);
         slot.sent = sent;
         slot.in_hand_us = in_hand_us;
         if (is_cold) reads.order(port, socket);
@@ -147,7 +155,8 @@ pub const StreamReads = struct {
             return reads.queue.end(slot);
         };
         if (!is_filled) return reads.queue.toCold(slot);
-        if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer))) reads.queue.end(slot);
+        if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer)))
+            reads.queue.end(slot);
     }
 
     /// Gives threads what waits for disks, as far as there are buffers.
@@ -177,7 +186,8 @@ pub const StreamReads = struct {
         const read = &slot.read;
         if (reads.isGone(port, slot)) return reads.conclude(port, task, .over);
         if (port.diskOf(read.version_id)) |disk| if (task.result) |_| {
-            for (task.parts.constSlice()) |*part| if (!part.is_own) disk.noteChecked(part.offset, part.size);
+            for (task.parts.constSlice()) |*part|
+                if (!part.is_own) disk.noteChecked(part.offset, part.size);
         } else |_| {};
         if (task.layer) |layer| if (task.result == error.Lost) {
             layer.inner.is_lost = true;
@@ -187,7 +197,8 @@ pub const StreamReads = struct {
             return reads.conclude(port, task, .over);
         };
         if (!is_filled) return reads.conclude(port, task, .again);
-        return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and reads.conclude(port, task, .over);
+        return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and
+            reads.conclude(port, task, .over);
     }
 
     /// Returns false if threads have more to read.
@@ -203,7 +214,10 @@ pub const StreamReads = struct {
         // It has just been brought into memory; not every file system can confirm that.
         var ranges: ByteRanges = .{ .read = &slot.read };
         while (ranges.next()) |range| {
-            layer.inner.read(task.buffer[range.begin..][0..range.size], slot.read.offset + range.begin) catch |err|
+            layer.inner.read(
+                task.buffer[range.begin..][0..range.size],
+                slot.read.offset + range.begin,
+            ) catch |err|
                 return if (err == error.Lost) error.Lost else error.StoreError;
         }
         return true;
@@ -241,7 +255,13 @@ pub const StreamReads = struct {
     };
 
     /// Returns false if the send buffer is full; the rest is sent when it has free space.
-    fn send(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, what: Sending) bool {
+    fn send(
+        reads: *StreamReads,
+        port: anytype,
+        socket: *UdpSocket,
+        read: *const ReadRequest,
+        what: Sending,
+    ) bool {
         if (what.is_begin) port.noteSending(read, what.arrival);
         switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
             .all => {},
@@ -285,7 +305,10 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     const source = if (layer) |above| above.inner.source() else disk.source();
     var ranges: ByteRanges = .{ .read = read };
     while (ranges.next()) |range| {
-        const is_read = source.readNow(buffer[range.begin..][0..range.size], read.offset + range.begin) catch |err|
+        const is_read = source.readNow(
+            buffer[range.begin..][0..range.size],
+            read.offset + range.begin,
+        ) catch |err|
             return if (err == error.Lost) error.Lost else error.StoreError;
         if (!is_read) return false;
     }
@@ -318,10 +341,14 @@ fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
 /// What does not fit is found missing and read the next time.
 fn addParts(task: *Task, offset: u64, size: usize) void {
     const layer = task.layer orelse
-        return task.parts.appendAssumeCapacity(.{ .offset = offset, .size = @intCast(size), .is_own = false });
+        return task.parts.appendAssumeCapacity(
+            .{ .offset = offset, .size = @intCast(size), .is_own = false },
+        );
     var runs = layer.inner.runs(offset, size);
     while (runs.next()) |run|
-        task.parts.append(.{ .offset = run.offset, .size = @intCast(run.size), .is_own = run.is_own }) catch return;
+        task.parts.append(
+            .{ .offset = run.offset, .size = @intCast(run.size), .is_own = run.is_own },
+        ) catch return;
 }
 
 /// The bytes that a READ requests, from its start: all of it, or the fragments that it names.

@@ -64,7 +64,9 @@ const Site = struct {
     socket: UdpSocket,
 
     fn timesOf(site: *Site, device: *const Device) *const core.boot.ReadTimes.Part {
-        return &site.boots.table.get(site.boots.table.findById(device.boot_id).?).?.read_times.initramfs;
+        return &site.boots.table.get(
+            site.boots.table.findById(device.boot_id).?,
+        ).?.read_times.initramfs;
     }
 
     const in_memory = versionOf(1);
@@ -77,7 +79,12 @@ const Site = struct {
         site.io = .{
             .versions = try .init(gpa, 4),
             .files = &BootFiles.none,
-            .listener = .{ .context = site, .reported = ignoreReport, .written = ignoreWritten, .version_problem = ignoreProblem },
+            .listener = .{
+                .context = site,
+                .reported = ignoreReport,
+                .written = ignoreWritten,
+                .version_problem = ignoreProblem,
+            },
             .stream_socket = &site.socket,
             .stream = &site.port,
         };
@@ -98,11 +105,16 @@ const Site = struct {
             file.read_now = .init(if (id.eql(slow)) .never else .always);
             try site.io.versions.add(.{ .id = id, .disk = .{ .file = file } });
         }
-        const keys: core.stream.Server.Keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
-        const options_of_server: core.stream.Server.Options = .{ .keys = keys, .sessions_max = 8, .ciphers = .{ .clear = true } };
-        site.port = try .init(gpa, try .init(gpa, try .init(gpa, options_of_server), &site.boots), with);
+        const keys: core.stream.Server.Keys =
+            .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) };
+        const options_of_server: core.stream.Server.Options =
+            .{ .keys = keys, .sessions_max = 8, .ciphers = .{ .clear = true } };
+        site.port =
+            try .init(gpa, try .init(gpa, try .init(gpa, options_of_server), &site.boots), with);
         try site.port.start();
-        site.socket = try .init(gpa, try sockets.openUdp(.{ .address = .{ .ip = .init(127, 0, 0, 1), .port = 0 } }), null);
+        site.socket = try .init(gpa, try sockets.openUdp(.{
+            .address = .{ .ip = .init(127, 0, 0, 1), .port = 0 },
+        }), null);
     }
 
     fn deinit(site: *Site) void {
@@ -159,12 +171,19 @@ const Device = struct {
     fn init(device: *Device, site: *Site, number: u8, version: base.Uuid) !void {
         device.* = .{
             .site = site,
-            .socket = try .init(gpa, try sockets.openUdp(.{ .address = .{ .ip = .init(127, 0, 0, number), .port = 0 } }), null),
+            .socket = try .init(gpa, try sockets.openUdp(.{
+                .address = .{ .ip = .init(127, 0, 0, number), .port = 0 },
+            }), null),
             .edge = try endpointOf(&site.socket),
             .boot_id = .fromBytes(@splat(number)),
         };
-        const identity: core.boot.Identity = .{ .id = device.boot_id, .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, number } }, .handle = number, .token = @splat(number) };
-        _ = try site.boots.table.insert(.init(identity, .{ .version_id = version }, sys.monotonicUs(), 0), sys.monotonicUs());
+        const identity: core.boot.Identity = .{ .id = device.boot_id, .mac = .{
+            .bytes = .{ 2, 0, 0, 0, 0, number },
+        }, .handle = number, .token = @splat(number) };
+        _ = try site.boots.table.insert(
+            .init(identity, .{ .version_id = version }, sys.monotonicUs(), 0),
+            sys.monotonicUs(),
+        );
         var hello: wire.Hello = .{
             .client_nonce = @splat(number),
             .kind = .token,
@@ -196,7 +215,13 @@ const Device = struct {
 
     fn ask(device: *Device, request_id: u32, offset: u64, length: u32) void {
         device.say(.{ .session_id = device.session_id, .request_id = request_id, .body = .{
-            .read = .{ .kind = .demand, .fragment_size = wire.fragment_size_ethernet, .version_tag = device.version_tag, .offset = offset, .length = length },
+            .read = .{
+                .kind = .demand,
+                .fragment_size = wire.fragment_size_ethernet,
+                .version_tag = device.version_tag,
+                .offset = offset,
+                .length = length,
+            },
         } });
     }
 
@@ -221,8 +246,10 @@ const Device = struct {
             for (0..count) |index| {
                 const packet = try wire.parse(device.socket.datagram(index).bytes);
                 try testing.expectEqual(request_id, packet.request_id);
-                const begin = offset + @as(u64, packet.body.data.index) * wire.fragment_size_ethernet;
-                for (packet.body.data.payload, begin..) |byte, at| try testing.expectEqual(byteOf(at), byte);
+                const begin =
+                    offset + @as(u64, packet.body.data.index) * wire.fragment_size_ethernet;
+                for (packet.body.data.payload, begin..) |byte, at|
+                    try testing.expectEqual(byteOf(at), byte);
                 missing -= @intCast(packet.body.data.payload.len);
             }
         }
@@ -266,8 +293,14 @@ test "during the wait for a disk, other devices are welcomed and get what is in 
     // Each boot's own times are reported.
     const cold = site.timesOf(&slow);
     const warm = site.timesOf(&quick);
-    try testing.expectEqual([_]u64{ 1, 0, 1 }, [_]u64{ cold.cold.count(), cold.warm.count(), cold.send.count() });
-    try testing.expectEqual([_]u64{ 0, 1, 1 }, [_]u64{ warm.cold.count(), warm.warm.count(), warm.send.count() });
+    try testing.expectEqual(
+        [_]u64{ 1, 0, 1 },
+        [_]u64{ cold.cold.count(), cold.warm.count(), cold.send.count() },
+    );
+    try testing.expectEqual(
+        [_]u64{ 0, 1, 1 },
+        [_]u64{ warm.cold.count(), warm.warm.count(), warm.send.count() },
+    );
     // Everything that the other device did lies within the first one's wait.
     try testing.expect(cold.cold.sum_us >= warm.warm.sum_us + warm.send.sum_us);
 }
@@ -298,7 +331,10 @@ test "a READ that is retransmitted during the wait for its disk is answered once
 test "a device that requests everything from a slow disk leaves threads to others, and is told nothing that it did not request" {
     Gate.close();
     var site: Site = undefined;
-    try site.init(.{ .queue = .{ .slots = 16, .slots_each = 12, .at_disks_each = 2 }, .workers = .{ .threads = 3, .tasks = 3 } });
+    try site.init(.{
+        .queue = .{ .slots = 16, .slots_each = 12, .at_disks_each = 2 },
+        .workers = .{ .threads = 3, .tasks = 3 },
+    });
     defer site.deinit();
     var greedy: Device = undefined;
     try greedy.init(&site, 10, Site.slow);
@@ -415,7 +451,10 @@ test "a read of a write layer contains what was written during the wait for its 
         if (count == 0) return error.BytesMissing;
         for (0..count) |index| {
             const data = (try wire.parse(device.socket.datagram(index).bytes)).body.data;
-            @memcpy(bytes[@as(usize, data.index) * wire.fragment_size_ethernet ..][0..data.payload.len], data.payload);
+            @memcpy(
+                bytes[@as(usize, data.index) * wire.fragment_size_ethernet ..][0..data.payload.len],
+                data.payload,
+            );
             filled += data.payload.len;
         }
     }

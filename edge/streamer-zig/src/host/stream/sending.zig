@@ -23,10 +23,17 @@ pub const What = struct { bytes: []const u8, sent: u16 };
 
 /// Sends now and without waiting. The READ may have arrived long ago: only its session's device
 /// gets the bytes, at its present address.
-pub fn sendRead(server: *StreamServer, sealed: []u8, socket: *UdpSocket, read: *const StreamServer.ReadRequest, what: What) Sent {
+pub fn sendRead(
+    server: *StreamServer,
+    sealed: []u8,
+    socket: *UdpSocket,
+    read: *const StreamServer.ReadRequest,
+    what: What,
+) Sent {
     var sealer = server.sealer(read.session_id) orelse return .gone;
     const packet_size = @as(usize, read.fragment_size) + read.overhead;
-    const together: u16 = @intCast(@min(UdpSocket.packetsTogether(packet_size), sealed.len / packet_size));
+    const together: u16 =
+        @intCast(@min(UdpSocket.packetsTogether(packet_size), sealed.len / packet_size));
     var done = what.sent;
     var fragments = read.fragments();
     for (0..what.sent) |_| _ = fragments.next();
@@ -38,7 +45,11 @@ pub fn sendRead(server: *StreamServer, sealed: []u8, socket: *UdpSocket, read: *
         for (0..count) |_| {
             const fragment = fragments.next().?;
             const at: usize = @intCast(fragment.offset - read.offset);
-            filled += sealer.seal(&fragment.header, what.bytes[at..][0..fragment.length], sealed[filled..]).len;
+            filled += sealer.seal(
+                &fragment.header,
+                what.bytes[at..][0..fragment.length],
+                sealed[filled..],
+            ).len;
         }
         // What was not sent is sealed again later: no two packets ever share a counter.
         const taken = socket.sendPackets(sealer.to(), sealed[0..filled], packet_size);

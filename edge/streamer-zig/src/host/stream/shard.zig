@@ -86,17 +86,26 @@ pub const StreamShard = struct {
     pub const InitError = StreamReads.InitError;
 
     /// `server` has as many slots as the packet loop's; the shard owns it, but not its socket.
-    pub fn init(gpa: std.mem.Allocator, server: StreamServer, socket: *UdpSocket, loop_wake_fd: i32, options: Options) InitError!StreamShard {
+    pub fn init(
+        gpa: std.mem.Allocator,
+        server: StreamServer,
+        socket: *UdpSocket,
+        loop_wake_fd: i32,
+        options: Options,
+    ) InitError!StreamShard {
         var reads_options = options.reads;
         reads_options.queue.flows = @intCast(server.sessions.len);
         var reads: StreamReads = try .init(gpa, reads_options);
         errdefer reads.deinit(gpa);
         const disks = try gpa.alloc(?Disk, options.versions);
         @memset(disks, null);
-        const wake_fd: i32 = @intCast(sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)) catch return error.SystemCallFailed);
+        const wake_fd: i32 = @intCast(sys.check(
+            linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC),
+        ) catch return error.SystemCallFailed);
         const epoll = Epoll.init() catch return error.SystemCallFailed;
         epoll.add(wake_fd, .read, Token.wake) catch return error.SystemCallFailed;
-        epoll.add(reads.workers.endedFd(), .read, Token.disk_reads) catch return error.SystemCallFailed;
+        epoll.add(reads.workers.endedFd(), .read, Token.disk_reads) catch
+            return error.SystemCallFailed;
         return .{
             .server = server,
             .socket = socket,
@@ -168,12 +177,15 @@ pub const StreamShard = struct {
     }
 
     fn notify(shard: *StreamShard, now_us: u64) void {
-        if (shard.must_wake and (now_us -| shard.woke_at_us >= wake_interval_us or shard.events.count() > events_max / 2)) {
+        if (shard.must_wake and (now_us -| shard.woke_at_us >= wake_interval_us or
+            shard.events.count() > events_max / 2))
+        {
             shard.must_wake = false;
             shard.woke_at_us = now_us;
             wake(shard.loop_wake_fd);
         }
-        if (shard.has_unpublished and now_us -| shard.published_at_us >= publish_interval_us) shard.publish(now_us);
+        if (shard.has_unpublished and now_us -| shard.published_at_us >= publish_interval_us)
+            shard.publish(now_us);
     }
 
     fn publish(shard: *StreamShard, now_us: u64) void {
@@ -199,11 +211,15 @@ pub const StreamShard = struct {
     }
 
     fn handle(shard: *StreamShard, datagram: *const udp_socket.Datagram, now_us: u64) void {
-        if (!StreamServer.isPlainRead(datagram.bytes) or !shard.server.hasSessionAt(datagram.from)) return shard.forward(datagram);
+        if (!StreamServer.isPlainRead(datagram.bytes) or !shard.server.hasSessionAt(datagram.from))
+            return shard.forward(datagram);
         switch (shard.server.receive(now_us, datagram.from, datagram.bytes, &shard.reply)) {
             .ignored => {},
             .reply => |packet| shard.socket.send(datagram.from, packet),
-            .read => |*read| shard.takeRead(read, .{ .size = datagram.bytes.len, .at_us = datagram.at_us }),
+            .read => |*read| shard.takeRead(
+                read,
+                .{ .size = datagram.bytes.len, .at_us = datagram.at_us },
+            ),
             // The cases above are all that a READ can become.
             .taken, .admit, .probe, .used, .write, .control, .ready, .report => unreachable,
         }
@@ -231,7 +247,10 @@ pub const StreamShard = struct {
         shard.woke_at_us = 0;
     }
 
-    fn emit(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, what: @FieldType(shard_messages.ReadEvent, "what")) void {
+    fn emit(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, what: @FieldType(
+        shard_messages.ReadEvent,
+        "what",
+    )) void {
         const place = shard.events.room() orelse {
             shard.figures.events_lost += 1;
             return;
@@ -280,9 +299,13 @@ pub const StreamShard = struct {
             .file => return,
             .version => |*version| version,
         };
-        if (shard.files == null) shard.files = .{ .data = .init(version.store.files, .extents), .nodes = .init(version.store.files, .nodes) };
+        if (shard.files == null) shard.files = .{
+            .data = .init(version.store.files, .extents),
+            .nodes = .init(version.store.files, .nodes),
+        };
         const files = &shard.files.?;
-        version.reader.reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
+        version.reader.reading =
+            .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
     }
 
     fn closeUnused(shard: *StreamShard) void {
@@ -323,15 +346,30 @@ pub const StreamShard = struct {
         return shard.server.findById(session_id) != null;
     }
 
-    pub fn sendRead(shard: *StreamShard, socket: *UdpSocket, read: *const ReadRequest, bytes: []const u8, sent: u16) stream_sending.Sent {
-        return stream_sending.sendRead(&shard.server, shard.sealed, socket, read, .{ .bytes = bytes, .sent = sent });
+    pub fn sendRead(
+        shard: *StreamShard,
+        socket: *UdpSocket,
+        read: *const ReadRequest,
+        bytes: []const u8,
+        sent: u16,
+    ) stream_sending.Sent {
+        return stream_sending.sendRead(&shard.server, shard.sealed, socket, read, .{
+            .bytes = bytes,
+            .sent = sent,
+        });
     }
 
     pub fn noteSending(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival) void {
         shard.emit(read, arrival, .{ .sending = sys.monotonicUs() });
     }
 
-    pub fn noteAnswered(shard: *StreamShard, read: *const ReadRequest, arrival: Arrival, _: u64, measured: core.boot.ReadTimes.ReadSample) void {
+    pub fn noteAnswered(
+        shard: *StreamShard,
+        read: *const ReadRequest,
+        arrival: Arrival,
+        _: u64,
+        measured: core.boot.ReadTimes.ReadSample,
+    ) void {
         shard.figures.sent_bytes += read.bytes_out;
         shard.figures.reads += 1;
         shard.has_unpublished = true;
@@ -342,7 +380,13 @@ pub const StreamShard = struct {
         shard.emit(read, arrival, .unanswered);
     }
 
-    pub fn refuseRead(shard: *StreamShard, socket: *UdpSocket, read: *const ReadRequest, why: stream_reads.Error, at_us: u64) void {
+    pub fn refuseRead(
+        shard: *StreamShard,
+        socket: *UdpSocket,
+        read: *const ReadRequest,
+        why: stream_reads.Error,
+        at_us: u64,
+    ) void {
         assert(why == error.StoreError);
         const session = shard.server.findById(read.session_id) orelse return;
         shard.emit(read, .{ .size = 0, .at_us = at_us }, .{ .store_error = at_us });

@@ -1,6 +1,6 @@
 //! Messages between a shard of the stream and the packet loop, which pass through bounded rings.
-//! The packet loop sends commands; a shard sends read events and forwards datagrams that are not its
-//! own. `Figures` are the shard's counters (docs/decisions/0022-stream-shards.md).
+//! The packet loop sends commands; a shard sends read events and forwards datagrams that are not
+//! its own. `Figures` are the shard's counters (docs/decisions/0022-stream-shards.md).
 
 const base = @import("base");
 const core = @import("core");
@@ -10,8 +10,8 @@ const datagram_size_max = @import("../net/udp_socket.zig").datagram_size_max;
 
 /// From the packet loop to a shard.
 pub const Command = union(enum) {
-    /// The shard serves this session from now on, or its address has changed. The shard owns the open
-    /// disk.
+    /// The shard serves this session from now on, or its address has changed. The shard owns the
+    /// open disk.
     adopt: struct { session: core.stream.Server.Session, disk: VersionDisk },
     /// The shard drops the session with this id.
     drop: u64,
@@ -26,8 +26,8 @@ pub const ReadEvent = struct {
         came,
         /// A duplicate of a READ in progress, which gets no answer.
         unanswered,
-        /// When the first packet of the answer goes out. Sent before that packet, so that the packet
-        /// loop hears it before anything that the device sends in response.
+        /// When the first packet of the answer goes out. Sent before that packet, so that the
+        /// packet loop hears it before anything that the device sends in response.
         sending: u64,
         answered: core.boot.ReadTimes.ReadSample,
         /// When the store failed.
@@ -60,8 +60,8 @@ pub const Figures = struct {
 
     const Words = [@sizeOf(Figures) / 8]u64;
 
-    /// Publishes the counters to readers in other threads. Each number is atomic by itself; together
-    /// they are no snapshot.
+    /// Publishes the counters to readers in other threads. Each number is atomic by itself;
+    /// together they are no snapshot.
     pub fn publish(figures: *const Figures, to: *Figures) void {
         const from: *const Words = @ptrCast(figures);
         const words: *Words = @ptrCast(to);

@@ -35,13 +35,25 @@ pub const StreamShards = struct {
     wake_fd: i32,
 
     /// `id` 0: none. A session of shard 0 is unknown to the others.
-    const KnownSession = struct { id: u64 = 0, from: base.Endpoint = .{ .ip = .zero, .port = 0 }, packet_size_max: u16 = 0, shard: u16 = 0 };
+    const KnownSession = struct {
+        id: u64 = 0,
+        from: base.Endpoint = .{ .ip = .zero, .port = 0 },
+        packet_size_max: u16 = 0,
+        shard: u16 = 0,
+    };
 
     pub const InitError = StreamShard.InitError;
 
     /// `open` are the sockets of shards 1 and on.
-    pub fn init(gpa: std.mem.Allocator, open: []UdpSocket, options: StreamServer.Options, shard_options: StreamShard.Options) InitError!StreamShards {
-        const wake_fd: i32 = @intCast(sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)) catch return error.SystemCallFailed);
+    pub fn init(
+        gpa: std.mem.Allocator,
+        open: []UdpSocket,
+        options: StreamServer.Options,
+        shard_options: StreamShard.Options,
+    ) InitError!StreamShards {
+        const wake_fd: i32 = @intCast(sys.check(
+            linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC),
+        ) catch return error.SystemCallFailed);
         const shards = try gpa.alloc(*StreamShard, open.len);
         for (shards, open) |*shard, *socket| {
             shard.* = try gpa.create(StreamShard);
@@ -79,7 +91,8 @@ pub const StreamShards = struct {
         var is_all = true;
         for (server.sessions, shards.known) |*session, *known| {
             const is_same = session.id == known.id;
-            if (is_same and (session.id == 0 or (session.from.eql(known.from) and session.packet_size_max == known.packet_size_max))) continue;
+            if (is_same and (session.id == 0 or (session.from.eql(known.from) and
+                session.packet_size_max == known.packet_size_max))) continue;
             if (!is_same and known.id != 0 and known.shard != 0) {
                 if (!shards.post(known.shard, .{ .drop = known.id })) {
                     is_all = false;
@@ -93,11 +106,22 @@ pub const StreamShards = struct {
         if (is_all) shards.known_changes = server.changes;
     }
 
-    fn assign(shards: *StreamShards, session: *const Session, known: *KnownSession, boots: *Boots) bool {
+    fn assign(
+        shards: *StreamShards,
+        session: *const Session,
+        known: *KnownSession,
+        boots: *Boots,
+    ) bool {
         const shard = steering.shardOf(session.mark, @intCast(shards.shards.len + 1));
-        const next: KnownSession = .{ .id = session.id, .from = session.from, .packet_size_max = session.packet_size_max, .shard = shard };
+        const next: KnownSession = .{
+            .id = session.id,
+            .from = session.from,
+            .packet_size_max = session.packet_size_max,
+            .shard = shard,
+        };
         const version = boots.io.findVersion(session.version_id);
-        const is_plain = session.write_cache.class == .device_ram and version != null and version.?.layer_above == null;
+        const is_plain = session.write_cache.class == .device_ram and version != null and
+            version.?.layer_above == null;
         if (shard != 0 and is_plain) {
             if (shards.shards[shard - 1].commands.room() == null) return false;
             // Without a descriptor the session stays with shard 0.

@@ -31,10 +31,20 @@ pub fn shardOf(mark: u16, shards: u16) u16 {
 fn program(shards: u16) [9]Instruction {
     return .{
         of(load_byte, 1),
-        .{ .code = jump_if_equal, .jump_true = 0, .jump_false = 6, .k = @backingInt(wire.Type.read) },
+        .{
+            .code = jump_if_equal,
+            .jump_true = 0,
+            .jump_false = 6,
+            .k = @backingInt(wire.Type.read),
+        },
         of(load_byte, 0),
         of(bits_and, 0x0f),
-        .{ .code = jump_if_equal, .jump_true = 3, .jump_false = 0, .k = @backingInt(wire.ReadKind.profile) },
+        .{
+            .code = jump_if_equal,
+            .jump_true = 3,
+            .jump_false = 0,
+            .k = @backingInt(wire.ReadKind.profile),
+        },
         of(load_half, 8),
         of(modulo, shards),
         of(return_accumulator, 0),
@@ -55,7 +65,9 @@ pub fn attach(fd: i32, shards: u16) error{SystemCallFailed}!void {
     const instructions = program(shards);
     const given: SockProgram = .{ .count = instructions.len, .instructions = &instructions };
     const bytes = std.mem.asBytes(&given);
-    _ = sys.check(linux.setsockopt(fd, linux.SOL.SOCKET, so_attach_reuseport_cbpf, bytes.ptr, bytes.len)) catch
+    _ = sys.check(
+        linux.setsockopt(fd, linux.SOL.SOCKET, so_attach_reuseport_cbpf, bytes.ptr, bytes.len),
+    ) catch
         return error.SystemCallFailed;
 }
 
@@ -84,24 +96,34 @@ test "READs go to the shard of their session's mark, and all else to the first o
     }
     for (packets[6..8]) |*packet| std.mem.writeInt(u16, packet[8..10], 1, .big);
     packets[6][0..2].* = .{ wire.version << 4, @backingInt(wire.Type.report) };
-    packets[7][0..2].* = .{ wire.version << 4 | @as(u8, @backingInt(wire.ReadKind.profile)), @backingInt(wire.Type.read) };
+    packets[7][0..2].* = .{
+        wire.version << 4 | @as(u8, @backingInt(wire.ReadKind.profile)),
+        @backingInt(wire.Type.read),
+    };
     // Shorter than what the program looks at.
     packets[8][0..2].* = .{ wire.version << 4, @backingInt(wire.Type.read) };
     const to = sockets.toSockaddr(at);
     for (&packets, 0..) |*packet, index| {
         const size: usize = if (index == 8) 2 else packet.len;
-        _ = try sys.check(linux.sendto(sender, packet, size, 0, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
+        _ = try sys.check(
+            linux.sendto(sender, packet, size, 0, @ptrCast(&to), @sizeOf(linux.sockaddr.in)),
+        );
     }
     // On loopback they have arrived when the sender's call returns.
     var counts: [shards]usize = @splat(0);
     for (fds, &counts, 0..) |fd, *count, shard| {
         var packet: [64]u8 = undefined;
-        while (sys.check(linux.recvfrom(fd, &packet, packet.len, linux.MSG.DONTWAIT, null, null)) catch null) |size| {
+        while (sys.check(
+            linux.recvfrom(fd, &packet, packet.len, linux.MSG.DONTWAIT, null, null),
+        ) catch null) |size| {
             count.* += 1;
-            if (!core.stream.Server.isPlainRead(packet[0..size])) try testing.expectEqual(0, shard) else try testing.expectEqual(
-                shardOf(std.mem.readInt(u16, packet[8..10], .big), shards),
-                shard,
-            );
+            if (!core.stream.Server.isPlainRead(packet[0..size]))
+                try testing.expectEqual(0, shard)
+            else
+                try testing.expectEqual(
+                    shardOf(std.mem.readInt(u16, packet[8..10], .big), shards),
+                    shard,
+                );
         }
     }
     try testing.expectEqual([_]usize{ 5, 2, 2 }, counts);

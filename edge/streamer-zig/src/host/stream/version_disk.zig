@@ -49,7 +49,9 @@ pub const VersionDisk = union(enum) {
         var other = disk.*;
         switch (other) {
             .file => |*file| file.fd = try duplicate(file.fd),
-            .version => |*version| version.handle = @fromBackingInt(try duplicate(@backingInt(version.handle))),
+            .version => |*version| version.handle = @fromBackingInt(try duplicate(
+                @backingInt(version.handle),
+            )),
         }
         return other;
     }
@@ -104,5 +106,6 @@ pub const HeldDisk = union(enum) {
 };
 
 fn duplicate(fd: i32) error{SystemCallFailed}!i32 {
-    return @intCast(sys.check(linux.fcntl(fd, linux.F.DUPFD_CLOEXEC, 0)) catch return error.SystemCallFailed);
+    return @intCast(sys.check(linux.fcntl(fd, linux.F.DUPFD_CLOEXEC, 0)) catch
+        return error.SystemCallFailed);
 }

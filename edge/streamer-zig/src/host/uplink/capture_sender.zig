@@ -32,7 +32,12 @@ pub const CaptureSender = struct {
     const timeout_ms = 8_000;
 
     /// Returns true if it handled a capture: there may be more.
-    pub fn send(sender: *CaptureSender, gpa: std.mem.Allocator, client: *UplinkClient, now_ms: u64) bool {
+    pub fn send(
+        sender: *CaptureSender,
+        gpa: std.mem.Allocator,
+        client: *UplinkClient,
+        now_ms: u64,
+    ) bool {
         const files = sender.files orelse return false;
         if (now_ms < sender.next_ms) return false;
         if (now_ms >= sender.unknown_until_ms) {
@@ -47,7 +52,8 @@ pub const CaptureSender = struct {
         var arena: std.heap.ArenaAllocator = .init(gpa);
         defer arena.deinit();
         var path: [96]u8 = undefined;
-        const text = std.mem.print(&path, "/edge/v1/boots/{f}/capture", .{entry.boot_id}) catch unreachable;
+        const text = std.mem.print(&path, "/edge/v1/boots/{f}/capture", .{entry.boot_id}) catch
+            unreachable;
         var answer: [core.uplink.message.body_size_max]u8 = undefined;
         const result = client.request(.PUT, text, bytes, timeout_ms, &answer);
         sender.take(files, &entry, uplink_client.meaning(arena.allocator(), result), now_ms);
@@ -71,11 +77,14 @@ pub const CaptureSender = struct {
                 sender.delay_ms = @min(sender.delay_ms * 2, delay_ms_max);
             },
             .later => |after_ms| {
-                sender.next_ms = now_ms + @max(sender.delay_ms, @min(after_ms, core.uplink.sender.retry_after_most_ms));
+                sender.next_ms = now_ms +
+                    @max(sender.delay_ms, @min(after_ms, core.uplink.sender.retry_after_most_ms));
                 sender.delay_ms = @min(sender.delay_ms * 2, delay_ms_max);
             },
             .refused => |refused| {
-                const age_ms = sys.unixMs() -| @as(u64, @intCast(@max(0, @divTrunc(entry.modified_ns, std.time.ns_per_ms))));
+                const age_ms = sys.unixMs() -| @as(u64, @intCast(
+                    @max(0, @divTrunc(entry.modified_ns, std.time.ns_per_ms)),
+                ));
                 const comes_later = refused.code == .boot_unknown and age_ms < unknown_age_ms_max;
                 if (!comes_later) return files.remove(entry.boot_id);
                 sender.unknown.append(entry.boot_id) catch files.remove(entry.boot_id);

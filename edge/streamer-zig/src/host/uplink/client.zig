@@ -140,7 +140,8 @@ pub const UplinkClient = struct {
         const uri = try std.Uri.parse(
             try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }),
         );
-        const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
+        const counter =
+            if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
         const signature = core.uplink.message.sign(client.key, .{
             .method = @tagName(method),
             .path = uri.path.percent_encoded.ptr[0..pathSize(uri)],
@@ -175,7 +176,12 @@ pub const UplinkClient = struct {
         }, uri, .{
             .redirect_behavior = .unhandled,
             .headers = .{
-                .content_type = .{ .override = if (method == .PUT) "application/vnd.tcpdump.pcap" else "application/json" },
+                .content_type = .{
+                    .override = if (method == .PUT)
+                        "application/vnd.tcpdump.pcap"
+                    else
+                        "application/json",
+                },
                 .accept_encoding = .omit,
             },
             .extra_headers = headers[0..header_count],
@@ -215,7 +221,8 @@ pub const UplinkClient = struct {
         } else if (std.ascii.eqlIgnoreCase(header.name, "accept-encoding")) {
             var codings = std.mem.splitScalar(u8, header.value, ',');
             while (codings.next()) |coding| {
-                if (std.ascii.eqlIgnoreCase(std.mem.trim(u8, coding, " \t"), "gzip")) answer.takes_gzip = true;
+                if (std.ascii.eqlIgnoreCase(std.mem.trim(u8, coding, " \t"), "gzip"))
+                    answer.takes_gzip = true;
             }
         }
     }

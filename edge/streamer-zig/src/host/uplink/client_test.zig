@@ -126,8 +126,9 @@ test "an answer without content ends with its head, though the connection stays 
 }
 
 test "a compressed body is declared, is signed as it is sent, and the answer's Retry-After is returned" {
-    var server: Server = try .init("HTTP/1.1 503 Service Unavailable\r\nAccept-Encoding: br, GZIP\r\n" ++
-        "Retry-After: 17\r\ncontent-length: 2\r\n\r\n{}");
+    var server: Server =
+        try .init("HTTP/1.1 503 Service Unavailable\r\nAccept-Encoding: br, GZIP\r\n" ++
+            "Retry-After: 17\r\ncontent-length: 2\r\n\r\n{}");
     defer sys.close(server.listener);
     var buffer: [64]u8 = undefined;
     const body: UplinkClient.Body = .{ .bytes = "\x1f\x8b not looked at", .encoding = .gzip };

@@ -41,10 +41,12 @@ pub const KeyRotation = struct {
     /// The control plane did not accept the current key, and may have been restored.
     is_doubted: bool = false,
 
-    const Statements = base.BoundedArray(uplink_message.KeyStatement, uplink_message.key_statements_max);
+    const Statements =
+        base.BoundedArray(uplink_message.KeyStatement, uplink_message.key_statements_max);
 
     pub fn init(io: Io, data: *const DataDir, edge_id: base.Uuid, current: KeyPair) KeyRotation {
-        var rotation: KeyRotation = .{ .io = io, .data = data, .edge_id = edge_id, .current = current };
+        var rotation: KeyRotation =
+            .{ .io = io, .data = data, .edge_id = edge_id, .current = current };
         rotation.loadStatements();
         rotation.loadNext();
         return rotation;
@@ -69,7 +71,12 @@ pub const KeyRotation = struct {
     }
 
     /// Does what is due now, if anything is.
-    pub fn step(rotation: *KeyRotation, client: *uplink_client.UplinkClient, now_ms: u64, random: u64) void {
+    pub fn step(
+        rotation: *KeyRotation,
+        client: *uplink_client.UplinkClient,
+        now_ms: u64,
+        random: u64,
+    ) void {
         if (rotation.next == null and rotation.isWanted()) rotation.begin();
         if (rotation.next == null and !rotation.is_doubted) return;
         if (now_ms < rotation.back_off.not_before_ms) return;
@@ -77,7 +84,8 @@ pub const KeyRotation = struct {
             .ok => {
                 const is_new = rotation.next != null;
                 rotation.finish();
-                if (is_new and rotation.next == null) log.info("This edge has a new key, and the control plane knows it.", .{});
+                if (is_new and rotation.next == null)
+                    log.info("This edge has a new key, and the control plane knows it.", .{});
                 rotation.back_off.reset();
                 rotation.is_doubted = false;
             },
@@ -87,9 +95,12 @@ pub const KeyRotation = struct {
                 rotation.back_off.fail(now_ms, random);
                 // Logged once; it is tried again, because something in between might have answered.
                 if (rotation.back_off.failures == 1)
-                    log.info("The control plane refused the new key of this edge: {t} ({d}); the old one stays in use.", .{
-                        refused.code, refused.status,
-                    });
+                    log.info(
+                        "The control plane refused the new key of this edge: {t} ({d}); the old one stays in use.",
+                        .{
+                            refused.code, refused.status,
+                        },
+                    );
             },
         }
     }
@@ -104,7 +115,10 @@ pub const KeyRotation = struct {
 
     fn begin(rotation: *KeyRotation) void {
         const seed = rotation.data.secret("edge.key.next") catch {
-            log.info("A new key of this edge cannot be written to the data directory; the old one stays in use.", .{});
+            log.info(
+                "A new key of this edge cannot be written to the data directory; the old one stays in use.",
+                .{},
+            );
             return;
         };
         rotation.next = KeyPair.generateDeterministic(seed) catch null;
@@ -116,12 +130,16 @@ pub const KeyRotation = struct {
         var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
         defer arena.deinit();
         var body: [uplink_message.body_size_max]u8 = undefined;
-        const text = uplink_message.encode(uplink_message.RotateKeyRequest{ .statements = all.constSlice() }, &body);
+        const text = uplink_message.encode(
+            uplink_message.RotateKeyRequest{ .statements = all.constSlice() },
+            &body,
+        );
         const before = client.key;
         client.key = rotation.next orelse rotation.current;
         defer client.key = before;
         var buffer: [uplink_message.body_size_max]u8 = undefined;
-        const result = client.request(.POST, "/edge/v1/rotate-key", text, request_timeout_ms, &buffer);
+        const result =
+            client.request(.POST, "/edge/v1/rotate-key", text, request_timeout_ms, &buffer);
         return uplink_client.meaning(arena.allocator(), result);
     }
 
@@ -134,10 +152,16 @@ pub const KeyRotation = struct {
             std.mem.eql(u8, &all.constSlice()[all.count - 1].newPublicKey, &text);
         if (is_there) return all;
         if (all.count == all.buffer.len) {
-            std.mem.copyForwards(uplink_message.KeyStatement, all.buffer[0 .. all.count - 1], all.buffer[1..all.count]);
+            std.mem.copyForwards(
+                uplink_message.KeyStatement,
+                all.buffer[0 .. all.count - 1],
+                all.buffer[1..all.count],
+            );
             all.count -= 1;
         }
-        all.appendAssumeCapacity(uplink_message.stateKey(rotation.current, rotation.edge_id, next.public_key.toBytes()));
+        all.appendAssumeCapacity(
+            uplink_message.stateKey(rotation.current, rotation.edge_id, next.public_key.toBytes()),
+        );
         return all;
     }
 
@@ -161,7 +185,10 @@ pub const KeyRotation = struct {
 
     fn writeStatements(rotation: *const KeyRotation, all: *const Statements) sys.Error!void {
         var buffer: [uplink_message.body_size_max]u8 = undefined;
-        const text = uplink_message.encode(uplink_message.RotateKeyRequest{ .statements = all.constSlice() }, &buffer);
+        const text = uplink_message.encode(
+            uplink_message.RotateKeyRequest{ .statements = all.constSlice() },
+            &buffer,
+        );
         try rotation.data.write("edge.key.statements", text);
     }
 
@@ -169,7 +196,11 @@ pub const KeyRotation = struct {
         var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
         defer arena.deinit();
         const text = rotation.data.read(arena.allocator(), "edge.key.statements") catch return;
-        const kept = uplink_message.parse(uplink_message.RotateKeyRequest, arena.allocator(), text) catch return;
+        const kept = uplink_message.parse(
+            uplink_message.RotateKeyRequest,
+            arena.allocator(),
+            text,
+        ) catch return;
         if (kept.statements.len > rotation.statements.buffer.len) return;
         for (kept.statements) |statement| rotation.statements.appendAssumeCapacity(statement);
     }

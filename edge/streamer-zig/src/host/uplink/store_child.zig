@@ -37,7 +37,9 @@ pub const StoreChild = struct {
         errdefer _ = end(pid);
         const pid_fd: i32 = @intCast(try sys.check(linux.pidfd_open(pid, 0)));
         errdefer sys.close(pid_fd);
-        _ = try sys.check(linux.fcntl(pipe[0], linux.F.SETFL, @as(u32, @bitCast(linux.O{ .NONBLOCK = true }))));
+        _ = try sys.check(
+            linux.fcntl(pipe[0], linux.F.SETFL, @as(u32, @bitCast(linux.O{ .NONBLOCK = true }))),
+        );
         return .{ .pid = pid, .pid_fd = pid_fd, .output_fd = pipe[0] };
     }
 
@@ -52,7 +54,8 @@ pub const StoreChild = struct {
     /// After `over`: returns its exit code; null if it was killed, or did not end in time. Reaps
     /// the process.
     pub fn finish(child: *StoreChild) ?u8 {
-        var polled = [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
+        var polled =
+            [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
         var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
         _ = linux.ppoll(&polled, 1, &timeout, null);
         const word = end(child.pid);
@@ -73,11 +76,17 @@ pub const StoreChild = struct {
 
     /// Passes on the lines that are available; `over`: it has closed its output, and prints nothing
     /// more.
-    pub fn read(child: *StoreChild, context: anytype, comptime take: fn (@TypeOf(context), []const u8) void) Turn {
+    pub fn read(
+        child: *StoreChild,
+        context: anytype,
+        comptime take: fn (@TypeOf(context), []const u8) void,
+    ) Turn {
         var left: usize = turn_size_max;
         while (left > 0) {
             var buffer: [4096]u8 = undefined;
-            const size = sys.check(linux.read(child.output_fd, &buffer, buffer.len)) catch |err| switch (err) {
+            const size = sys.check(
+                linux.read(child.output_fd, &buffer, buffer.len),
+            ) catch |err| switch (err) {
                 error.WouldBlock, error.Interrupted => return .more,
                 error.SystemCallFailed => return .over,
             };
@@ -88,7 +97,12 @@ pub const StoreChild = struct {
         return .more;
     }
 
-    fn takeByte(child: *StoreChild, byte: u8, context: anytype, comptime take: fn (@TypeOf(context), []const u8) void) void {
+    fn takeByte(
+        child: *StoreChild,
+        byte: u8,
+        context: anytype,
+        comptime take: fn (@TypeOf(context), []const u8) void,
+    ) void {
         if (byte == '\n') {
             if (!child.is_long) take(context, child.line[0..child.line_size]);
             child.line_size = 0;
@@ -106,7 +120,11 @@ const death_signal_option = 1;
 const lowest_nice = 19;
 const idle_class = 3 << 13;
 
-fn runInChild(arguments: *const core.uplink.store_job.Arguments, output: i32, parent: i32) noreturn {
+fn runInChild(
+    arguments: *const core.uplink.store_job.Arguments,
+    output: i32,
+    parent: i32,
+) noreturn {
     _ = linux.setpgid(0, 0);
     _ = linux.prctl(death_signal_option, @backingInt(linux.SIG.KILL), 0, 0, 0);
     // The parent may have ended before the child asked to be notified.
@@ -153,7 +171,9 @@ fn startScript(tmp: *std.testing.TmpDir, text: []const u8) !StoreChild {
 
 fn readAll(child: *StoreChild, heard: *Heard) void {
     while (true) {
-        var polled = [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
+        var polled = [_]linux.pollfd{
+            .{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 },
+        };
         _ = linux.ppoll(&polled, 1, null, null);
         if (child.read(heard, Heard.take) == .over) return;
     }
@@ -162,7 +182,11 @@ fn readAll(child: *StoreChild, heard: *Heard) void {
 test "lines of a process are read whole, one that is too long is skipped, and an unfinished one is ignored" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var child = try startScript(&tmp, "#!/bin/sh\necho \"$1 $2 $5\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\nexit 3\n");
+    var child =
+        try startScript(
+            &tmp,
+            "#!/bin/sh\necho \"$1 $2 $5\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\nexit 3\n",
+        );
     var heard: Heard = .{};
     readAll(&child, &heard);
     try testing.expectEqualStrings("vdisk list /store|end|", heard.text[0..heard.size]);
@@ -175,7 +199,8 @@ test "a process that is stopped is gone with what it has started, and its priori
     var child = try startScript(&tmp, "#!/bin/sh\nsleep 1000 &\necho $!\necho $(nice)\nwait\n");
     var heard: Heard = .{};
     while (std.mem.countScalar(u8, heard.text[0..heard.size], '|') < 2) {
-        var polled = [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
+        var polled =
+            [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.ppoll(&polled, 1, null, null);
         try testing.expectEqual(.more, child.read(&heard, Heard.take));
     }

@@ -18,7 +18,13 @@ pub const StoreOrders = struct {
         copy.orders = try arena.dupe(Order, orders);
         for (copy.orders) |*order| {
             order.kind = try arena.dupe(u8, order.kind);
-            for ([_]*?[]const u8{ &order.sourcePath, &order.kernelPath, &order.initrdPath, &order.commandLine, &order.layerClass }) |text|
+            for ([_]*?[]const u8{
+                &order.sourcePath,
+                &order.kernelPath,
+                &order.initrdPath,
+                &order.commandLine,
+                &order.layerClass,
+            }) |text|
                 if (text.*) |given| {
                     text.* = try arena.dupe(u8, given);
                 };

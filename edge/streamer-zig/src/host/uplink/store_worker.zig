@@ -122,11 +122,17 @@ pub const StoreWorker = struct {
     };
 
     /// Returns null if the store's directory has no path.
-    pub fn create(gpa: std.mem.Allocator, options: Options) (error{OutOfMemory} || sys.Error)!*StoreWorker {
+    pub fn create(
+        gpa: std.mem.Allocator,
+        options: Options,
+    ) (error{OutOfMemory} || sys.Error)!*StoreWorker {
         const worker = try gpa.create(StoreWorker);
-        const wake_fd: i32 = @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC | linux.EFD.NONBLOCK)));
+        const wake_fd: i32 =
+            @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC | linux.EFD.NONBLOCK)));
         var link: [32]u8 = undefined;
-        const link_path = std.mem.printSentinel(&link, "/proc/self/fd/{d}", .{options.store_fd}, 0) catch unreachable;
+        const link_path =
+            std.mem.printSentinel(&link, "/proc/self/fd/{d}", .{options.store_fd}, 0) catch
+                unreachable;
         var path: [Arguments.store_path_size_max]u8 = undefined;
         const size = try sys.check(linux.readlinkat(linux.AT.FDCWD, link_path, &path, path.len));
         worker.* = .{
@@ -141,7 +147,10 @@ pub const StoreWorker = struct {
             .hold = .{ .io = options.io, .wake_fd = wake_fd },
             .inventory = try .init(gpa),
             .body = try gpa.alloc(u8, body_size_max),
-            .found = try gpa.alloc(core.uplink.store_job.StoredVersion, core.uplink.store_inventory.versions_max),
+            .found = try gpa.alloc(
+                core.uplink.store_job.StoredVersion,
+                core.uplink.store_inventory.versions_max,
+            ),
         };
         worker.restore();
         return worker;
@@ -200,12 +209,16 @@ pub const StoreWorker = struct {
     }
 
     /// Between two inventories: the pages of one inventory are consistent.
-    pub fn takeProfiles(worker: *StoreWorker, now_ms: u64) void {
+    fn takeProfiles(worker: *StoreWorker, now_ms: u64) void {
         const profiles = worker.profiles orelse return;
         if (now_ms < worker.next_profiles_ms or worker.inventory.page_from != null) return;
-        worker.profile_changes = profiles.inventoryAfter(worker.profile_changes, &worker.inventory.profiles) orelse return;
+        worker.profile_changes = profiles.inventoryAfter(
+            worker.profile_changes,
+            &worker.inventory.profiles,
+        ) orelse return;
         worker.inventory.profilesChanged();
-        if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms) worker.next_profiles_ms = now_ms + profiles_interval_ms;
+        if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms)
+            worker.next_profiles_ms = now_ms + profiles_interval_ms;
     }
 
     pub fn stopWork(worker: *StoreWorker, queue: Queue) void {
@@ -220,18 +233,20 @@ pub const StoreWorker = struct {
 
     /// Stops the work of jobs that were taken back.
     fn stopUnwanted(worker: *StoreWorker) void {
-        for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| switch (work.purpose) {
-            .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
-            .check => {},
-        };
+        for (std.enums.values(Queue)) |queue|
+            if (worker.works.getPtr(queue).*) |*work| switch (work.purpose) {
+                .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
+                .check => {},
+            };
     }
 
     /// A job does not wait for idle work.
     fn stopCheck(worker: *StoreWorker, now_ms: u64) void {
-        for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| if (work.purpose == .check) {
-            worker.stopWork(queue);
-            worker.next_check_ms = now_ms + check_delay_ms;
-        };
+        for (std.enums.values(Queue)) |queue|
+            if (worker.works.getPtr(queue).*) |*work| if (work.purpose == .check) {
+                worker.stopWork(queue);
+                worker.next_check_ms = now_ms + check_delay_ms;
+            };
     }
 
     /// Reads some hundred bytes, once.
@@ -242,7 +257,10 @@ pub const StoreWorker = struct {
             const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
             if (!has_orders or worker.is_absence_told) return;
             worker.is_absence_told = true;
-            log.info("The control plane has work for the store in {s}, but no store can be opened there ({t}): the work waits.", .{ worker.path, err });
+            log.info(
+                "The control plane has work for the store in {s}, but no store can be opened there ({t}): the work waits.",
+                .{ worker.path, err },
+            );
             return;
         };
     }
@@ -256,7 +274,8 @@ pub const StoreWorker = struct {
         if (now_ms >= worker.next_look_ms) {
             worker.next_look_ms = now_ms + look_interval_ms;
             var path: [Arguments.store_path_size_max + 16]u8 = undefined;
-            const versions = std.mem.printSentinel(&path, "{s}/versions", .{worker.path}, 0) catch unreachable;
+            const versions = std.mem.printSentinel(&path, "{s}/versions", .{worker.path}, 0) catch
+                unreachable;
             if (worker.versions_stamp.hasChanged(versions)) worker.next_list_ms = 0;
         }
         if (worker.list == null and now_ms >= worker.next_list_ms) {
@@ -268,7 +287,8 @@ pub const StoreWorker = struct {
             worker.list = StoreChild.start(&arguments) catch null;
         }
         // Short work is started first: an import that starts at the same time waits for it.
-        const is_busy = [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
+        const is_busy =
+            [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
         if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
     }
 
@@ -284,7 +304,9 @@ pub const StoreWorker = struct {
                 .waiting => return true,
                 .written => {
                     worker.endHold();
-                    worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf("its device still runs from it: shut the device down first") });
+                    worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf(
+                        "its device still runs from it: shut the device down first",
+                    ) });
                     continue;
                 },
             };
@@ -294,7 +316,9 @@ pub const StoreWorker = struct {
                 continue;
             }
             const child = StoreChild.start(&arguments) catch {
-                worker.jobs.end(id, .{ .failed = core.uplink.store_job.messageOf("no process could be started for it") });
+                worker.jobs.end(id, .{
+                    .failed = core.uplink.store_job.messageOf("no process could be started for it"),
+                });
                 continue;
             };
             worker.jobs.begin(id);
@@ -333,7 +357,8 @@ pub const StoreWorker = struct {
     }
 
     fn askHold(worker: *StoreWorker, subject: LayerHold.Subject, now_ms: u64) LayerHold.Answer {
-        const is_asked = if (worker.wanted_layer) |wanted| std.meta.eql(wanted.subject, subject) else false;
+        const is_asked =
+            if (worker.wanted_layer) |wanted| std.meta.eql(wanted.subject, subject) else false;
         if (!is_asked) worker.wanted_layer = .{ .subject = subject, .since_ms = now_ms };
         return worker.hold.ask(subject);
     }
@@ -349,10 +374,15 @@ pub const StoreWorker = struct {
         if (worker.askHold(.{ .device = device_id }, now_ms) != .held) return;
         worker.endHold();
         const why: []const u8 = if (worker.keepsOf(device_id)) |keeps|
-            if (keeps) "it keeps something that the device has written, or a layer that cannot be read: drop, seal or discard that first" else ""
+            if (keeps)
+                "it keeps something that the device has written, or a layer that cannot be read: drop, seal or discard that first"
+            else
+                ""
         else |_|
             "its store cannot be read";
-        worker.jobs.end(id, if (why.len == 0) .{ .done = .empty } else .{ .failed = core.uplink.store_job.messageOf(why) });
+        worker.jobs.end(id, if (why.len == 0) .{ .done = .empty } else .{
+            .failed = core.uplink.store_job.messageOf(why),
+        });
     }
 
     fn keepsOf(worker: *StoreWorker, device_id: base.Uuid) !bool {
@@ -369,10 +399,12 @@ pub const StoreWorker = struct {
 
     pub fn wait(worker: *StoreWorker) void {
         const queues = std.enums.values(Queue);
-        var polled: [queues.len + 2]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
-        for (queues, polled[0..queues.len]) |queue, *one| if (worker.works.getPtr(queue).*) |*work| {
-            one.fd = work.child.output_fd;
-        };
+        var polled: [queues.len + 2]linux.pollfd =
+            @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
+        for (queues, polled[0..queues.len]) |queue, *one|
+            if (worker.works.getPtr(queue).*) |*work| {
+                one.fd = work.child.output_fd;
+            };
         polled[queues.len].fd = worker.wake_fd;
         if (worker.list) |*child| polled[queues.len + 1].fd = child.output_fd;
         var timeout: linux.timespec = .{ .sec = turn_ms / std.time.ms_per_s, .nsec = 0 };
@@ -401,10 +433,16 @@ pub const StoreWorker = struct {
                     .check => {},
                 },
                 .version => |said| work.made = said.made,
-                .failed => |message| work.why = core.uplink.store_job.withoutPath(message, worker.path),
+                .failed => |message| work.why = core.uplink.store_job.withoutPath(
+                    message,
+                    worker.path,
+                ),
                 .damaged => |id| {
                     worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
-                    log.info("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
+                    log.info(
+                        "The version {f} in the store is damaged: restore it from another edge, or import it again.",
+                        .{id},
+                    );
                 },
                 .other => {},
             }
@@ -420,17 +458,24 @@ pub const StoreWorker = struct {
         const is_done = code == 0;
         switch (work.purpose) {
             .job => |id| {
-                if (work.why.count == 0) work.why = core.uplink.store_job.messageOf("its process ended before its work was done");
-                if (code == core.uplink.store_job.exit_busy) worker.jobs.postpone(id, nowMs(), work.why) else worker.jobs.end(
-                    id,
-                    if (is_done) .{ .done = work.made } else .{ .failed = work.why },
+                if (work.why.count == 0) work.why = core.uplink.store_job.messageOf(
+                    "its process ended before its work was done",
                 );
+                if (code == core.uplink.store_job.exit_busy)
+                    worker.jobs.postpone(id, nowMs(), work.why)
+                else
+                    worker.jobs.end(
+                        id,
+                        if (is_done) .{ .done = work.made } else .{ .failed = work.why },
+                    );
                 worker.next_list_ms = 0;
                 worker.next_profiles_ms = 0;
                 worker.profiles_eager_until_ms = nowMs() + profiles_eager_ms;
             },
             .check => |id| {
-                if (is_done) worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false });
+                if (is_done) worker.inventory.note(
+                    .{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false },
+                );
                 // A version that could not be verified is not tried again at once.
                 worker.next_check_ms = nowMs() + @as(u64, if (is_done) turn_ms else check_delay_ms);
                 worker.keepChecks();
@@ -452,7 +497,10 @@ pub const StoreWorker = struct {
             }),
             .failed => |message| {
                 worker.is_list_whole = false;
-                log.info("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
+                log.info(
+                    "The store {s} cannot be listed: {s}",
+                    .{ worker.path, message.constSlice() },
+                );
             },
             .progress => {},
         }
@@ -498,7 +546,8 @@ pub const StoreWorker = struct {
         const text = worker.write(has_page);
         var answer_buffer: [core.uplink.message.body_size_max]u8 = undefined;
         client.key = worker.rotation.key();
-        const result = client.request(.POST, "/edge/v1/store", text, request_timeout_ms, &answer_buffer);
+        const result =
+            client.request(.POST, "/edge/v1/store", text, request_timeout_ms, &answer_buffer);
         worker.told_ms = now_ms;
         switch (uplink_client.meaning(arena.allocator(), result)) {
             .ok => {
@@ -513,7 +562,8 @@ pub const StoreWorker = struct {
             .later => |after_ms| worker.back_off.wait(now_ms, randomNumber(), after_ms),
             .refused => |refused| {
                 worker.back_off.fail(now_ms, randomNumber());
-                if (refused.status == 404) worker.back_off.not_before_ms = now_ms + unknown_route_ms;
+                if (refused.status == 404)
+                    worker.back_off.not_before_ms = now_ms + unknown_route_ms;
                 worker.is_stopped = refused.code == .edge_revoked;
                 if (worker.is_stopped) for (std.enums.values(Queue)) |queue| worker.stopWork(queue);
             },
@@ -523,12 +573,15 @@ pub const StoreWorker = struct {
     fn write(worker: *StoreWorker, has_page: bool) []const u8 {
         var writer: Io.Writer = .fixed(worker.body);
         writer.writeByte('{') catch unreachable;
-        if (worker.facts) |*facts| core.uplink.store_inventory.writeFacts(&writer, facts) catch unreachable;
+        if (worker.facts) |*facts|
+            core.uplink.store_inventory.writeFacts(&writer, facts) catch unreachable;
         // Starts of an edge have growing numbers, so that scans only grow.
-        if (has_page) worker.inventory.writePage(&writer, worker.epoch << 20 | worker.scan) catch unreachable;
+        if (has_page)
+            worker.inventory.writePage(&writer, worker.epoch << 20 | worker.scan) catch unreachable;
         writer.writeAll("\"jobs\":") catch unreachable;
         // A page and reports together might exceed the size of a message.
-        if (has_page) writer.writeAll("[]") catch unreachable else worker.jobs.writeReports(&writer, .untold) catch unreachable;
+        if (has_page) writer.writeAll("[]") catch
+            unreachable else worker.jobs.writeReports(&writer, .untold) catch unreachable;
         writer.writeByte('}') catch unreachable;
         return writer.buffered();
     }
@@ -555,7 +608,11 @@ pub const StoreWorker = struct {
     fn keepChecks(worker: *StoreWorker) void {
         var text: Io.Writer.Allocating = .init(worker.gpa);
         defer text.deinit();
-        std.json.Stringify.value(worker.inventory.checks[0..worker.inventory.check_count], .{}, &text.writer) catch return;
+        std.json.Stringify.value(
+            worker.inventory.checks[0..worker.inventory.check_count],
+            .{},
+            &text.writer,
+        ) catch return;
         worker.data.write(checks_name, text.written()) catch {};
     }
 
@@ -564,12 +621,22 @@ pub const StoreWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         if (worker.data.read(arena.allocator(), jobs_name)) |text|
-            worker.jobs.restore(arena.allocator(), text) catch log.info("The results of earlier store jobs cannot be read; the jobs are done again.", .{})
+            worker.jobs.restore(arena.allocator(), text) catch log.info(
+                "The results of earlier store jobs cannot be read; the jobs are done again.",
+                .{},
+            )
         else |_| {}
         const text = worker.data.read(arena.allocator(), checks_name) catch return;
-        const checks = core.uplink.message.parse([]const core.uplink.store_inventory.Check, arena.allocator(), text) catch return;
+        const checks = core.uplink.message.parse(
+            []const core.uplink.store_inventory.Check,
+            arena.allocator(),
+            text,
+        ) catch return;
         worker.inventory.check_count = @intCast(@min(checks.len, worker.inventory.checks.len));
-        @memcpy(worker.inventory.checks[0..worker.inventory.check_count], checks[0..worker.inventory.check_count]);
+        @memcpy(
+            worker.inventory.checks[0..worker.inventory.check_count],
+            checks[0..worker.inventory.check_count],
+        );
     }
 };
 

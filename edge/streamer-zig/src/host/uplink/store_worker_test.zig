@@ -60,7 +60,10 @@ const Fixture = struct {
         var on: store_module.LinuxFiles = .fromFd(fixture.store_dir.handle);
         try store_module.Store.make(on.files(), .{ .id = uuid(1), .seed = @splat(2) });
         var path: [64]u8 = undefined;
-        fixture.data = try DataDir.open(testing.io, try std.mem.print(&path, ".zig-cache/tmp/{s}/data", .{&fixture.tmp.sub_path}));
+        fixture.data = try DataDir.open(
+            testing.io,
+            try std.mem.print(&path, ".zig-cache/tmp/{s}/data", .{&fixture.tmp.sub_path}),
+        );
         try fixture.start();
     }
 
@@ -76,7 +79,11 @@ const Fixture = struct {
             .store_fd = fixture.store_dir.handle,
             .epoch = 1,
         });
-        fixture.worker.program = try std.mem.print(&fixture.program, ".zig-cache/tmp/{s}/program", .{&fixture.tmp.sub_path});
+        fixture.worker.program = try std.mem.print(
+            &fixture.program,
+            ".zig-cache/tmp/{s}/program",
+            .{&fixture.tmp.sub_path},
+        );
     }
 
     /// Its processes end with it.
@@ -119,7 +126,12 @@ const Fixture = struct {
     }
 
     fn text(fixture: *Fixture, name: []const u8) ![]const u8 {
-        return fixture.store_dir.readFileAlloc(testing.io, name, fixture.arena.allocator(), .limited(1024));
+        return fixture.store_dir.readFileAlloc(
+            testing.io,
+            name,
+            fixture.arena.allocator(),
+            .limited(1024),
+        );
     }
 };
 
@@ -128,7 +140,13 @@ test "a job is done once by a separate process, also when the edge is killed aft
     try fixture.init();
     defer fixture.deinit();
     const orders = [_]Order{
-        .{ .id = uuid(4), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 2 },
+        .{
+            .id = uuid(4),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 2,
+        },
         .{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) },
         .{ .id = uuid(6), .kind = "unheard_of" },
     };
@@ -136,9 +154,14 @@ test "a job is done once by a separate process, also when the edge is killed aft
     const merged = fixture.untilOver(uuid(4));
     try testing.expectEqual(.done, merged.stage);
     try testing.expectEqual(2, merged.total_bytes);
-    try testing.expect(std.mem.startsWith(u8, merged.made.constSlice(), "{\"versionId\":\"02020202-"));
+    try testing.expect(
+        std.mem.startsWith(u8, merged.made.constSlice(), "{\"versionId\":\"02020202-"),
+    );
     const deleted = fixture.untilOver(uuid(5));
-    try testing.expectEqualStrings("its process ended before its work was done", deleted.message.constSlice());
+    try testing.expectEqualStrings(
+        "its process ended before its work was done",
+        deleted.message.constSlice(),
+    );
     try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
     fixture.kill();
     try fixture.start();
@@ -159,7 +182,17 @@ test "a job that is taken back is killed, and the next one starts" {
         const said = fixture.text("pid") catch continue;
         break try std.fmt.parseInt(i32, std.mem.trim(u8, said, "\n"), 10);
     };
-    fixture.worker.setOrders(&.{.{ .id = uuid(5), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 2 }});
+    fixture.worker.setOrders(
+        &.{
+            .{
+                .id = uuid(5),
+                .kind = "merge",
+                .versionId = uuid(2),
+                .intoVersionId = uuid(3),
+                .number = 2,
+            },
+        },
+    );
     try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
     try testing.expectEqual(.SRCH, linux.errno(linux.kill(pid, @fromBackingInt(0))));
     try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
@@ -169,8 +202,23 @@ test "an import may take as long as it needs, other work is done in the meantime
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    const long: Order = .{ .id = uuid(4), .kind = "import", .vdiskId = uuid(8), .versionId = uuid(2), .number = 2, .sourcePath = "imports/a.raw" };
-    const merge: Order = .{ .id = uuid(5), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 3 };
+    const long: Order =
+        .{
+            .id = uuid(4),
+            .kind = "import",
+            .vdiskId = uuid(8),
+            .versionId = uuid(2),
+            .number = 2,
+            .sourcePath = "imports/a.raw",
+        };
+    const merge: Order =
+        .{
+            .id = uuid(5),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 3,
+        };
     var second = long;
     second.id = uuid(6);
     fixture.worker.setOrders(&.{ long, second, merge });
@@ -203,7 +251,10 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
     worker.begin(60_001);
     const refused = worker.jobs.find(uuid(4)).?;
-    try testing.expectEqualStrings("its device still runs from it: shut the device down first", refused.message.constSlice());
+    try testing.expectEqualStrings(
+        "its device still runs from it: shut the device down first",
+        refused.message.constSlice(),
+    );
     try testing.expectEqual(null, worker.hold.asked());
     // The next one waits until the layer is closed, which is free again when the work ends.
     fixture.loop_says = .waiting;
@@ -228,7 +279,17 @@ test "a job that finds the store in use waits, and is done when it is free" {
     try fixture.init();
     defer fixture.deinit();
     const worker = fixture.worker;
-    worker.setOrders(&.{.{ .id = uuid(4), .kind = "seal", .versionId = uuid(2), .parentVersionId = uuid(3), .number = 2 }});
+    worker.setOrders(
+        &.{
+            .{
+                .id = uuid(4),
+                .kind = "seal",
+                .versionId = uuid(2),
+                .parentVersionId = uuid(3),
+                .number = 2,
+            },
+        },
+    );
     while (true) {
         fixture.turn();
         const job = worker.jobs.find(uuid(4)) orelse continue;
@@ -273,7 +334,10 @@ test "a version that comes or goes by hand is listed soon, before the next list 
     while (worker.next_list_ms == due_ms) {
         fixture.now_ms += 20_000;
         var name: [32]u8 = undefined;
-        try fixture.store_dir.createDirPath(testing.io, try std.mem.print(&name, "versions/{d}", .{fixture.now_ms}));
+        try fixture.store_dir.createDirPath(
+            testing.io,
+            try std.mem.print(&name, "versions/{d}", .{fixture.now_ms}),
+        );
         fixture.turn();
     }
     try testing.expect(fixture.now_ms < due_ms);
@@ -301,10 +365,17 @@ test "an edge gives up a device's writes once it begins none, and not while it k
     files.makeDir("layers") catch |err| try testing.expectEqual(error.Exists, err);
     var dir: store_module.files.Name = undefined;
     const zeros: [4096]u8 = @splat(0);
-    const below: store_module.BlockSource = .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
-    var layer: store_module.WriteLayer = try .create(testing.allocator, files, store_module.device_layers.dirOf(uuid(2), &dir), .{
+    const below: store_module.BlockSource =
+        .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
+    const layer_dir = store_module.device_layers.dirOf(uuid(2), &dir);
+    var layer: store_module.WriteLayer = try .create(testing.allocator, files, layer_dir, .{
         .layer_id = uuid(3),
-        .binding = .{ .class = .maintenance, .device_id = uuid(7), .version_id = uuid(2), .disk_size = zeros.len },
+        .binding = .{
+            .class = .maintenance,
+            .device_id = uuid(7),
+            .version_id = uuid(2),
+            .disk_size = zeros.len,
+        },
         .limit_bytes = 4096,
         .sequence = 0,
     }, below);
@@ -312,9 +383,17 @@ test "an edge gives up a device's writes once it begins none, and not while it k
     worker.setOrders(&.{letGo.of(5)});
     const kept = fixture.untilOver(uuid(5));
     try testing.expectEqual(.failed, kept.stage);
-    try testing.expect(std.mem.startsWith(u8, kept.message.constSlice(), "it keeps something that the device has written"));
+    try testing.expect(std.mem.startsWith(
+        u8,
+        kept.message.constSlice(),
+        "it keeps something that the device has written",
+    ));
 }
 
-fn readZeros(_: *anyopaque, buffer: []u8, _: u64) error{ BeyondTheEnd, ReadFailed, Damaged, Lost }!void {
+fn readZeros(
+    _: *anyopaque,
+    buffer: []u8,
+    _: u64,
+) error{ BeyondTheEnd, ReadFailed, Damaged, Lost }!void {
     @memset(buffer, 0);
 }

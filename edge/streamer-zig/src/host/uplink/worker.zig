@@ -29,7 +29,8 @@ const StateBox = link_module.StateBox;
 const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
 
 /// For the person who restored a control plane; a key that anybody could send must not be named.
-const trust_hint = " If the control plane was restored from a backup older than a change of its signing key, read the key " ++
+const trust_hint =
+    " If the control plane was restored from a backup older than a change of its signing key, read the key " ++
     "on the organization's page of the dashboard and name it on this machine: bootfarm-edge trust-key --data DIR --key KEY";
 
 pub const UplinkWorker = struct {
@@ -67,15 +68,25 @@ pub const UplinkWorker = struct {
         const send_buffer = try worker.gpa.alloc(u8, core.uplink.report_log.batch_size_max);
         const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
         const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
-        const state_buffer = try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
+        const state_buffer =
+            try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
         const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
-        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
+        const sending = try std.Thread.spawn(
+            options,
+            runSender,
+            .{ worker, send_buffer, gzip, capture_buffer },
+        );
         sending.detach();
         const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
         polling.detach();
     }
 
-    fn runSender(worker: *UplinkWorker, buffer: []u8, batch_gzip: BatchGzip, capture_buffer: []u8) void {
+    fn runSender(
+        worker: *UplinkWorker,
+        buffer: []u8,
+        batch_gzip: BatchGzip,
+        capture_buffer: []u8,
+    ) void {
         var gzip = batch_gzip;
         var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
         defer client.deinit();
@@ -89,7 +100,8 @@ pub const UplinkWorker = struct {
                 .heartbeat => worker.sendHeartbeat(&client),
                 .reports => worker.sendReports(&client, buffer, &gzip),
                 // A capture belongs to a boot whose reports have been applied.
-                .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or !captures.send(worker.gpa, &client, now_ms))
+                .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or
+                    !captures.send(worker.gpa, &client, now_ms))
                     worker.waitForReport(seen, until_ms - now_ms),
                 .stopped => return,
             }
@@ -130,7 +142,10 @@ pub const UplinkWorker = struct {
             .devicesBooting = numbers.devices_booting,
             .reportBacklog = worker.log.backlog(),
             .state = numbers.pair,
-            .stateRefused = if (numbers.refusal) |refusal| core.uplink.desired_state.word(refusal) else null,
+            .stateRefused = if (numbers.refusal) |refusal|
+                core.uplink.desired_state.word(refusal)
+            else
+                null,
             .ignored = numbers.ignored,
             .bootPrograms = worker.boot_programs,
             .address = worker.address,
@@ -153,7 +168,12 @@ pub const UplinkWorker = struct {
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
     }
 
-    fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
+    fn sendReports(
+        worker: *UplinkWorker,
+        client: *UplinkClient,
+        buffer: []u8,
+        gzip: *BatchGzip,
+    ) void {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         const batch = worker.log.nextBatch(buffer) catch {
@@ -166,7 +186,10 @@ pub const UplinkWorker = struct {
         const result = client.requestEncoded(
             .POST,
             "/edge/v1/reports",
-            if (compressed) |bytes| .{ .bytes = bytes, .encoding = .gzip } else .{ .bytes = batch.body },
+            if (compressed) |bytes| .{
+                .bytes = bytes,
+                .encoding = .gzip,
+            } else .{ .bytes = batch.body },
             request_timeout_ms,
             &answer_buffer,
         );
@@ -180,7 +203,8 @@ pub const UplinkWorker = struct {
             )) |acked| {
                 worker.log.ack(acked.bootEpoch, acked.ackedSeq);
                 // An answer that acknowledges nothing would be requested again at once.
-                if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
+                if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq)
+                    answer = .nothing;
             } else |_| answer = .nothing;
         }
         if (result) |answered| worker.sender.noteForm(
@@ -254,7 +278,9 @@ pub const UplinkWorker = struct {
         // After the state, which has the statements and is also verified by the previous key.
         worker.pin(box.reached);
         if (!box.reached.is_named) named_key.forget(worker.data);
-        worker.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
+        worker.rotation.order(
+            if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
+        );
         worker.link.noteRefusal(null);
         worker.link.offerState(box);
         return true;
@@ -264,7 +290,10 @@ pub const UplinkWorker = struct {
     fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
         worker.link.noteRefusal(refusal);
         const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
-        log.info("The desired state was refused: {s}.{s}", .{ core.uplink.desired_state.sentence(refusal), hint });
+        log.info(
+            "The desired state was refused: {s}.{s}",
+            .{ core.uplink.desired_state.sentence(refusal), hint },
+        );
     }
 
     /// Replaces the pinned key by one that follows it, or by one that was named on this machine,
@@ -278,18 +307,27 @@ pub const UplinkWorker = struct {
         identity.signingKeyId = id;
         identity.signingKey = &text;
         worker.data.writeIdentity(identity) catch {
-            log.info("The organization's new signing key cannot be written to the data directory; it is tried again.", .{});
+            log.info(
+                "The organization's new signing key cannot be written to the data directory; it is tried again.",
+                .{},
+            );
             return;
         };
         worker.signing_key = reached.key;
         worker.identity.signingKeyId = id;
         if (!reached.is_named) {
-            log.info("The organization signs with a new key, which the previous one vouches for.", .{});
+            log.info(
+                "The organization signs with a new key, which the previous one vouches for.",
+                .{},
+            );
             return;
         }
         // After the identity: wherever this is interrupted, the named key verifies the state.
         named_key.forget(worker.data);
-        log.info("The organization signs with the key that was named on this machine; the previous one is no longer trusted.", .{});
+        log.info(
+            "The organization signs with the key that was named on this machine; the previous one is no longer trusted.",
+            .{},
+        );
     }
 
     fn tellRefusal(
