@@ -1,5 +1,6 @@
 // How the tree is written: widths, lengths, folders, names, imports, leftovers, and documents that tell the truth.
-// `node scripts/checks/tidy.mjs` checks; `--shrink` takes out of the baseline what has been put right.
+// `node scripts/checks/tidy.mjs` checks; `--all RULE` lists what the baseline has, too; `--shrink` takes out of the
+// baseline what has been put right.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { inRoot } from '../lib/paths.mjs'
@@ -95,10 +96,19 @@ function shrink() {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const problems = existsSync(baselineFile) ? checkTidy() : []
-  if (problems.length > 0) {
-    process.stdout.write(`${problems.join('\n')}\n${problems.length} problems\n`)
-    process.exitCode = 1
-  } else if (process.argv.includes('--shrink')) shrink()
+/** @param {string | undefined} name of one rule, or of none */
+function listAll(name) {
+  const sources = new Sources()
+  for (const rule of rules.filter((rule) => name === undefined || rule.name === name))
+    for (const one of rule.find(sources)) process.stdout.write(`${asText(rule, one)}\n`)
 }
+
+function main([option, name]) {
+  if (option === '--all') return listAll(name)
+  const problems = existsSync(baselineFile) ? checkTidy() : []
+  if (problems.length === 0) return option === '--shrink' ? shrink() : undefined
+  process.stdout.write(`${problems.join('\n')}\n${problems.length} problems\n`)
+  process.exitCode = 1
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2))

@@ -8,7 +8,10 @@ export interface AuthRoute {
   path: string
 }
 
-/** Each route that better-auth has, those that are disabled included: read from better-auth, so that an update's new ones are there. */
+/**
+ * Each route that better-auth has, those that are disabled included: read from better-auth, so that an update's new
+ * ones are there.
+ */
 export function authRoutes(): AuthRoute[] {
   // Asked for its routes alone: nothing connects.
   const db = createDb('postgresql://nobody@127.0.0.1:1/none')

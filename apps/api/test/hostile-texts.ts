@@ -1,4 +1,7 @@
-/** Texts as somebody hostile would hand them over, by what they try: names, options of DHCP, file names, notes. `hacked` is what they want. */
+/**
+ * Texts as somebody hostile would hand them over, by what they try: names, options of DHCP, file names, notes. `hacked`
+ * is what they want.
+ */
 export const hostileTexts = {
   'an element': '<script>window.hacked=1</script>',
   'an element that fails': '<img src=x onerror=window.hacked=1>',

@@ -33,8 +33,8 @@ function texts(): () => string {
 }
 
 /**
- * Puts hostile texts wherever devices, edges and people have a say: by an edge's own requests and by the API's procedures. The
- * tenant's caller is an owner.
+ * Puts hostile texts wherever devices, edges and people have a say: by an edge's own requests and by the API's
+ * procedures. The tenant's caller is an owner.
  */
 export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const { rows } = ground

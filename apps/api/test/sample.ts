@@ -54,7 +54,10 @@ export type SampleTenant = TestTenant & {
   spareInvitationIds: string[]
 }
 
-/** What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the tenant's own. */
+/**
+ * What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the
+ * tenant's own.
+ */
 export interface Sample {
   idName?: string
   /** What it takes besides. */

@@ -39,7 +39,9 @@ export interface TestApi {
 }
 
 interface TestApiOptions {
-  /** `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone. */
+  /**
+   * `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone.
+   */
   rowSecurity?: 'on' | 'off'
   /** Gets all that the server can log. */
   log?: Writable

@@ -98,8 +98,8 @@ export async function createPerson(
 }
 
 /**
- * Makes such a person and returns the cookie of a session: as after a sign-in, without the time that a password's hash takes.
- * How people really sign in has tests of its own.
+ * Makes such a person and returns the cookie of a session: as after a sign-in, without the time that a password's hash
+ * takes. How people really sign in has tests of its own.
  */
 export async function signInAs(
   { db }: Pick<TestApi, 'db'>,

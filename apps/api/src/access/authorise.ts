@@ -33,7 +33,10 @@ export type Judgement =
   /** It is answered as if it were not there. */
   | { verdict: 'unseen' }
 
-/** Judges what the actor wants to do to an object of this kind that lies there; kind null: to the organization as a whole. */
+/**
+ * Judges what the actor wants to do to an object of this kind that lies there; kind null: to the organization as a
+ * whole.
+ */
 export function judge(
   actor: Actor,
   permission: Permission,
@@ -45,7 +48,8 @@ export function judge(
 }
 
 /**
- * Returns where the first of the objects lies. Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see.
+ * Returns where the first of the objects lies. Throws `forbidden`; `not_found` where one of the objects is absent,
+ * another organization's, or none that the actor may see.
  */
 export async function authorise(
   { db, actor }: { db: DbOrTransaction; actor: Actor },

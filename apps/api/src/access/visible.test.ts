@@ -17,8 +17,9 @@ import { organizationPlace } from '../rules/place.ts'
 import type { ServerOptions } from '../server.ts'
 import type { Checks } from './checks.ts'
 
-// Another organization at every procedure, before both walls and before each of them alone. With the checks off the server takes the other
-// organization's owner for the victim's, and lets everything pass: nothing but row-level security is left.
+// Another organization at every procedure, before both walls and before each of them alone. With the checks off the
+// server takes the other organization's owner for the victim's, and lets everything pass: nothing but row-level
+// security is left.
 
 type Wall = 'both' | 'only its checks' | 'only row-level security' | 'neither'
 
@@ -50,7 +51,10 @@ async function openArena(wall: Wall): Promise<Arena> {
   return { api, victim, other, callers, secrets, rowsBefore }
 }
 
-/** The server without its own checks: whoever asks is the victim's owner, in transactions that are the other organization's. */
+/**
+ * The server without its own checks: whoever asks is the victim's owner, in transactions that are the other
+ * organization's.
+ */
 function unchecked(options: ServerOptions, border: { otherId: string; victimId: string }): ServerOptions {
   const { db } = options
   const transaction = (work: never, limits: never) =>

@@ -29,8 +29,9 @@ interface IdentityRow {
 }
 
 /**
- * Who calls with this secret; counts the request, for all API processes. Null for a key that is not known, has expired or was
- * revoked, or whose creator has no role any more. What the key may do is looked up at each request: it shrinks with its creator.
+ * Who calls with this secret; counts the request, for all API processes. Null for a key that is not known, has expired
+ * or was revoked, or whose creator has no role any more. What the key may do is looked up at each request: it shrinks
+ * with its creator.
  */
 export async function findApiKeyActor(
   { db, clock }: PlatformContext,

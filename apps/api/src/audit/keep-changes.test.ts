@@ -77,7 +77,10 @@ const ignoreAll = {
   action: { kind: 'ignore' },
 }
 
-/** Of these the sets that a site may have are those that its edges have said they have: there is none but the built-in one. */
+/**
+ * Of these the sets that a site may have are those that its edges have said they have: there is none but the built-in
+ * one.
+ */
 const asBefore = new Set(['site.setBootProgramSet', 'collection.setBootProgramSet', 'device.setBootProgramSet'])
 
 const made = /\.(create\w*|register\w*|restore\w*|ping|adopt)$/

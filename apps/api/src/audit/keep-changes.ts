@@ -3,8 +3,8 @@ import { changeOf } from '../rules/audit-change.ts'
 import { timeOrderedIds } from './time-ordered-ids.ts'
 
 /**
- * Writes changes to the audit log. Keeps only the fields that differ; hides secrets. One statement however many they are: a table of
- * devices changes 10,000.
+ * Writes changes to the audit log. Keeps only the fields that differ; hides secrets. One statement however many they
+ * are: a table of devices changes 10,000.
  */
 export async function keepChanges({ db, now, doer, changes }: RecordedChanges): Promise<void> {
   if (changes.length === 0) return

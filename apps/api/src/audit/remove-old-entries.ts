@@ -6,8 +6,8 @@ import type { PlatformContext } from '../context/service-context.ts'
 const removedAtOnceMax = 5_000
 
 /**
- * Removes entries of the audit log that are older than the installation's owner keeps them, of all organizations. Which those are the
- * database decides (docs/decisions/0013-audit-retention.md). @returns how many
+ * Removes entries of the audit log that are older than the installation's owner keeps them, of all organizations. Which
+ * those are the database decides (docs/decisions/0013-audit-retention.md). @returns how many
  */
 export async function removeOldAuditEntries({ db }: PlatformContext): Promise<number> {
   let count = 0

@@ -7,8 +7,8 @@ let lastMs = 0
 let nextCounter = 0
 
 /**
- * UUIDs of version 7 (RFC 9562) of one instant, ascending: 48 bits of it in ms, 24 bits of a counter (12 in `rand_a`, 12 in
- * `rand_b`), 48 random bits. Those that this process makes later at the same instant come behind (section 6.2).
+ * UUIDs of version 7 (RFC 9562) of one instant, ascending: 48 bits of it in ms, 24 bits of a counter (12 in `rand_a`,
+ * 12 in `rand_b`), 48 random bits. Those that this process makes later at the same instant come behind (section 6.2).
  */
 export function timeOrderedIds(at: Date, count: number): string[] {
   const atMs = at.getTime()

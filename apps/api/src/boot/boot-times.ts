@@ -7,7 +7,9 @@ export interface BootTimes {
   p95Us: number | null
 }
 
-/** A boot's instant from the µs since its begin: no number of a report reaches beyond the years that a Date can hold. */
+/**
+ * A boot's instant from the µs since its begin: no number of a report reaches beyond the years that a Date can hold.
+ */
 export function instantAt(startedAt: Date, atUs: number): string {
   return new Date(startedAt.getTime() + Math.floor(atUs / 1000)).toISOString()
 }

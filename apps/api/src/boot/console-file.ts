@@ -43,7 +43,9 @@ export async function openConsole(directory: string, mac: string): Promise<FileH
   return null
 }
 
-/** The lines of a span of time, bounded. A file that was begun anew since `after` is read from its first fitting line. */
+/**
+ * The lines of a span of time, bounded. A file that was begun anew since `after` is read from its first fitting line.
+ */
 export async function readConsole(file: FileHandle, options: ReadOptions): Promise<ConsolePart> {
   const { size } = await file.stat()
   const { after } = options
@@ -89,7 +91,8 @@ async function collect(file: FileHandle, from: number, options: ReadOptions): Pr
   let position = from
   let lineStart = from
   let bytes = 0
-  // The first chunk may hold lines from before the span; after it each line counts. What is longer than all this is no line.
+  // The first chunk may hold lines from before the span; after it each line counts. What is longer than all this is no
+  // line.
   for (const end = from + options.bytesMax + chunkSize; position < end; ) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(chunkSize), 0, chunkSize, position)
     let start = 0

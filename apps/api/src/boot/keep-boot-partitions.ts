@@ -15,8 +15,8 @@ export async function makeBootPartitions({ db, clock }: SystemContext): Promise<
 }
 
 /**
- * Drops the partitions of days that are past their retention, of all organizations, then what named their boots. Rollups of
- * days stay. A partition that is in use is left for the next time.
+ * Drops the partitions of days that are past their retention, of all organizations, then what named their boots.
+ * Rollups of days stay. A partition that is in use is left for the next time.
  */
 export async function dropOldBoots(
   { db, clock }: SystemContext,

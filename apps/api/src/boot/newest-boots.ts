@@ -3,9 +3,9 @@ import { dayMs } from '../rules/utc-day.ts'
 import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boots.ts'
 
 /**
- * The newest boots by when they began, without looking into every day's partition. A boot's partition is the day on which
- * its first report arrived, never before it began; so those that began since day D lie in partitions from D on. Spans grow
- * while too few are found, and each looks only into partitions where something began early enough.
+ * The newest boots by when they began, without looking into every day's partition. A boot's partition is the day on
+ * which its first report arrived, never before it began; so those that began since day D lie in partitions from D on.
+ * Spans grow while too few are found, and each looks only into partitions where something began early enough.
  */
 
 /** How many days with boots the first spans cover; later ones as many as the last. */
@@ -54,7 +54,10 @@ export async function readNewestBoots(context: ReadContext, options: Options): P
   return nameBoots(context, found)
 }
 
-/** When the first boot that fits began after `startedAt`; null where there is none. Days that end before are not looked into. */
+/**
+ * When the first boot that fits began after `startedAt`; null where there is none. Days that end before are not looked
+ * into.
+ */
 export async function findNextBoot(
   { db, actor }: ReadContext,
   where: Prisma.BootWhereInput,

@@ -28,8 +28,8 @@ const readTimesOfPart = z.object({
   /** From there until the edge's kernel had the last packet. */
   send: readTimes.nullable(),
   /**
-   * What is left of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is exact; its median
-   * and p95 are differences of medians and of 95th percentiles.
+   * What is left of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is
+   * exact; its median and p95 are differences of medians and of 95th percentiles.
    */
   wire: readTimes.nullable(),
   /** The machine's own: from an answer to its next read. */
@@ -40,8 +40,8 @@ const readTimesOfPart = z.object({
 
 export const readTimesView = readTimesOfPart.extend({
   /**
-   * The same for the initramfs, until it handed over to the system, and for the system from there until the boot was over; empty where
-   * the device does not tell them apart, and from older devices and edges.
+   * The same for the initramfs, until it handed over to the system, and for the system from there until the boot was
+   * over; empty where the device does not tell them apart, and from older devices and edges.
    */
   phases: z.array(readTimesOfPart.extend({ name: z.enum(readPhases) })),
 })

@@ -101,7 +101,10 @@ export const bootDetail = bootSummary.extend({
   isLastBoot: z.boolean(),
   /** Null where the edge named none, or it is gone. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
-  /** Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers, packets and steps. */
+  /**
+   * Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers,
+   * packets and steps.
+   */
   detailGone: z.object({ keptDays: count }).nullable(),
   /** What went wrong, for people; only where the outcome is `failed`. */
   cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
@@ -123,7 +126,9 @@ export const bootDetail = bootSummary.extend({
   handOver: z
     .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
     .nullable(),
-  /** What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this. */
+  /**
+   * What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this.
+   */
   readAhead: z
     .object({
       /** There was a boot profile for the device when its stream opened. */

@@ -11,8 +11,8 @@ interface WatchBootOptions extends Omit<WatchOptions, 'after'> {
 }
 
 /**
- * Yields one boot as its page shows it: as it is now, then after each change, until `signal` aborts or there is no such boot any more.
- * Reports that come faster than they are read are one event with the newest state.
+ * Yields one boot as its page shows it: as it is now, then after each change, until `signal` aborts or there is no such
+ * boot any more. Reports that come faster than they are read are one event with the newest state.
  */
 export async function* watchBoot(
   { db, clock, actor }: WatchContext,

@@ -19,7 +19,8 @@ export class OrganizationsFailed extends Error {
 const idsToldMax = 5
 
 /**
- * Does a job's work for one organization after the other, each by itself. Throws `OrganizationsFailed` in the end where some failed.
+ * Does a job's work for one organization after the other, each by itself. Throws `OrganizationsFailed` in the end where
+ * some failed.
  * @param organizationIds all of them where it is left out
  */
 export async function forEachOrganization(

@@ -4,13 +4,18 @@ import type { Clock } from '../rules/clock.ts'
 import type { Person } from '../rules/person.ts'
 import type { Place } from '../rules/place.ts'
 
-/** Before an organization is known, or for all of them: `inOrganization` leads on from here. Tenants' tables look empty. */
+/**
+ * Before an organization is known, or for all of them: `inOrganization` leads on from here. Tenants' tables look empty.
+ */
 export interface PlatformContext {
   db: Db
   clock: Clock
 }
 
-/** What a use case of one organization works with when nobody is signed in: edges, jobs, the demo. `db` is one transaction. */
+/**
+ * What a use case of one organization works with when nobody is signed in: edges, jobs, the demo. `db` is one
+ * transaction.
+ */
 export interface SystemContext {
   db: TenantDb
   clock: Clock

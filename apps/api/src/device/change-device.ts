@@ -13,8 +13,8 @@ import { writeDevices } from './write-devices.ts'
 const select = { id: true, name: true, revision: true } as const
 
 /**
- * Registers a device: it boots when it asks next. Throws `not_found` for the collection or the template; `conflict` for a name or
- * an address that its site has, `invalid` for a vDisk that its farm does not have.
+ * Registers a device: it boots when it asks next. Throws `not_found` for the collection or the template; `conflict` for
+ * a name or an address that its site has, `invalid` for a vDisk that its farm does not have.
  */
 export async function createDevice(
   context: ServiceContext,

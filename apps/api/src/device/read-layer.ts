@@ -14,7 +14,9 @@ export const deviceLayerSelect = {
 } satisfies Prisma.DeviceSelect
 type DeviceLayerRow = Prisma.DeviceGetPayload<{ select: typeof deviceLayerSelect }>
 
-/** What an edge keeps of a device's writes, as far as the device's boots have said; null: nothing, or its edge is gone. */
+/**
+ * What an edge keeps of a device's writes, as far as the device's boots have said; null: nothing, or its edge is gone.
+ */
 export async function readDeviceLayer(
   { db, clock, actor: { organizationId } }: ServiceContext,
   row: DeviceLayerRow,

@@ -38,7 +38,10 @@ export const deviceSummarySelect = {
 } satisfies Prisma.DeviceSelect
 type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySelect }>
 
-/** What devices' rows name, by kind and id; of an order the id is its device's, or its boot's where it was taken in that. */
+/**
+ * What devices' rows name, by kind and id; of an order the id is its device's, or its boot's where it was taken in
+ * that.
+ */
 export class DeviceNames {
   readonly #values: Map<string, unknown>
 
@@ -78,7 +81,10 @@ interface NamedBoot {
   edge: WaitEdgeJson
 }
 
-/** In one statement: each relation would be a round trip of its own, and a page of devices names few sites, collections and vDisks. */
+/**
+ * In one statement: each relation would be a round trip of its own, and a page of devices names few sites, collections
+ * and vDisks.
+ */
 export async function nameDevices(
   { db, clock, actor }: ServiceContext,
   rows: Pick<DeviceSummaryRow, 'id' | 'siteId' | 'collectionId' | 'vdiskId' | 'homeEdgeId' | 'lastBootId'>[],

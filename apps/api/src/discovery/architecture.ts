@@ -5,7 +5,9 @@ export const architectures = ['bios', 'x86_uefi', 'x64_uefi', 'arm32_uefi', 'arm
 export const architecture = z.enum(architectures)
 export type Architecture = z.infer<typeof architecture>
 
-/** By DHCP option 93 (RFC 4578 and IANA's list of processor architecture types). Firmware of x64 machines says 7 or 9. */
+/**
+ * By DHCP option 93 (RFC 4578 and IANA's list of processor architecture types). Firmware of x64 machines says 7 or 9.
+ */
 const architectureOfType: Record<number, Architecture> = {
   0: 'bios',
   6: 'x86_uefi',

@@ -50,8 +50,8 @@ export function discoveredViewOf(
 }
 
 /**
- * Whoever decides about a site's discovered devices holds this lock until the transaction ends, so that names and limits hold.
- * Throws `not_found`.
+ * Whoever decides about a site's discovered devices holds this lock until the transaction ends, so that names and
+ * limits hold. Throws `not_found`.
  */
 export async function lockSite(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {
   if (!(await lockRow(transaction, 'site', { organizationId, id: siteId, strength: 'no key update' })))

@@ -13,8 +13,8 @@ type Share = z.infer<typeof edgeShareView>
 const shareSelect = { revision: true, weight: true, subnets: true, draining: true } as const
 
 /**
- * Which of the site's devices are the edge's: its weight and the networks that it serves first. Throws `not_found`; `conflict` where
- * somebody else changed it meanwhile.
+ * Which of the site's devices are the edge's: its weight and the networks that it serves first. Throws `not_found`;
+ * `conflict` where somebody else changed it meanwhile.
  */
 export function setShare(
   context: ServiceContext,
@@ -23,7 +23,10 @@ export function setShare(
   return change(context, { edgeId, revision }, { weight, subnets: [...new Set(subnets)] })
 }
 
-/** A drained edge gets no new boots while another of its site can have them; what runs there goes on. Throws as `setShare`. */
+/**
+ * A drained edge gets no new boots while another of its site can have them; what runs there goes on. Throws as
+ * `setShare`.
+ */
 export function drainEdge(
   context: ServiceContext,
   { edgeId, revision, draining }: z.output<typeof drainEdgeInput>,
@@ -32,8 +35,8 @@ export function drainEdge(
 }
 
 /**
- * Refuses the edge's requests from now on, for ever, and gives the site's other edges a new key. It goes on by the state that
- * it has until somebody stops it. Revoking again changes nothing. Throws `not_found`.
+ * Refuses the edge's requests from now on, for ever, and gives the site's other edges a new key. It goes on by the
+ * state that it has until somebody stops it. Revoking again changes nothing. Throws `not_found`.
  */
 export async function revokeEdge(
   context: ServiceContext,
@@ -63,7 +66,10 @@ export async function revokeEdge(
   return { revokedAt: revokedAt.toISOString() }
 }
 
-/** Orders a new key in place of the one that the edge has now; it makes one as soon as it hears of it. Throws `not_found`. */
+/**
+ * Orders a new key in place of the one that the edge has now; it makes one as soon as it hears of it. Throws
+ * `not_found`.
+ */
 export async function orderNewKey(
   context: ServiceContext,
   { edgeId }: z.output<typeof revokeEdgeInput>,

@@ -12,7 +12,10 @@ interface OtherEdge {
 /** Each edge has one of its own there: it is no network that edges share. */
 const loopback = '127.0.0.0/8'
 
-/** The interfaces, each with those of other edges in its network whose MTU is not the same: packets that fit one do not fit the other. */
+/**
+ * The interfaces, each with those of other edges in its network whose MTU is not the same: packets that fit one do not
+ * fit the other.
+ */
 export function withOtherMtus(own: Interface[], others: OtherEdge[]) {
   return own.map((one) => ({
     ...one,

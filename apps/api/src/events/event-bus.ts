@@ -5,9 +5,9 @@ import type { Clock } from '../rules/clock.ts'
 import type { Place } from '../rules/place.ts'
 
 /**
- * The events that nouns emit, by name. An event carries the transaction in which it happened, and its listeners write in that
- * transaction: both are kept, or neither. An account belongs to no organization, so its event carries the database. Only listeners.ts
- * imports listeners.
+ * The events that nouns emit, by name. An event carries the transaction in which it happened, and its listeners write
+ * in that transaction: both are kept, or neither. An account belongs to no organization, so its event carries the
+ * database. Only listeners.ts imports listeners.
  */
 export interface Events {
   changesRecorded: RecordedChanges
@@ -29,8 +29,8 @@ export function setListeners(all: Listeners): void {
 }
 
 /**
- * Calls the listeners one after the other. An error in one of them ends the transaction of the event. Throws if the program has set no
- * listeners, so that nothing happens unrecorded.
+ * Calls the listeners one after the other. An error in one of them ends the transaction of the event. Throws if the
+ * program has set no listeners, so that nothing happens unrecorded.
  */
 export async function emit<Name extends keyof Events>(name: Name, event: Events[Name]): Promise<void> {
   if (!listeners) throw new Error(`${name} has no listeners: call setListeners(listeners) at the start of the program`)

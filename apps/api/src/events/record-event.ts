@@ -2,7 +2,9 @@ import type { DbOrTransaction, PlatformContext } from '../context/service-contex
 import type { Clock } from '../rules/clock.ts'
 import { type AccountEvent, emit, type PlatformEvent } from './event-bus.ts'
 
-/** Records what a person does with their account, in the audit log of each organization that the person is a member of. */
+/**
+ * Records what a person does with their account, in the audit log of each organization that the person is a member of.
+ */
 export async function recordAccountEvent(context: PlatformContext, event: AccountEvent): Promise<void> {
   await emit('accountEventRecorded', { context, event })
 }

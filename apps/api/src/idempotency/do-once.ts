@@ -16,9 +16,10 @@ export interface OnceRequest extends SealingKey {
 type OnceContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
 
 /**
- * Claims the key in the request's own transaction: another request with it waits until this one ends, and finds what it left.
- * @returns the answer of a request that went well before; null where this one is to be done now
- * Throws `idempotency_key_reused` where the key came with something else.
+ * Claims the key in the request's own transaction: another request with it waits until this one ends, and finds what it
+ * left.
+ * @returns the answer of a request that went well before; null where this one is to be done now Throws
+ *   `idempotency_key_reused` where the key came with something else.
  */
 export async function beginOnce(
   { db, clock, actor }: OnceContext,

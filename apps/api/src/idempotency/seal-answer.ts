@@ -6,7 +6,10 @@ const tagSizeBytes = 16
 export interface SealingKey {
   /** The API's own secret. */
   secret: string
-  /** The Idempotency-Key as it was sent: without it nobody reads the answer, not even who has the database and the secret. */
+  /**
+   * The Idempotency-Key as it was sent: without it nobody reads the answer, not even who has the database and the
+   * secret.
+   */
   key: string
 }
 

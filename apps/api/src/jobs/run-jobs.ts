@@ -68,8 +68,8 @@ const jobs: Job[] = [
 ]
 
 /**
- * Runs each job once in its time, in one of the API processes that share the database; all of them deliver webhooks, each
- * message taken by one.
+ * Runs each job once in its time, in one of the API processes that share the database; all of them deliver webhooks,
+ * each message taken by one.
  * @param events hear of what failed; it is tried again
  */
 export async function startJobs(databaseUrl: string, context: JobContext, events: JobEvents): Promise<RunningJobs> {

@@ -15,8 +15,8 @@ export interface MailerOptions {
 }
 
 /**
- * Mails by SMTP; where no server is set by the log, so that whoever runs the installation can hand the link on. Where one is set, a
- * link that opens an account stays out of the log, also when the server refuses the mail.
+ * Mails by SMTP; where no server is set by the log, so that whoever runs the installation can hand the link on. Where
+ * one is set, a link that opens an account stays out of the log, also when the server refuses the mail.
  */
 export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
   if (!smtpUrl)

@@ -11,7 +11,10 @@ type Grantable = z.infer<typeof grantableView>[number]
 /** More places than this are not offered by name; a person with so many of them works with a role above. */
 const placesMax = 200
 
-/** Every place in which the actor may give roles, and which: the whole organization, then farms, sites and collections by name. */
+/**
+ * Every place in which the actor may give roles, and which: the whole organization, then farms, sites and collections
+ * by name.
+ */
 export async function listGrantable({ db, actor }: ServiceContext): Promise<z.infer<typeof grantableView>> {
   const { organizationId } = actor
   const rows = { orderBy: { name: 'asc' as const }, take: placesMax }

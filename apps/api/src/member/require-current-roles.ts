@@ -8,8 +8,8 @@ import { organizationPlace } from '../rules/place.ts'
 const ofRoles = { not: { startsWith: 'account.' } }
 
 /**
- * Locks the member until the transaction ends. Throws `conflict`, with who was quicker, where roles came or went since the caller saw
- * them; revision undefined: whatever they are now.
+ * Locks the member until the transaction ends. Throws `conflict`, with who was quicker, where roles came or went since
+ * the caller saw them; revision undefined: whatever they are now.
  */
 export async function requireCurrentRoles(
   context: ServiceContext,

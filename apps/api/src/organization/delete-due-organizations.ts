@@ -11,8 +11,8 @@ const rowsAtOnceMax = 5_000
 export type DeletionContext = PlatformContext & { sendMail: SendMail }
 
 /**
- * Deletes the organizations whose grace is over. Each step is a transaction of its own and can be done again: whoever goes on after a
- * kill finds what is left.
+ * Deletes the organizations whose grace is over. Each step is a transaction of its own and can be done again: whoever
+ * goes on after a kill finds what is left.
  */
 export async function deleteDueOrganizations(context: DeletionContext): Promise<void> {
   const { db, clock } = context
@@ -37,7 +37,10 @@ async function deleteOrganization(context: DeletionContext, organizationId: stri
   await db.$executeRaw`select delete_organization(${organizationId}::uuid, ${clock()})`
 }
 
-/** Nobody is a member any more, no key and no edge gets in. @returns when that was; null where it was stopped meanwhile */
+/**
+ * Nobody is a member any more, no key and no edge gets in.
+ * @returns when that was; null where it was stopped meanwhile
+ */
 async function begin({ db, clock, sendMail }: DeletionContext, organizationId: string): Promise<Date | null> {
   const now = clock()
   const begun = await inOrganization(db, organizationId, async (transaction) => {

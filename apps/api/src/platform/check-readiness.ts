@@ -15,7 +15,9 @@ export interface NotReady {
 /** A balancer asks every few seconds, and waits no longer than that. */
 export const checkLimitMs = 2_000
 
-/** What is not ready, each within the limit; empty where all is. No word of why reaches the caller: that is in the log. */
+/**
+ * What is not ready, each within the limit; empty where all is. No word of why reaches the caller: that is in the log.
+ */
 export async function checkReadiness(
   checks: ReadinessCheck[],
   onError: (part: string, error: unknown) => void,

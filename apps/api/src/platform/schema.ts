@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { pageInput, pageOf } from '../rules/page.ts'
 import { quotaCountMax, quotaName, quotaView } from '../rules/quotas.ts'
 
-// What those who run the installation see: figures, instants, and the organizations' own names. Nothing of what a tenant has, and nobody's name.
+// What those who run the installation see: figures, instants, and the organizations' own names. Nothing of what a
+// tenant has, and nobody's name.
 
 export const platformOrganizationView = z.object({
   id: z.uuid(),

@@ -69,7 +69,10 @@ export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
   })
 }
 
-/** Whether the actor may give this role there, or take it: only what one has oneself, and owners are of the whole organization. */
+/**
+ * Whether the actor may give this role there, or take it: only what one has oneself, and owners are of the whole
+ * organization.
+ */
 export function mayGrant(actor: Actor, role: Role, scope: Place): boolean {
   if (role === 'owner' && !isWhole(scope)) return false
   return may(actor, 'member.change', scope) && permissionsOf(role).every((permission) => may(actor, permission, scope))

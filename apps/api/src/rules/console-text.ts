@@ -7,7 +7,10 @@
 const lineLengthMax = 1000
 
 // biome-ignore-start lint/suspicious/noControlCharactersInRegex: they are what is taken out
-/** ECMA-48: CSI with its parameters, OSC and other strings up to their terminator, two-byte sequences with intermediates. */
+/**
+ * ECMA-48: CSI with its parameters, OSC and other strings up to their terminator, two-byte sequences with
+ * intermediates.
+ */
 const escapeSequences =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?/g
 /** C0 but for tab, DEL, C1, line and paragraph separators, and what turns the direction of text around. */
@@ -19,7 +22,9 @@ const secrets = /(bootfarm\.token=)[^\s"']+/g
 
 const tab = '    '
 
-/** One line as text for people: what stands on a terminal after its last carriage return, without control characters. */
+/**
+ * One line as text for people: what stands on a terminal after its last carriage return, without control characters.
+ */
 export function readableConsoleText(raw: string): string {
   const plain = raw.replace(escapeSequences, '')
   const segments = plain.split('\r').filter((segment) => segment.trim() !== '')

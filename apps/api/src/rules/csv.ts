@@ -1,9 +1,12 @@
-/** A cell that a spreadsheet would read as a formula begins so; with apostrophes before it, it is what such a one was made into. */
+/**
+ * A cell that a spreadsheet would read as a formula begins so; with apostrophes before it, it is what such a one was
+ * made into.
+ */
 const formulaBegin = /^'*[=+\-@\t\r]/
 
 /**
- * One line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would run as a formula gets an
- * apostrophe in front.
+ * One line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would run as a formula gets
+ * an apostrophe in front.
  */
 export function csvLine(cells: (string | number | null)[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`

@@ -17,7 +17,10 @@ export const placeKinds = [
 ] as const
 export type PlaceKind = (typeof placeKinds)[number]
 
-/** Where an object lies. What is null is above it: a farm's place has no site, a schedule of the whole organization has no farm. */
+/**
+ * Where an object lies. What is null is above it: a farm's place has no site, a schedule of the whole organization has
+ * no farm.
+ */
 export interface Place {
   farmId: string | null
   siteId: string | null
@@ -34,7 +37,9 @@ export function covers(scope: Place, place: Place): boolean {
   return levels.every((level) => scope[level] === null || scope[level] === place[level])
 }
 
-/** Whether `place` is on the way from the organization down to `scope`, so that its name is no secret to who has that. */
+/**
+ * Whether `place` is on the way from the organization down to `scope`, so that its name is no secret to who has that.
+ */
 export function leadsTo(place: Place, scope: Place): boolean {
   return covers(place, scope)
 }

@@ -1,6 +1,7 @@
 /**
- * Times by bucket: how many fell into each. A bucket is at most 1/32 of its times wide, so a quantile read from it is right
- * within 1.6 %; sketches are added and taken from each other exactly. Whole numbers alone, so that SQL counts them alike.
+ * Times by bucket: how many fell into each. A bucket is at most 1/32 of its times wide, so a quantile read from it is
+ * right within 1.6 %; sketches are added and taken from each other exactly. Whole numbers alone, so that SQL counts
+ * them alike.
  */
 export type TimeSketch = Record<string, number>
 

@@ -16,7 +16,9 @@ const header = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?
 const sampledFlag = 1
 const active = new AsyncLocalStorage<TraceContext>()
 
-/** What a caller's `traceparent` names; null for none, and for one that is not well-formed: its trace begins here then. */
+/**
+ * What a caller's `traceparent` names; null for none, and for one that is not well-formed: its trace begins here then.
+ */
 export function parseTraceparent(text: unknown): TraceContext | null {
   const [, version = '', traceId = '', spanId = '', flags = '', rest] =
     (typeof text === 'string' && header.exec(text)) || []

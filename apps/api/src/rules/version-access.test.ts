@@ -162,8 +162,9 @@ test('what is neither sealed nor being written is booted by nobody', () => {
 })
 
 /**
- * What a state says of a vDisk with a release to come, and what its production devices boot by that alone. The edge's tests hold it to
- * the same cases: packages/proto/vectors/releases-v1.json. They are all that vDisks of up to three versions come to.
+ * What a state says of a vDisk with a release to come, and what its production devices boot by that alone. The edge's
+ * tests hold it to the same cases: packages/proto/vectors/releases-v1.json. They are all that vDisks of up to three
+ * versions come to.
  */
 
 const instantMs = 1_795_003_600_000

@@ -1,8 +1,8 @@
 import type { DeviceType } from './object-fields.ts'
 
 /**
- * Which device gets which version of a vDisk, and what people see a version as. Pure: the desired state, the pages and the events all
- * ask here. docs/versions.md has the same rules in words.
+ * Which device gets which version of a vDisk, and what people see a version as. Pure: the desired state, the pages and
+ * the events all ask here. docs/versions.md has the same rules in words.
  */
 
 /** How a version is kept. */

@@ -23,7 +23,10 @@ const writeCacheHeld = z.object({
 /** A device's write cache as it was last said. */
 export const writeCacheView = z.object({
   class: writeCacheHeld.shape.class.unwrap(),
-  /** `read_only`: full, and the device goes on; `stopped`: full, and its disk stands still; `lost`: so too, since what was written is gone. */
+  /**
+   * `read_only`: full, and the device goes on; `stopped`: full, and its disk stands still; `lost`: so too, since what
+   * was written is gone.
+   */
   state: writeCacheHeld.shape.state.unwrap(),
   /** As it filled in the minutes before that was said; null where it does not fill, or nobody knows. */
   fullInSeconds: writeCacheHeld.shape.fullInSeconds.unwrap(),

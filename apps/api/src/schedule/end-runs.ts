@@ -6,8 +6,9 @@ import { type EndedRun, emit } from '../events/event-bus.ts'
 const atOnceMax = 200
 
 /**
- * Nothing more is to come of such a run from any edge: each device has been passed over or its boot is over, or the time for what
- * was not heard of is. A device that one edge has missed may have been started by another, which tells of it later: such a run waits for its end.
+ * Nothing more is to come of such a run from any edge: each device has been passed over or its boot is over, or the
+ * time for what was not heard of is. A device that one edge has missed may have been started by another, which tells of
+ * it later: such a run waits for its end.
  */
 const isOver = Prisma.sql`(run.closed_at is not null or (run.state in ('done', 'stopped')
   and run.waiting_count + run.sent_count + run.booting_count = 0

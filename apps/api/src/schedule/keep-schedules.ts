@@ -19,8 +19,9 @@ export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<
 }
 
 /**
- * What time alone does to an organization's schedules: instants are worked out further ahead, runs whose instant has come get their
- * rows, runs whose time is over are closed, and those that have ended are told. Done twice it does no harm.
+ * What time alone does to an organization's schedules: instants are worked out further ahead, runs whose instant has
+ * come get their rows, runs whose time is over are closed, and those that have ended are told. Done twice it does no
+ * harm.
  */
 async function keepSchedules({ db, clock }: SystemContext, organizationId: string): Promise<void> {
   const now = clock()

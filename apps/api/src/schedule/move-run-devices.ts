@@ -2,7 +2,8 @@ import { type DbTransaction, Prisma } from '@bootfarm/db'
 
 /**
  * Gives devices of runs another state, and the runs their counts.
- * @param wanted selects run_id, device_id, state, and reason, text, edge_id, sent_at, boot_id: null leaves what there is
+ * @param wanted selects run_id, device_id, state, and reason, text, edge_id, sent_at, boot_id: null leaves what there
+ *   is
  */
 export async function moveDevices(
   transaction: DbTransaction,

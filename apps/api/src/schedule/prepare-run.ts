@@ -17,7 +17,8 @@ const runsKeptMax = 1000
 const patienceMs = 30 * 60_000
 
 /**
- * The run's row, made with a row for each of the schedule's devices where there is none yet. The devices are those of this moment.
+ * The run's row, made with a row for each of the schedule's devices where there is none yet. The devices are those of
+ * this moment.
  * @param requestedByUserId left out where its time has come, which is recorded here
  * @returns null where there is no such schedule
  */

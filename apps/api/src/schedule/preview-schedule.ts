@@ -7,7 +7,10 @@ import type { previewInput, schedulePreview } from './schema.ts'
 
 const instantsShown = 10
 
-/** What a schedule would do; targets that the place does not have count as none. Throws `not_found` for the farm or site. */
+/**
+ * What a schedule would do; targets that the place does not have count as none. Throws `not_found` for the farm or
+ * site.
+ */
 export async function previewSchedule(
   { db, clock, actor }: ServiceContext,
   { farmId, siteId, when, timeZone, targets }: z.output<typeof previewInput>,

@@ -2,9 +2,9 @@ import { scheduleInstantsMax } from '@bootfarm/proto/uplink'
 import { instantsAfter, type ScheduleWhen } from './schedule-times.ts'
 
 /**
- * How far ahead edges know a schedule: they go on for at least 30 days without the control plane, or for as long as 1,024 instants
- * last where those come more often (one each minute: 17 hours). What an edge is told changes only when a week has passed or half of
- * the instants have, never from one request to the next.
+ * How far ahead edges know a schedule: they go on for at least 30 days without the control plane, or for as long as
+ * 1,024 instants last where those come more often (one each minute: 17 hours). What an edge is told changes only when a
+ * week has passed or half of the instants have, never from one request to the next.
  */
 const dayMs = 86_400_000
 const aheadMs = 37 * dayMs

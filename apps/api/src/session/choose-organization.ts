@@ -27,7 +27,9 @@ export async function listOwnOrganizations({
   }))
 }
 
-/** The session works in it from now on, and later ones begin there. Throws `not_found` where the person is no member. */
+/**
+ * The session works in it from now on, and later ones begin there. Throws `not_found` where the person is no member.
+ */
 export async function chooseOrganization(
   context: PersonContext,
   { organizationId }: z.output<typeof chooseOrganizationInput>,

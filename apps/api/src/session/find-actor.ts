@@ -6,8 +6,8 @@ import type { Person } from '../rules/person.ts'
 export interface SignedIn {
   person: Person
   /**
-   * In the organization that the session works in, else the one that was chosen last, else the one joined first; null for who is a member
-   * of none.
+   * In the organization that the session works in, else the one that was chosen last, else the one joined first; null
+   * for who is a member of none.
    */
   actor: Actor | null
   /** It has expired, or goes on for less than was asked. */
@@ -26,8 +26,9 @@ interface SignedInRow {
 }
 
 /**
- * Who is signed in by a session's token, with the roles held now; null for a token of no session. One statement and nothing kept
- * between requests: whatever ends a session or changes a role holds from the next request on, in each API process.
+ * Who is signed in by a session's token, with the roles held now; null for a token of no session. One statement and
+ * nothing kept between requests: whatever ends a session or changes a role holds from the next request on, in each API
+ * process.
  */
 export async function findSignedIn(
   { db }: PlatformContext,

@@ -1,6 +1,8 @@
 import type { PlatformContext } from '../context/service-context.ts'
 
-/** Counts one attempt by this key and says whether it is within `countMax` of the window; holds over all API processes. */
+/**
+ * Counts one attempt by this key and says whether it is within `countMax` of the window; holds over all API processes.
+ */
 export async function takeAttempt(
   { db }: Pick<PlatformContext, 'db'>,
   { key, countMax, windowMs }: { key: string; countMax: number; windowMs: number },

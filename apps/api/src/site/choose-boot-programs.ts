@@ -8,7 +8,10 @@ import { requireReportedSet } from './boot-program-sets.ts'
 
 type Chosen = { bootProgramSet: string | null }
 
-/** Which programs the site's devices are given that have no others. Throws `not_found`, `conflict` for a set that no edge of it has. */
+/**
+ * Which programs the site's devices are given that have no others. Throws `not_found`, `conflict` for a set that no
+ * edge of it has.
+ */
 export async function chooseForSite(
   context: ServiceContext,
   { siteId, bootProgramSet }: z.output<typeof setOfSiteInput>,

@@ -8,8 +8,8 @@ export interface SharingEdge {
 }
 
 /**
- * Each edge's share of the site's devices in percent, subnets aside: by weight among those that are heard, not drained and of
- * a weight above 0, and where there is none such among those that are left.
+ * Each edge's share of the site's devices in percent, subnets aside: by weight among those that are heard, not drained
+ * and of a weight above 0, and where there is none such among those that are left.
  */
 export function sharesOf(edges: SharingEdge[]): Map<string, number> {
   const heard = edges.filter(({ online, revokedAt }) => online && revokedAt === null)

@@ -13,8 +13,8 @@ export interface JobRow {
 }
 
 /**
- * What a job that came to nothing leaves behind is taken away: a version that was to be sealed is written on, and one that nobody makes
- * any more is gone. The caller holds the vDisk, and has noted the job's end.
+ * What a job that came to nothing leaves behind is taken away: a version that was to be sealed is written on, and one
+ * that nobody makes any more is gone. The caller holds the vDisk, and has noted the job's end.
  */
 export async function undoJob(
   db: DbOrTransaction,

@@ -16,8 +16,8 @@ interface Deleted {
 }
 
 /**
- * Puts the object, and all that lies in it and is not in the trash yet, into the trash. The caller holds its row's lock and has
- * made sure that nothing else needs it.
+ * Puts the object, and all that lies in it and is not in the trash yet, into the trash. The caller holds its row's lock
+ * and has made sure that nothing else needs it.
  */
 export async function deleteObject(
   context: ServiceContext,

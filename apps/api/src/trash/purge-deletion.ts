@@ -40,7 +40,10 @@ function changeOf({ kind, objectId: id, objectName: name, ...place }: DeletionRo
   return { kind, id, name, place, before: { name }, after: null }
 }
 
-/** Purges what has been in the trash for longer than `trashKeptDays`, of all organizations. @returns how many deletions */
+/**
+ * Purges what has been in the trash for longer than `trashKeptDays`, of all organizations.
+ * @returns how many deletions
+ */
 export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise<number> {
   const before = new Date(clock().getTime() - trashKeptDays * dayMs)
   let purged = 0
@@ -73,8 +76,8 @@ interface Purged {
 }
 
 /**
- * Rows that lie in what goes away go with it, though they were deleted before. What only names them, in the trash or not, loses the
- * name. Boots of a device stay, as ones of a machine that is not registered; those of a site go.
+ * Rows that lie in what goes away go with it, though they were deleted before. What only names them, in the trash or
+ * not, loses the name. Boots of a device stay, as ones of a machine that is not registered; those of a site go.
  */
 async function purge(db: DbOrTransaction, { organizationId, deletionId, now }: Purged): Promise<void> {
   const own = (table: Prisma.Sql, ...within: Prisma.Sql[]) =>

@@ -108,8 +108,8 @@ export async function tallyDevices(
 }
 
 /**
- * Of `device` and its last `boot`, in a statement: the device writes a version, its start is over, and every edge that holds what it has
- * written says that it hears nothing of the device any more.
+ * Of `device` and its last `boot`, in a statement: the device writes a version, its start is over, and every edge that
+ * holds what it has written says that it hears nothing of the device any more.
  */
 export const hasLeft = Prisma.sql`(device.last_boot_outcome is not null and (
   select bool_and(layer.is_written is not distinct from false) from edge_version as layer

@@ -8,7 +8,10 @@ import type { updateWriteCacheInput } from './version-schema.ts'
 
 const fieldsSelect = { writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true } as const
 
-/** Where writes of the vDisk's devices go from their next boot on. Throws `not_found`; `conflict` where somebody changed it meanwhile. */
+/**
+ * Where writes of the vDisk's devices go from their next boot on. Throws `not_found`; `conflict` where somebody changed
+ * it meanwhile.
+ */
 export async function updateWriteCache(
   context: ServiceContext,
   { vdiskId, revision, ...settings }: z.output<typeof updateWriteCacheInput>,

@@ -14,8 +14,8 @@ export interface EventToPublish {
 }
 
 /**
- * Writes the event and a message for each endpoint that wants to hear of it, in the transaction of what happened: both are kept, or
- * neither. Nothing is written where nobody listens; a subject that is known is not told again.
+ * Writes the event and a message for each endpoint that wants to hear of it, in the transaction of what happened: both
+ * are kept, or neither. Nothing is written where nobody listens; a subject that is known is not told again.
  */
 export async function publishEvents(db: DbOrTransaction, now: Date, events: EventToPublish[]): Promise<void> {
   const [first] = events

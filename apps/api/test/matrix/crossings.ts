@@ -12,7 +12,10 @@ export interface Crossing {
   absent: Input
 }
 
-/** Every further id that a procedure takes beside the one that says where, pointed across the border: filters, parts, targets. */
+/**
+ * Every further id that a procedure takes beside the one that says where, pointed across the border: filters, parts,
+ * targets.
+ */
 export function crossingsOf(
   path: string,
   {

@@ -22,7 +22,9 @@ export async function rowsOf(db: Db, organizationId: string): Promise<Record<str
   return tables
 }
 
-/** Every id, name, key and hash of a tenant that is nobody else's: none of them may be in an answer to somebody else. */
+/**
+ * Every id, name, key and hash of a tenant that is nobody else's: none of them may be in an answer to somebody else.
+ */
 export async function secretsOf(db: Db, organizationId: string, others: string[]): Promise<string[]> {
   const known = new Set<string>()
   for (const other of others) for (const text of textsIn(await rowsOf(db, other))) known.add(text)

@@ -5,7 +5,10 @@ import { permissions } from '../../src/rules/permissions.ts'
 import type { Place, PlaceKind } from '../../src/rules/place.ts'
 import type { TestApi } from '../test-api.ts'
 
-/** What a policy promises to somebody; `within`: its service takes what lies within the role's place and refuses all else. */
+/**
+ * What a policy promises to somebody; `within`: its service takes what lies within the role's place and refuses all
+ * else.
+ */
 export type Verdict = 'ok' | 'forbidden' | 'absent' | 'within'
 
 /** What holds these is no secret to who has a role further down: docs and pages name the site of one's collection. */
@@ -23,7 +26,10 @@ const levels = ['farmId', 'siteId', 'collectionId'] as const
 const isWithin = (inner: Place, outer: Place) =>
   levels.every((level) => outer[level] === null || outer[level] === inner[level])
 
-/** Works the answer out from the policy's data alone: whose role it is, where that holds, and where the input's objects lie. */
+/**
+ * Works the answer out from the policy's data alone: whose role it is, where that holds, and where the input's objects
+ * lie.
+ */
 export async function verdictOf(
   api: TestApi,
   { permission, place }: MemberPolicy,

@@ -2,7 +2,10 @@
 
 const locale = 'en-GB'
 
-/** `14:03:22` today, `18 Nov 14:03` this year, `18 Nov 2025` before. @param timeZone an IANA name; the viewer's zone without it */
+/**
+ * `14:03:22` today, `18 Nov 14:03` this year, `18 Nov 2025` before.
+ * @param timeZone an IANA name; the viewer's zone without it
+ */
 export function formatInstant(at: Date, now: Date, timeZone?: string): string {
   const zone = timeZone === undefined ? {} : { timeZone }
   const day = (instant: Date) => instant.toLocaleDateString(locale, zone)

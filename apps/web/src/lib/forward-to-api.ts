@@ -15,8 +15,9 @@ const hopHeaders = [
 ]
 
 /**
- * Hands `/api/*`, and `/edge/*` and `/install/*` for site servers, through to the API, so that cookies and live updates are same-origin. A rewrite in next.config.ts would fix
- * the API's address at build time. Bodies are streamed both ways; the API sees the browser go away.
+ * Hands `/api/*`, and `/edge/*` and `/install/*` for site servers, through to the API, so that cookies and live updates
+ * are same-origin. A rewrite in next.config.ts would fix the API's address at build time. Bodies are streamed both
+ * ways; the API sees the browser go away.
  */
 export async function forwardToApi(request: Request): Promise<Response> {
   const { pathname, search } = new URL(request.url)

@@ -18,8 +18,8 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
   // By its text: the same query keeps the same filters, and with them whatever is made of them.
   const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query]) as Filters
 
-  // While Next takes a query over, it may show an earlier one in the address bar for a moment: what is set then builds on
-  // the last one that was asked for, not on what stands there.
+  // While Next takes a query over, it may show an earlier one in the address bar for a moment: what is set then builds
+  // on the last one that was asked for, not on what stands there.
   const asked = useRef<string[]>([])
   useEffect(() => {
     asked.current = stillAwaited(asked.current, query)

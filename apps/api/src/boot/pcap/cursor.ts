@@ -1,4 +1,6 @@
-/** A place in bytes that anybody may have made. What lies beyond their end reads as nothing: undefined, or fewer bytes. */
+/**
+ * A place in bytes that anybody may have made. What lies beyond their end reads as nothing: undefined, or fewer bytes.
+ */
 export class Cursor {
   readonly bytes: Uint8Array
 

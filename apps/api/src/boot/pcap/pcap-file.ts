@@ -1,7 +1,7 @@
 /**
- * Reads pcap files (https://www.tcpdump.org/manpages/pcap-savefile.5.html): 24 bytes of header, then records of 16 bytes of
- * header and the recorded bytes. The work is bounded by the file's size; whatever stands in it, nothing is thrown after the
- * header was found right.
+ * Reads pcap files (https://www.tcpdump.org/manpages/pcap-savefile.5.html): 24 bytes of header, then records of 16
+ * bytes of header and the recorded bytes. The work is bounded by the file's size; whatever stands in it, nothing is
+ * thrown after the header was found right.
  */
 
 const fileHeaderSize = 24
@@ -30,7 +30,9 @@ export function pcapProblem(bytes: Uint8Array): string | null {
   return null
 }
 
-/** The whole records in order; a last one that was cut off is left out. None where `pcapProblem` has something to say. */
+/**
+ * The whole records in order; a last one that was cut off is left out. None where `pcapProblem` has something to say.
+ */
 export function* pcapRecords(bytes: Uint8Array): Generator<PcapRecord> {
   const format = bytes.byteLength >= fileHeaderSize ? formatOf(bytes) : null
   if (!format) return

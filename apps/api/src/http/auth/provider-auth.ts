@@ -4,8 +4,8 @@ import { type Auth, type AuthOptions, createAuth, discoveryUrlOf, oidcProviderId
 const answerLimitMs = 5_000
 
 /**
- * Sign-in by the OpenID Connect provider. better-auth asks for the provider's document only while it is made: here that is done when the
- * provider answers, and looked for again with each sign-in until then. All else goes on without it.
+ * Sign-in by the OpenID Connect provider. better-auth asks for the provider's document only while it is made: here that
+ * is done when the provider answers, and looked for again with each sign-in until then. All else goes on without it.
  */
 export class ProviderAuth {
   readonly #options: AuthOptions & { oidc: OidcSettings }

@@ -26,8 +26,8 @@ export interface PoolFigures {
 }
 
 /**
- * The API's own counters. Every label's values are of a set that this build knows: routes, procedures, codes, outcomes. No id, name
- * or text of a caller becomes one, so that what is kept here does not grow with what is asked.
+ * The API's own counters. Every label's values are of a set that this build knows: routes, procedures, codes, outcomes.
+ * No id, name or text of a caller becomes one, so that what is kept here does not grow with what is asked.
  */
 export class ApiMetrics implements Telemetry {
   readonly registry = new Registry()

@@ -12,7 +12,10 @@ interface FleetGaugesOptions {
 
 type GaugeValue = (figures: FleetFigures) => { labels?: Record<string, string>; value: number }[]
 
-/** Adds the gauges over all organizations. While the database does not answer they are absent, and the failure is counted. */
+/**
+ * Adds the gauges over all organizations. While the database does not answer they are absent, and the failure is
+ * counted.
+ */
 export function addFleetGauges(registry: Registry, { read, now }: FleetGaugesOptions): void {
   const failures = new Counter({
     name: 'bootfarm_fleet_read_errors_total',

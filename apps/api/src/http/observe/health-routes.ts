@@ -9,8 +9,8 @@ interface HealthOptions {
 }
 
 /**
- * `/healthz`: the process answers, whatever else is away: a supervisor restarts on its silence. `/readyz`: requests are worth
- * sending here: a balancer goes elsewhere on its 503, which names what is not ready.
+ * `/healthz`: the process answers, whatever else is away: a supervisor restarts on its silence. `/readyz`: requests are
+ * worth sending here: a balancer goes elsewhere on its 503, which names what is not ready.
  */
 export async function healthRoutes(app: FastifyInstance, { checks, drain }: HealthOptions) {
   let isStopping = false

@@ -28,7 +28,10 @@ interface RequestListeners {
   tracer: Tracer | undefined
 }
 
-/** One line in the log for each request; its id on every answer. Neither query, nor cookies, nor any other header is written. */
+/**
+ * One line in the log for each request; its id on every answer. Neither query, nor cookies, nor any other header is
+ * written.
+ */
 export function logRequests(app: FastifyInstance, { onAnswered, tracer }: RequestListeners): void {
   app.decorateRequest('caller', null)
   app.decorateRequest('span', null)

@@ -3,8 +3,8 @@ const operations = new Set(['select', 'insert', 'update', 'delete', 'with', 'beg
 const tableOf = /\b(?:from|into|update)\s+(?:only\s+)?(?:"?\w+"?\.)?"?([a-z_]\w*)"?/i
 
 /**
- * What a statement does, and to which table first: names of this build, never a value. Statements that are none of Prisma's kinds
- * are `other`.
+ * What a statement does, and to which table first: names of this build, never a value. Statements that are none of
+ * Prisma's kinds are `other`.
  */
 export function statementName(text: string): { operation: string; table: string | null } {
   const [word = ''] = /^[a-z]+/i.exec(text.trimStart()) ?? []

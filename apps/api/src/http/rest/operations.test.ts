@@ -87,7 +87,10 @@ const requireNone = (text: string, where: string) => expect(toldIn(text, where))
 const procedures = procedurePolicies()
 const inputOf = (path: string) => inputOfSample(path, planted.tenant, samples[path]?.ownId?.(planted.tenant))
 
-/** By REST where there is an operation; those that end the caller's own membership, or look at nothing else any more, come last. */
+/**
+ * By REST where there is an operation; those that end the caller's own membership, or look at nothing else any more,
+ * come last.
+ */
 async function askEverything(who: string, headers: Record<string, string>): Promise<string[]> {
   const told: string[] = []
   const look = async (procedure: Procedure) => {

@@ -31,7 +31,9 @@ export interface TrpcContext extends PlatformContext {
   requestId: string | null
   /** Programs for site servers. */
   releases: EdgeReleases
-  /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
+  /**
+   * Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls.
+   */
   findActor(): Promise<Actor | null>
   /** Of a request that is to be done at most once; null for others. */
   idempotency: SealingKey | null

@@ -15,7 +15,8 @@ import { permissions, roles } from '../../rules/permissions.ts'
 import { procedurePolicies } from './policies.ts'
 import { isMemberPolicy } from './policy.ts'
 
-// Every procedure x everybody x every kind of id, with what the policy's data promises. Other organizations: foreign.test.ts.
+// Every procedure x everybody x every kind of id, with what the policy's data promises. Other organizations:
+// foreign.test.ts.
 
 let api: TestApi
 let tenant: SampleTenant

@@ -12,7 +12,10 @@ export type ProcedurePolicy = MemberPolicy | OutsidePolicy
 
 /** For what happens outside of any organization, or before there is one. */
 export interface OutsidePolicy {
-  /** `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the installation. */
+  /**
+   * `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the
+   * installation.
+   */
   who: 'anyone' | 'person' | 'platform'
   /** It is none: an API key is no person, and belongs to one organization. */
   rest: NoRestOperation
@@ -22,8 +25,8 @@ export interface OutsidePolicy {
 export interface MemberPolicy {
   permission: Permission
   /**
-   * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and takes only what
-   * lies within (access/visible.ts). Else the input's ids that say where: it must hold at each of them.
+   * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and
+   * takes only what lies within (access/visible.ts). Else the input's ids that say where: it must hold at each of them.
    */
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
   /** Only for a person who has signed in, or given the password again, minutes ago. */

@@ -4,8 +4,8 @@ import { AppError } from '../../errors/app-error.ts'
 const depthMax = 32
 
 /**
- * PostgreSQL keeps no zero byte and no half of a surrogate pair, in no column and in no JSON: whatever has one is refused before it
- * reaches a service. Throws `invalid`.
+ * PostgreSQL keeps no zero byte and no half of a surrogate pair, in no column and in no JSON: whatever has one is
+ * refused before it reaches a service. Throws `invalid`.
  */
 export function requireWholeTexts(input: unknown): void {
   const broken = findBroken(input, '', 0)

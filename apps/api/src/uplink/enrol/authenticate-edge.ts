@@ -27,7 +27,8 @@ interface IdentityRow {
 }
 
 /**
- * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless `anyEpoch`.
+ * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless
+ * `anyEpoch`.
  * @param anyEpoch reports carry the epoch they are of in their body
  */
 export async function authenticateEdge(

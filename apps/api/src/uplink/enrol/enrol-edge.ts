@@ -18,8 +18,8 @@ interface LockedToken {
 }
 
 /**
- * Uses up the join token for this public key. The same token with the same key gets the same answer again.
- * The caller has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`, `quota_exceeded`,
+ * Uses up the join token for this public key. The same token with the same key gets the same answer again. The caller
+ * has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`, `quota_exceeded`,
  * `organization_suspended`.
  */
 export async function enrolEdge(

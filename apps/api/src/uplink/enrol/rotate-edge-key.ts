@@ -21,9 +21,9 @@ interface LockedEdge {
 }
 
 /**
- * Takes an edge's newest key, by statements that lead to it from the one that is known here. The same statements get the same
- * answer again, also where their first answer was lost, and where this control plane was restored to before them.
- * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `invalid_body`.
+ * Takes an edge's newest key, by statements that lead to it from the one that is known here. The same statements get
+ * the same answer again, also where their first answer was lost, and where this control plane was restored to before
+ * them. Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `invalid_body`.
  */
 export async function rotateEdgeKey(
   { db, clock }: PlatformContext,

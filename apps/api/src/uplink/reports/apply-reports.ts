@@ -22,8 +22,9 @@ export interface AppliedBatch extends AppliedReports {
 }
 
 /**
- * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the boots.
- * What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
+ * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the
+ * boots. What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that
+ * are not consecutive, `report_gap` with `expectedSeq`.
  */
 export async function applyReports(
   { db, clock }: SystemContext,

@@ -10,7 +10,10 @@ import { tieBootsOfRun } from './tie-boots.ts'
 /** A run that is longer ago is not made anew for what an edge says of it. */
 const missedRunsMax = 100
 
-/** Keeps what an edge says of the runs of its site's schedules; of a schedule that is not there any more nothing is kept. */
+/**
+ * Keeps what an edge says of the runs of its site's schedules; of a schedule that is not there any more nothing is
+ * kept.
+ */
 export async function applyScheduleRuns(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,

@@ -10,8 +10,8 @@ export type WaitingReport = Extract<Report, { type: 'waiting' }>
 const rememberedMs = 90 * 86_400_000
 
 /**
- * Keeps that devices wait for another edge of this one's site. What comes late, after word that the device is back or has begun another
- * boot, is nothing any more. Boots come first: they may be of the same batch.
+ * Keeps that devices wait for another edge of this one's site. What comes late, after word that the device is back or
+ * has begun another boot, is nothing any more. Boots come first: they may be of the same batch.
  */
 export async function applyWaiting(
   transaction: DbTransaction,
@@ -68,7 +68,9 @@ export async function applyWaiting(
       and row.boot_id in (select boot_id from kept)`
 }
 
-/** Forgets the waits of devices that go on, by what was just reported of them. The caller holds the organization's feed. */
+/**
+ * Forgets the waits of devices that go on, by what was just reported of them. The caller holds the organization's feed.
+ */
 export async function endWaits(
   transaction: DbTransaction,
   { organizationId, edgeId, siteId }: AuthenticatedEdge,

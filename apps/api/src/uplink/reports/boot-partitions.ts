@@ -1,7 +1,10 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { dayText, utcDay } from '../../rules/utc-day.ts'
 
-/** Makes the partitions of `now`'s day unless they are there: the job makes them ahead, and a day that it missed fails no report. */
+/**
+ * Makes the partitions of `now`'s day unless they are there: the job makes them ahead, and a day that it missed fails
+ * no report.
+ */
 export async function ensureBootPartitions(db: DbTransaction, now: Date): Promise<void> {
   const today = dayText(utcDay(now))
   await db.$executeRaw`select ensure_boot_partitions(${today}::date, ${today}::date)`

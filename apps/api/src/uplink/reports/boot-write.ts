@@ -17,7 +17,10 @@ export interface BootWrite {
   now: Date
 }
 
-/** Summary and detail as `writeBoots` hands them to PostgreSQL. @param detailDays whose partitions of details are there */
+/**
+ * Summary and detail as `writeBoots` hands them to PostgreSQL.
+ * @param detailDays whose partitions of details are there
+ */
 export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
   const { before, edgeId, change, receivedOn, now } = write
   const boot = joinedBoot(write)
@@ -56,7 +59,10 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
   }
 }
 
-/** A boot that has come from another edge: what had ended there stays as that edge has seen it, what went on there has begun there. */
+/**
+ * A boot that has come from another edge: what had ended there stays as that edge has seen it, what went on there has
+ * begun there.
+ */
 function joinedBoot({ boot, before }: BootWrite): BootReport {
   if (!boot.handOver || !before) return boot
   const phases = boot.phases.map((phase) => {

@@ -12,8 +12,8 @@ export interface InventoryPage {
 const imagesMax = 2048
 
 /**
- * What an edge's store holds that is no version of any vDisk here. One that is being adopted stays until it is a version: an adoption may
- * come to nothing. The caller sees what lies in the trash.
+ * What an edge's store holds that is no version of any vDisk here. One that is being adopted stays until it is a
+ * version: an adoption may come to nothing. The caller sees what lies in the trash.
  */
 export async function keepImages(
   db: DbOrTransaction,

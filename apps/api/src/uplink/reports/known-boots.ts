@@ -15,7 +15,10 @@ export interface KnownBoot extends RollupBoot {
   writeCacheHeld: unknown
 }
 
-/** By id: `null` for one whose summary is past its retention. The caller holds the organization's feed, so that they stay as they are. */
+/**
+ * By id: `null` for one whose summary is past its retention. The caller holds the organization's feed, so that they
+ * stay as they are.
+ */
 export async function readKnownBoots(
   transaction: DbTransaction,
   organizationId: string,

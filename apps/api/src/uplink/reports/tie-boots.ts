@@ -18,8 +18,8 @@ const followsPowerOn = Prisma.sql`device.organization_id = boot.organization_id 
   and device.sent_at < boot.started_at + make_interval(secs => ${bootBeforeMs / 1000})`
 
 /**
- * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took its place; never
- * one that began before its run.
+ * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took
+ * its place; never one that began before its run.
  */
 async function tieBoots(
   transaction: DbTransaction,

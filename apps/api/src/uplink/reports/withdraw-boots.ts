@@ -16,7 +16,10 @@ export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
 /** Longer than an edge's reports of one boot lie apart once they arrive. */
 const rememberedMs = 7 * 86_400_000
 
-/** Boots of these reports that their edge has not withdrawn, in this batch or before: what comes after a withdrawal counts no more. */
+/**
+ * Boots of these reports that their edge has not withdrawn, in this batch or before: what comes after a withdrawal
+ * counts no more.
+ */
 export async function readBoots(
   transaction: DbTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -38,8 +41,8 @@ export async function readBoots(
 }
 
 /**
- * Forgets boots that went on at another edge, unless they got ready here; only those of the edge that says so. The device's last boot
- * is the newest one that is left.
+ * Forgets boots that went on at another edge, unless they got ready here; only those of the edge that says so. The
+ * device's last boot is the newest one that is left.
  */
 export async function withdrawBoots(
   transaction: DbTransaction,

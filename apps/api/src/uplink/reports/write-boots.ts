@@ -12,7 +12,8 @@ import { writeRollups } from './write-rollups.ts'
 
 /**
  * Writes boots and the sums over them: a row is replaced only by a higher revision from the edge that made it, and the
- * device's last boot follows. Begin, arrival and day stay those of the first report. Days' partitions are there already.
+ * device's last boot follows. Begin, arrival and day stay those of the first report. Days' partitions are there
+ * already.
  * @returns those that ended by it
  */
 export async function writeBoots(
@@ -86,7 +87,10 @@ async function keptDetailDays(transaction: DbTransaction, writes: BootWrite[], t
   return kept.add(dayText(today))
 }
 
-/** One statement cannot write a row twice: of each boot the highest revision, with the newest that its device said of itself. */
+/**
+ * One statement cannot write a row twice: of each boot the highest revision, with the newest that its device said of
+ * itself.
+ */
 function newestRevisions(boots: BootReport[]): BootReport[] {
   const byId = new Map<string, BootReport>()
   for (const boot of boots.toSorted((a, b) => a.revision - b.revision)) {

@@ -21,7 +21,10 @@ const signatureHeaders = z.object({
     .default(1),
 })
 
-/** The facts of a signed request, from its headers and its bytes. Throws `signature_invalid` where the headers are not right. */
+/**
+ * The facts of a signed request, from its headers and its bytes. Throws `signature_invalid` where the headers are not
+ * right.
+ */
 export function signedRequestOf(request: FastifyRequest): SignedRequest {
   const headers = signatureHeaders.safeParse(request.headers)
   if (!headers.success)

@@ -34,7 +34,8 @@ interface StoredState {
 }
 
 /**
- * The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter.
+ * The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next
+ * counter.
  * @param isExpected somebody has said that it changed: what it is now is read once, under the lock that a new one needs
  */
 export async function currentState(
@@ -54,7 +55,8 @@ export async function currentState(
 }
 
 /**
- * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws `edge_revoked`.
+ * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws
+ * `edge_revoked`.
  */
 async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
   const { organizationId, edgeId } = edge

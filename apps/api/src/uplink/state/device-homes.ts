@@ -18,8 +18,8 @@ export interface DeviceHomes {
 }
 
 /**
- * The one edge that keeps what each device writes. Chosen here, once, when a state first needs it; edges that are told at the same time
- * are told the same.
+ * The one edge that keeps what each device writes. Chosen here, once, when a state first needs it; edges that are told
+ * at the same time are told the same.
  */
 export async function readDeviceHomes(
   db: DbOrTransaction,
@@ -71,8 +71,8 @@ async function chooseHomes(
 }
 
 /**
- * Where something that the device wrote lies already, that edge. Else one of the site: first those that hold a version that it boots,
- * then those that are there, then those that take new boots; and of those alike each gets its share.
+ * Where something that the device wrote lies already, that edge. Else one of the site: first those that hold a version
+ * that it boots, then those that are there, then those that take new boots; and of those alike each gets its share.
  */
 async function readJudge(
   db: DbOrTransaction,
@@ -108,7 +108,9 @@ async function readJudge(
   }
 }
 
-/** Smaller as often as the edge's share of the weights: rendezvous hashing, as edges do it among themselves (PEERS.md). */
+/**
+ * Smaller as often as the edge's share of the weights: rendezvous hashing, as edges do it among themselves (PEERS.md).
+ */
 function distance({ id, weight }: { id: string; weight: number }, deviceId: string): number {
   const digest = createHash('sha256').update(`${id} ${deviceId}`).digest()
   const part = (digest.readUInt32BE(0) + 1) / 2 ** 32

@@ -12,9 +12,10 @@ interface Given {
 }
 
 /**
- * States that this process has just given to edges, for as long as nobody has said that they changed. The edge's next request need
- * not read all of the state again at once to find that: where a change concerns hundreds of sites, that would hold up those that
- * have not got theirs. Only a short cut: a request that comes to another process, or later, looks for itself.
+ * States that this process has just given to edges, for as long as nobody has said that they changed. The edge's next
+ * request need not read all of the state again at once to find that: where a change concerns hundreds of sites, that
+ * would hold up those that have not got theirs. Only a short cut: a request that comes to another process, or later,
+ * looks for itself.
  */
 export class GivenStates {
   readonly #notifications: Notifications

@@ -7,8 +7,8 @@ import { newEdgeKey } from '../../edge/edge-key.ts'
 import { heartbeatOf } from '../../edge/rows.ts'
 
 /**
- * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address and port
- * go in, which stay as they are from one to the next, so that a state is not made anew for each.
+ * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address
+ * and port go in, which stay as they are from one to the next, so that a state is not made anew for each.
  */
 export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: Date): Promise<SiteEdges | undefined> {
   const edges = await db.edge.findMany({
@@ -32,8 +32,8 @@ export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: 
 const ticketKeyPeriodMs = 30 * 86_400_000
 
 /**
- * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second half, the one to
- * come: edges whose states are two weeks apart open each other's tickets, which are good for one.
+ * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second
+ * half, the one to come: edges whose states are two weeks apart open each other's tickets, which are good for one.
  */
 export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
   const half = Math.floor((now.getTime() * 2) / ticketKeyPeriodMs)

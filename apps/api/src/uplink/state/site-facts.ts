@@ -24,8 +24,8 @@ export interface SiteFacts {
 }
 
 /**
- * What a desired state says of the site itself, and which of its other parts there are at all: most sites have few of them, and a
- * change may make states of hundreds of sites at once. Throws `edge_unknown` where edge or site have gone.
+ * What a desired state says of the site itself, and which of its other parts there are at all: most sites have few of
+ * them, and a change may make states of hundreds of sites at once. Throws `edge_unknown` where edge or site have gone.
  */
 export async function readSiteFacts(
   db: DbOrTransaction,

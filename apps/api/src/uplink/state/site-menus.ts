@@ -8,7 +8,9 @@ interface MenuRow {
   entries: { position: number; title: string; vdiskId: string | null; versionId: string | null }[]
 }
 
-/** The menus that the site's collections and devices show, the oldest of them where there are more than an edge takes. */
+/**
+ * The menus that the site's collections and devices show, the oldest of them where there are more than an edge takes.
+ */
 export function readSiteMenus(
   db: DbOrTransaction,
   { organizationId, siteId }: { organizationId: string; siteId: string },
@@ -31,8 +33,8 @@ export function readSiteMenus(
 }
 
 /**
- * As a desired state says it: each version by its id. An entry whose vDisk has no version yet is left out, and where that is
- * the default, the first one that is left stands for it. Null where none is left.
+ * As a desired state says it: each version by its id. An entry whose vDisk has no version yet is left out, and where
+ * that is the default, the first one that is left stands for it. Null where none is left.
  * @param bootedVersionOf what production devices boot, by vDisk
  */
 export function stateMenuOf(

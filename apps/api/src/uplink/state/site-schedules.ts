@@ -15,9 +15,9 @@ interface ListedDevice {
 }
 
 /**
- * What the site's edges do by themselves: schedules with instants to come or runs under way. Nothing here depends on the time, so
- * that a state stays as it is until somebody or the job that renews instants changes it. Where there is more than an edge takes, the
- * oldest schedules come first and the instants of each are fewer.
+ * What the site's edges do by themselves: schedules with instants to come or runs under way. Nothing here depends on
+ * the time, so that a state stays as it is until somebody or the job that renews instants changes it. Where there is
+ * more than an edge takes, the oldest schedules come first and the instants of each are fewer.
  */
 export async function readSiteSchedules(
   db: DbOrTransaction,

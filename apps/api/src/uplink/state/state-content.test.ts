@@ -9,8 +9,8 @@ import { canonicalJson } from '../../rules/canonical-json.ts'
 import { readStateContent } from './state-content.ts'
 
 /**
- * Changes each row and each column that a desired state is made of, as the catalogue says which they are, and compares who was woken
- * with whose state has changed. A column that is read and wakes nobody fails, unless it stands here.
+ * Changes each row and each column that a desired state is made of, as the catalogue says which they are, and compares
+ * who was woken with whose state has changed. A column that is read and wakes nobody fails, unless it stands here.
  */
 const wakesNobody = [
   // Where a device's home is chosen, which the same reading keeps: from then on these change nothing.
@@ -147,7 +147,10 @@ async function dropRules(): Promise<void> {
   for (const { text } of statements) await api.db.$executeRawUnsafe(text)
 }
 
-/** @param sql changes one row, `t`. @returns that, the sites that this woke, and those that were not and whose state is another now */
+/**
+ * @param sql changes one row, `t`.
+ * @returns that, the sites that this woke, and those that were not and whose state is another now
+ */
 async function effectOf(sql: string, values: unknown[] = []) {
   woken.clear()
   const rows = await inOrganization(api.serverDb, organizationId, (transaction) =>

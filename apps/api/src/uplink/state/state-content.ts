@@ -13,9 +13,10 @@ import { readStoreJobs } from './store-job-orders.ts'
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
 
 /**
- * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their versions, what production devices boot first (running devices may still
- * be on another one), its devices, the work of the edge's store, and the power-ons and power orders that have not expired, the oldest
- * of them where there are more than an edge takes.
+ * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their
+ * versions, what production devices boot first (running devices may still be on another one), its devices, the work of
+ * the edge's store, and the power-ons and power orders that have not expired, the oldest of them where there are more
+ * than an edge takes.
  */
 export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
   const { organizationId, edgeId, siteId } = edge

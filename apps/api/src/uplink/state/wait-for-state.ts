@@ -22,8 +22,9 @@ interface WaitOptions {
 }
 
 /**
- * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes it.
- * Each look is a transaction of its own: none is held while it waits. What only time changes (a power-on that expires) is seen by the next request.
+ * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes
+ * it. Each look is a transaction of its own: none is held while it waits. What only time changes (a power-on that
+ * expires) is seen by the next request.
  */
 export async function waitForState(
   { db, clock }: PlatformContext,

@@ -5,7 +5,8 @@ import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-i
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 
 /**
- * Keeps what an edge says of its store, unless a message of a later (epoch, counter) is known: a replayed one changes nothing.
+ * Keeps what an edge says of its store, unless a message of a later (epoch, counter) is known: a replayed one changes
+ * nothing.
  * @returns the jobs whose end is kept, or that nobody knows
  */
 export async function takeStoreMessage(
@@ -40,7 +41,10 @@ async function lockVdisks(
     order by vdisk.id for no key update`
 }
 
-/** One row for each version that is known here, one in the trash too, and one for each image that is no version of any vDisk. */
+/**
+ * One row for each version that is known here, one in the trash too, and one for each image that is no version of any
+ * vDisk.
+ */
 async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page: InventoryPage): Promise<void> {
   const { organizationId, edgeId } = edge
   const { scan, isLast, versions, now } = page

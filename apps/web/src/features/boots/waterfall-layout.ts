@@ -153,7 +153,8 @@ export function labelSide(bar: { x: number; width: number }, textWidth: number, 
 const unreportedUsMax = 600 * 1_000_000
 
 /**
- * How far a boot is now. The edge's wall clock may be wrong by years: it is believed only where it fits what was reported.
+ * How far a boot is now. The edge's wall clock may be wrong by years: it is believed only where it fits what was
+ * reported.
  * @param totalUs the end of the last phase known
  */
 export function elapsedOf(boot: { startedAt: string; totalUs: number; outcome: string | null }, now: Date): number {

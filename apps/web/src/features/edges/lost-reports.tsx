@@ -7,7 +7,10 @@ import type { RouterOutputs } from '../../lib/trpc'
 type EdgeDetail = RouterOutputs['edge']['get']
 type Gap = EdgeDetail['reportGaps'][number]
 
-/** What the edge could not keep while the control plane was away: boots went on, and are missing in the lists. Nothing where nothing was lost. */
+/**
+ * What the edge could not keep while the control plane was away: boots went on, and are missing in the lists. Nothing
+ * where nothing was lost.
+ */
 export function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeDetail }) {
   if (reportsLost === 0) return null
   const shown = reportGaps.reduce((sum, { count }) => sum + count, 0)

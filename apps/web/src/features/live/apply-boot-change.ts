@@ -27,7 +27,10 @@ export function applyBootChange(queryClient: QueryClient, trpc: Trpc, boot: Boot
   )
 }
 
-/** The same list with the boot in its place: replaced where it stands, else by its begin, newest first; no longer than before. */
+/**
+ * The same list with the boot in its place: replaced where it stands, else by its begin, newest first; no longer than
+ * before.
+ */
 export function withBoot(boots: BootSummary[], boot: BootSummary): BootSummary[] {
   if (boots.some(({ id }) => id === boot.id)) return boots.map((item) => (item.id === boot.id ? boot : item))
   const oldest = boots.at(-1)

@@ -1,8 +1,9 @@
 import type { RouterOutputs } from '../../lib/trpc'
 
 /**
- * Says, for every noun of the API, whether a boot that begins or ends changes what its queries return, and which queries
- * where not all do. Live updates refresh by this list alone; a noun that the API gains is a type error until it has a row.
+ * Says, for every noun of the API, whether a boot that begins or ends changes what its queries return, and which
+ * queries where not all do. Live updates refresh by this list alone; a noun that the API gains is a type error until it
+ * has a row.
  */
 const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   session: false,

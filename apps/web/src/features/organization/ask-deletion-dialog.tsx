@@ -14,7 +14,10 @@ interface AskDeletionDialogProps {
   onClose: () => void
 }
 
-/** The name is typed, and the password and code given again. Without a password, as by single sign-on, the sign-in must be fresh. */
+/**
+ * The name is typed, and the password and code given again. Without a password, as by single sign-on, the sign-in must
+ * be fresh.
+ */
 export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogProps) {
   const { name: wanted, deletionGraceDays } = organization
   const client = useTRPCClient()

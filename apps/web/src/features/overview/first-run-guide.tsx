@@ -16,7 +16,10 @@ const lookAgainMs = 3_000
 const dismissedKey = 'bootfarm-guide-dismissed'
 const skippedKey = 'bootfarm-guide-skipped'
 
-/** From an empty organization to its first boot: each step looks at what is really there. Gone with the first ready boot. */
+/**
+ * From an empty organization to its first boot: each step looks at what is really there. Gone with the first ready
+ * boot.
+ */
 export function FirstRunGuide() {
   const trpc = useTRPC()
   const [dismissed, setDismissed] = useState(isDismissed)

@@ -15,7 +15,10 @@ const rowHeight = 6
 const rowsMax = 60
 const width = 1000
 
-/** When each device was switched on and how long its boot took, one line for each, on one axis; the table says the same in words. */
+/**
+ * When each device was switched on and how long its boot took, one line for each, on one axis; the table says the same
+ * in words.
+ */
 export function RunTimeline({ startedAt, devices }: { startedAt: string; devices: RunDevice[] }) {
   const begin = new Date(startedAt).getTime()
   const lines = devices.slice(0, rowsMax).flatMap(({ deviceId, state, sentAt, boot }) => {

@@ -29,8 +29,8 @@ async function isSomebody(cookie: string): Promise<boolean> {
 }
 
 /**
- * Asks the API who is signed in, so that the first paint is already the right page. It decides nothing: every answer with
- * data in it is authorised by the API.
+ * Asks the API who is signed in, so that the first paint is already the right page. It decides nothing: every answer
+ * with data in it is authorised by the API.
  */
 export async function readSession(): Promise<SessionAnswer> {
   const cookie = (await cookies()).toString()

@@ -15,8 +15,8 @@ export interface Place {
 }
 
 /**
- * Whether what takes this permission is shown: at `place`, or anywhere where no place is given. It decides nothing: the API
- * refuses what a role may not. False until the session is known.
+ * Whether what takes this permission is shown: at `place`, or anywhere where no place is given. It decides nothing: the
+ * API refuses what a role may not. False until the session is known.
  */
 export function useMay(permission: Permission, place?: Place): boolean {
   const { data } = useQuery(useTRPC().session.me.queryOptions())
