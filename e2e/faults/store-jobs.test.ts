@@ -149,10 +149,10 @@ test('an image becomes a version with a kernel, is merged and verified, and unne
 })
 
 test.each([
-  ['what is not there', 'imports/absent.raw', { bootFiles: 'none' }, /imports\/absent.raw does not exist/],
-  ['what leads out of the store', 'imports/out/trace.csv', { bootFiles: 'none' }, /leads out of the store/],
-  ['what the store keeps for itself', 'store-key', { bootFiles: 'none' }, /is one of the store's own files/],
-  ['a disk without a kernel that is to have one', 'imports/linux.raw', {}, /The boot files of the disk cannot be used/],
+  ['a missing file', 'imports/absent.raw', { bootFiles: 'none' }, /imports\/absent.raw does not exist/],
+  ['a path out of the store', 'imports/out/trace.csv', { bootFiles: 'none' }, /leads out of the store/],
+  ["the store's own file", 'store-key', { bootFiles: 'none' }, /is one of the store's own files/],
+  ['a disk without the required kernel', 'imports/linux.raw', {}, /The boot files of the disk cannot be used/],
   [
     'an initramfs of the store’s own',
     'imports/linux.raw',

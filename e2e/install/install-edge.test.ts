@@ -102,7 +102,7 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
   }
 
   test.each<[string, RegExp, { tamper?: Tamper; around?: string[]; token?: () => Promise<string> | string }]>([
-    ['the program is changed on the way', /not the one that was signed/, { tamper: changed('/x86_64', flip) }],
+    ['the program is changed in transit', /not the one that was signed/, { tamper: changed('/x86_64', flip) }],
     [
       'the program is cut off',
       /not the one that was signed/,
@@ -128,8 +128,8 @@ describe.skipIf(missing)(`a server becomes an edge with one command ${missing ??
     ['the token is unknown', /join token is wrong/, { token: () => 'bfj_unknown' }],
     ['the token was used', /already used by another edge/, { token: () => tenant.usedToken() }],
     ['the token has expired', /has expired/, { token: () => tenant.expiredToken() }],
-    ['nobody is root', /Run this as root/, { around: ['setpriv', '--reuid', '65534', '--clear-groups'] }],
-    ['the processor is another', /this machine is i686/, { around: ['setarch', 'i686'] }],
+    ['the user is not root', /Run this as root/, { around: ['setpriv', '--reuid', '65534', '--clear-groups'] }],
+    ['the processor is a different one', /this machine is i686/, { around: ['setarch', 'i686'] }],
   ])('where %s, it is refused and leaves nothing', async (_why, sentence, { tamper, around, token }) => {
     server.renew()
     server.tamper = tamper

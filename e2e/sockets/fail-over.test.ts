@@ -104,23 +104,23 @@ const fates = {
 }
 
 /** The device failed over to this edge with every byte right, in one boot that keeps its times. */
-function expectHandOver(device: Device, at: number): void {
+function expectFailover(device: Device, at: number): void {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
   expect(device.longestReadUs).toBeLessThan(goalUs)
-  const [begun] = site.boots(0)
+  const [first] = site.boots(0)
   const boots = site.indexes.map((index) => site.boots(index))
   expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))
-  const [wentOn] = boots[at] ?? []
-  expect(wentOn?.id).toBe(begun?.id)
-  expect(wentOn?.outcome).toEqual({ kind: 'ready' })
-  expect(wentOn?.handOver).toMatchObject({ number: 1, fromEdgeId: edgeIdOf(0) })
-  expect(wentOn?.revision).toBeGreaterThan(begun?.revision ?? Number.POSITIVE_INFINITY)
+  const [continued] = boots[at] ?? []
+  expect(continued?.id).toBe(first?.id)
+  expect(continued?.outcome).toEqual({ kind: 'ready' })
+  expect(continued?.handOver).toMatchObject({ number: 1, fromEdgeId: edgeIdOf(0) })
+  expect(continued?.revision).toBeGreaterThan(first?.revision ?? Number.POSITIVE_INFINITY)
   const timesOf = (boot: BootReport | undefined) =>
     boot?.phases
       .filter(({ name }) => !['stage2', 'ready'].includes(name))
       .map(({ name, startUs }) => ({ name, startUs }))
-  expect(timesOf(wentOn)).toEqual(timesOf(begun))
+  expect(timesOf(continued)).toEqual(timesOf(first))
 }
 
 describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? ` (${missing})` : ''}`, () => {
@@ -138,12 +138,12 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
   for (const [fate, strike] of Object.entries(fates)) {
     test(`fails over to the other edge when its own is ${fate}`, async () => {
       await start(2)
-      expectHandOver(await boot(() => void strike(0)), 1)
+      expectFailover(await boot(() => void strike(0)), 1)
     })
 
     test(`fails over to the last of four edges when the three before it are ${fate}`, async () => {
       await start(4)
-      expectHandOver(await boot(() => [0, 1, 2].forEach(strike)), 3)
+      expectFailover(await boot(() => [0, 1, 2].forEach(strike)), 3)
     })
   }
 
@@ -151,13 +151,13 @@ describe.skipIf(missing)(`a device whose edge disappears in mid-boot${missing ? 
     await start(7)
     const others = [0, 1, 2, 3, 4, 5]
     const device = await boot(() => others.forEach(fates.stopped))
-    expectHandOver(device, 6)
+    expectFailover(device, 6)
     const saidOf = (index: number, what: string) =>
       new RegExp(`${edgeIdOf(index)} of this site is no longer heard[^]*${what}`)
     for (const index of others) await site.edge(6).waitFor(saidOf(index, ''))
     for (const index of others) site.edge(index).kill('SIGCONT')
     for (const index of others) await site.edge(6).waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
-    expectHandOver(device, 6)
+    expectFailover(device, 6)
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 

@@ -20,6 +20,7 @@ export class Lab {
 
   /** @param {string} name lower-case letters and digits */
   constructor(name) {
+    if (!/^[a-z\d]+$/.test(name)) throw new Error(`name the lab ${name} with lower-case letters and digits alone`)
     removeLeftOvers()
     this.#prefix = `bf-${name}-${process.pid}-${labCount++}`
   }
