@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const agent = @import("agent");
 const host = @import("host");
+const complaint_module = @import("complaint.zig");
 const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
@@ -56,29 +57,8 @@ pub const Serve = struct {
     }
 };
 
-/// Collects the sentence that explains what is wrong.
-pub const Complaint = struct {
-    buffer: [512]u8 = undefined,
-    size: usize = 0,
-
-    pub fn set(
-        complaint: *Complaint,
-        comptime format: []const u8,
-        arguments: anytype,
-    ) error{Wrong} {
-        var writer: std.Io.Writer = .fixed(&complaint.buffer);
-        // A sentence that is too long is cut.
-        writer.print(format, arguments) catch {};
-        complaint.size = writer.end;
-        return error.Wrong;
-    }
-
-    pub fn text(complaint: *const Complaint) []const u8 {
-        return complaint.buffer[0..complaint.size];
-    }
-};
-
-pub const Error = error{Wrong};
+pub const Complaint = complaint_module.Complaint;
+pub const Error = complaint_module.Error;
 
 pub const Arguments = struct {
     /// The command that takes the options; error messages name its help.
@@ -262,30 +242,11 @@ fn setServe(
         .@"--report-log" => serve.report_log_size = try parseSize(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
-        .@"--write-cache" => serve.write_cache.class = std.meta.stringToEnum(
-            @TypeOf(serve.write_cache.class),
-            text,
-        ) orelse
-            return complaint.set(
-                "--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.",
-                .{text},
-            ),
-        .@"--write-cache-size" => serve.write_cache.limit_bytes = try parseSize(
-            name,
-            text,
-            complaint,
-        ),
-        .@"--write-cache-full" => serve.write_cache.full = std.meta.stringToEnum(
-            @TypeOf(serve.write_cache.full),
-            text,
-        ) orelse
-            return complaint.set("--write-cache-full is stop or read_only, not '{s}'.", .{text}),
-        .@"--write-cache-of-another-version" => serve.write_cache.of_another_version =
-            std.meta.stringToEnum(@TypeOf(serve.write_cache.of_another_version), text) orelse
-            return complaint.set(
-                "--write-cache-of-another-version is refuse or discard, not '{s}'.",
-                .{text},
-            ),
+        .@"--write-cache",
+        .@"--write-cache-size",
+        .@"--write-cache-full",
+        .@"--write-cache-of-another-version",
+        => try setWriteCache(&serve.write_cache, option, text, complaint),
         .@"--boot-profile" => serve.boot_profile = if (std.mem.eql(u8, text, "on"))
             true
         else if (std.mem.eql(u8, text, "off"))
@@ -293,6 +254,42 @@ fn setServe(
         else
             return complaint.set("--boot-profile is on or off, not '{s}'.", .{text}),
         .@"--json", .@"--clear", .@"--router-advertisement" => unreachable,
+    }
+}
+
+fn setWriteCache(
+    cache: *agent.write_caches.Wanted,
+    option: ServeOption,
+    text: []const u8,
+    complaint: *Complaint,
+) Error!void {
+    const name = @tagName(option);
+    switch (option) {
+        .@"--write-cache" => cache.class = std.meta.stringToEnum(
+            @TypeOf(cache.class),
+            text,
+        ) orelse
+            return complaint.set(
+                "--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.",
+                .{text},
+            ),
+        .@"--write-cache-size" => cache.limit_bytes = try parseSize(
+            name,
+            text,
+            complaint,
+        ),
+        .@"--write-cache-full" => cache.full = std.meta.stringToEnum(
+            @TypeOf(cache.full),
+            text,
+        ) orelse
+            return complaint.set("--write-cache-full is stop or read_only, not '{s}'.", .{text}),
+        .@"--write-cache-of-another-version" => cache.of_another_version =
+            std.meta.stringToEnum(@TypeOf(cache.of_another_version), text) orelse
+            return complaint.set(
+                "--write-cache-of-another-version is refuse or discard, not '{s}'.",
+                .{text},
+            ),
+        else => unreachable,
     }
 }
 
@@ -307,7 +304,48 @@ fn parseMetrics(text: []const u8, complaint: *Complaint) Error!base.Endpoint {
 }
 
 fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
-    const listens = serve.listens.items;
+    try checkListens(serve.listens.items, complaint);
+    if (serve.version != null and (serve.vdisk != null or serve.store == null))
+        return complaint.set("--version ID goes with --store DIR, and not with --vdisk.", .{});
+    if (!serve.isAlone() and serve.data == null)
+        return complaint.set(
+            "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",
+            .{},
+        );
+    if (serve.vdisk == null and
+        (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
+        return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
+    if (!serve.isAlone() and serve.capture != null)
+        return complaint.set(
+            "--capture goes with --vdisk; an enrolled edge sends captures to the control plane.",
+            .{},
+        );
+    try checkWriteCache(serve, complaint);
+    if (serve.isAlone() and serve.power_hook != null)
+        return complaint.set(
+            "--power-hook goes with --data of an enrolled edge: schedules come from the control plane.",
+            .{},
+        );
+    if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
+        return complaint.set(
+            "--power-hook is the absolute path of a program, beginning with /, not '{s}'.",
+            .{path},
+        );
+    if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
+        return complaint.set(
+            "--report-log goes with --data of an enrolled edge: nothing else is reported.",
+            .{},
+        );
+    if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
+        return complaint.set("--initrd and --cmdline go with --kernel.", .{});
+    if (!core.boot.policy.isCommandLine(serve.cmdline))
+        return complaint.set(
+            "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
+            .{"{"},
+        );
+}
+
+fn checkListens(listens: []const base.Ip4, complaint: *Complaint) Error!void {
     if (listens.len == 0)
         return complaint.set(
             "serve needs --listen IP, the address of this machine that devices reach.",
@@ -327,21 +365,9 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         for (listens[0..index]) |earlier| if (earlier.eql(listen))
             return complaint.set("--listen {f} is given twice.", .{listen});
     }
-    if (serve.version != null and (serve.vdisk != null or serve.store == null))
-        return complaint.set("--version ID goes with --store DIR, and not with --vdisk.", .{});
-    if (!serve.isAlone() and serve.data == null)
-        return complaint.set(
-            "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",
-            .{},
-        );
-    if (serve.vdisk == null and
-        (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
-        return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
-    if (!serve.isAlone() and serve.capture != null)
-        return complaint.set(
-            "--capture goes with --vdisk; an enrolled edge sends captures to the control plane.",
-            .{},
-        );
+}
+
+fn checkWriteCache(serve: *const Serve, complaint: *Complaint) Error!void {
     const has_cache = serve.write_cache.class != .device_ram;
     const is_at_the_edge = serve.write_cache.class.isAtTheEdge();
     if (!serve.isAlone() and has_cache)
@@ -365,28 +391,6 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set(
             "--write-cache {t} needs --data DIR, so that devices continue after a restart of this edge.",
             .{serve.write_cache.class},
-        );
-    if (serve.isAlone() and serve.power_hook != null)
-        return complaint.set(
-            "--power-hook goes with --data of an enrolled edge: schedules come from the control plane.",
-            .{},
-        );
-    if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
-        return complaint.set(
-            "--power-hook is the absolute path of a program, beginning with /, not '{s}'.",
-            .{path},
-        );
-    if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
-        return complaint.set(
-            "--report-log goes with --data of an enrolled edge: nothing else is reported.",
-            .{},
-        );
-    if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
-        return complaint.set("--initrd and --cmdline go with --kernel.", .{});
-    if (!core.boot.policy.isCommandLine(serve.cmdline))
-        return complaint.set(
-            "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
-            .{"{"},
         );
 }
 

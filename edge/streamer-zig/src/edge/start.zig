@@ -390,11 +390,18 @@ fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFile
     return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_waiting };
 }
 
-/// Prepares identity, epoch, report log, the state on disk, and the uplink's threads.
-fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
-    const arena = edge.init.arena.allocator();
-    const path = edge.options.data.?;
-    const data = &edge.data.?;
+const OwnIdentity = struct {
+    identity: host.data_dir.Identity,
+    signing_key: [32]u8,
+    key: base.Ed25519.KeyPair,
+};
+
+fn readIdentity(
+    arena: std.mem.Allocator,
+    data: *const host.DataDir,
+    path: []const u8,
+    complaint: *Complaint,
+) Error!OwnIdentity {
     const identity = data.identity(arena) catch |err| return switch (err) {
         error.Missing => complaint.set(
             "{s} is not the data directory of an enrolled edge; run bootfarm-edge enrol first, or give --vdisk.",
@@ -420,6 +427,15 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
             "{s}/edge.key is not a key; enrol this edge again into another data directory.",
             .{path},
         );
+    return .{ .identity = identity, .signing_key = signing_key, .key = key };
+}
+
+/// Prepares identity, epoch, report log, the state on disk, and the uplink's threads.
+fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
+    const arena = edge.init.arena.allocator();
+    const path = edge.options.data.?;
+    const data = &edge.data.?;
+    const own = try readIdentity(arena, data, path, complaint);
     edge.epoch = data.nextEpoch(arena) catch |err| return switch (err) {
         error.Damaged => complaint.set(
             "{s}/epoch is damaged; write a number into it that is higher than every start of this edge.",
@@ -436,6 +452,18 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareSchedules(edge, complaint);
     edge.peers.epoch = edge.epoch;
     edge.loop.peers = .{ .table = &edge.peers, .boots = &edge.boots };
+    try prepareThreads(edge, &own, complaint);
+    try loadState(edge, .{
+        .edge_id = own.identity.edgeId,
+        .signing_key = own.signing_key,
+        .organization_id = own.identity.organizationId,
+        .named_key = host.named_key.read(data),
+    });
+}
+
+/// Prepares what the uplink's threads and that of store jobs work with; `run` starts them.
+fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) Error!void {
+    const data = &edge.data.?;
     const link = try edge.gpa.create(host.UplinkLink);
     link.* = .{
         .io = edge.init.io,
@@ -445,7 +473,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     };
     edge.link = link;
     const rotation = try edge.gpa.create(host.KeyRotation);
-    rotation.* = .init(edge.init.io, data, identity.edgeId, key);
+    rotation.* = .init(edge.init.io, data, own.identity.edgeId, own.key);
     const worker = try edge.gpa.create(host.UplinkWorker);
     worker.* = .{
         .gpa = edge.gpa,
@@ -454,20 +482,20 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .data = data,
         .captures = if (edge.waiting_captures) |*files| files else null,
         .client_options = .{
-            .url = identity.url,
-            .key = key,
-            .edge_id = identity.edgeId,
+            .url = own.identity.url,
+            .key = own.key,
+            .edge_id = own.identity.edgeId,
             .epoch = edge.epoch,
             .counter = undefined,
         },
         .address = edge.options.listens.items[0],
         .peer_port = edge.options.ports.peer,
         .stream_port = edge.options.ports.stream,
-        .identity = identity,
-        .signing_key = signing_key,
+        .identity = own.identity,
+        .signing_key = own.signing_key,
         .rotation = rotation,
         .store_fd = edge.io.store_fd.?,
-        .boot_programs = try edge.files.told(arena),
+        .boot_programs = try edge.files.told(edge.init.arena.allocator()),
     };
     edge.worker = worker;
     worker.client_options.counter = &worker.counter;
@@ -483,12 +511,6 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         else => complaint.set("The system refused what store jobs need.", .{}),
     };
     edge.io.hold = &edge.store_worker.?.hold;
-    try loadState(edge, .{
-        .edge_id = identity.edgeId,
-        .signing_key = signing_key,
-        .organization_id = identity.organizationId,
-        .named_key = host.named_key.read(data),
-    });
 }
 
 fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {

@@ -163,6 +163,27 @@ pub fn render(
             @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
     }
+    try renderTraffic(writer, figures);
+    try head(
+        writer,
+        "ignored_total",
+        "counter",
+        "Packets and requests that were ignored, by reason.",
+    );
+    for (figures.ignored.values, 0..) |count, index| {
+        const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
+        try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
+    }
+    if (other.uplink) |*uplink| try renderUplink(writer, uplink);
+    if (other.machine) |*machine| try renderMachine(writer, machine);
+    if (other.store) |*store| {
+        try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
+        try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
+    }
+    if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
+}
+
+fn renderTraffic(writer: *Io.Writer, figures: *const LoopFigures) Io.Writer.Error!void {
     try head(writer, "sent_bytes_total", "counter", "Bytes sent, by transport.");
     const sent = [_]struct { []const u8, u64 }{
         .{ "tftp", figures.tftp_bytes },
@@ -197,23 +218,6 @@ pub fn render(
         );
     }
     try renderShards(writer, figures.shards.constSlice());
-    try head(
-        writer,
-        "ignored_total",
-        "counter",
-        "Packets and requests that were ignored, by reason.",
-    );
-    for (figures.ignored.values, 0..) |count, index| {
-        const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
-        try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
-    }
-    if (other.uplink) |*uplink| try renderUplink(writer, uplink);
-    if (other.machine) |*machine| try renderMachine(writer, machine);
-    if (other.store) |*store| {
-        try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
-        try gauge(writer, "store_versions_damaged", "Of these, damaged ones.", store.damaged);
-    }
-    if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
 }
 
 fn renderShards(writer: *Io.Writer, shards: []const Shard) Io.Writer.Error!void {

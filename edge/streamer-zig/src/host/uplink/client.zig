@@ -192,6 +192,10 @@ pub const UplinkClient = struct {
             // The body is only read; the standard library's signature requires more than it needs.
             .POST, .PUT => try sent.sendBodyComplete(@constCast(body.bytes)),
         }
+        return receiveAnswer(&sent, buffer);
+    }
+
+    fn receiveAnswer(sent: *std.http.Client.Request, buffer: []u8) !Answer {
         var response = try sent.receiveHead(&.{});
         var answer: Answer = .{ .status = @backingInt(response.head.status), .body = "" };
         // Before the body: what the head points to is gone then.
