@@ -227,7 +227,7 @@ fn readList(place: Place, builder: *Builder, key: Key, value: Value) Error!void 
 
 fn readReservation(place: Place, builder: *Builder, value: Value) Error!void {
     const Name = enum { ip, mac, clientId, hostName };
-    var reserved: Builder.Reserved = .{ .ip = "" };
+    var reserved: Builder.ReservationText = .{ .ip = "" };
     var fields = (try place.object(value)).iterator();
     while (fields.next()) |entry| {
         const name = std.meta.stringToEnum(Name, entry.key_ptr.*) orelse

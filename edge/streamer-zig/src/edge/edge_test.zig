@@ -16,7 +16,7 @@ const image_size = 256 << 10;
 /// Blocks of the disk that a boot has read.
 const learned_blocks = 8;
 
-const Site = struct {
+const EdgeFixture = struct {
     tmp: testing.TmpDir,
     box: host.StateBox,
     edge: Edge,
@@ -28,7 +28,7 @@ const Site = struct {
     var never: std.atomic.Value(bool) = .init(false);
 
     /// Makes an edge that has a version, has learned from a boot of it, and knows one schedule.
-    fn init(site: *Site) !void {
+    fn init(site: *EdgeFixture) !void {
         site.tmp = testing.tmpDir(.{ .iterate = true });
         try site.importVersion();
         site.edge = .{ .init = undefined, .terminal = undefined, .options = .{} };
@@ -49,12 +49,12 @@ const Site = struct {
         site.edge.state = &site.box;
     }
 
-    fn deinit(site: *Site) void {
+    fn deinit(site: *EdgeFixture) void {
         site.edge.io.profiles.?.destroy();
         site.tmp.cleanup();
     }
 
-    fn importVersion(site: *Site) !void {
+    fn importVersion(site: *EdgeFixture) !void {
         var on: store.LinuxFiles = .fromFd(site.tmp.dir.handle);
         try store.Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
         var opened: store.Store = try .open(gpa, on.files(), .{ .cache_nodes = 16 });
@@ -94,7 +94,7 @@ const Site = struct {
 
     fn ignoreProgress(_: *anyopaque, _: *const store.import.Progress) void {}
 
-    fn learn(site: *Site) void {
+    fn learn(site: *EdgeFixture) void {
         const profiles = site.edge.io.profiles.?;
         const boot: core.boot.Boot = .init(.{
             .id = .fromRandom(@splat(8)),
@@ -126,7 +126,7 @@ const Site = struct {
     }
 
     /// Runs a tick of the edge's loop; returns the bytes that were read ahead into memory.
-    fn tick(site: *Site, now_us: u64) u64 {
+    fn tick(site: *EdgeFixture, now_us: u64) u64 {
         const profiles = site.edge.io.profiles.?;
         const before = profiles.getFigures().warmed_bytes;
         Edge.tick(&site.edge, undefined, now_us);
@@ -135,13 +135,13 @@ const Site = struct {
     }
 
     /// Moves the schedule's only wake-up to `seconds` from now.
-    fn wakeIn(site: *Site, seconds: u64) void {
+    fn wakeIn(site: *EdgeFixture, seconds: u64) void {
         site.instant_ms = .{host.sys.unixMs() + seconds * std.time.ms_per_s};
     }
 };
 
 test "before a schedule wakes machines, the next tick reads into memory what their boots will need, and does so once" {
-    var site: Site = undefined;
+    var site: EdgeFixture = undefined;
     try site.init();
     defer site.deinit();
     const warmed = learned_blocks * 4096;

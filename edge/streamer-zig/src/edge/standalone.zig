@@ -6,11 +6,12 @@ const core = @import("core");
 const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
-const start = @import("start.zig");
+const complaint_module = @import("complaint.zig");
+const edge_store = @import("edge_store.zig");
 const Edge = @import("edge.zig").Edge;
 
 const Complaint = options_module.Complaint;
-const Error = start.Error;
+const Error = complaint_module.Error || error{OutOfMemory};
 const StoreFile = store.StoreFile;
 
 pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
@@ -39,7 +40,7 @@ pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
 
 /// Prepares a version of the store with its kernel, initramfs and command line.
 pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!void {
-    try start.openStore(edge, complaint);
+    try edge_store.open(edge, complaint);
     var problem: host.version_table.Problem = undefined;
     const version = host.version_table.openStored(
         edge.io.versions.store,

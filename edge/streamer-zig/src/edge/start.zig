@@ -7,8 +7,8 @@ const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
 const networks = @import("networks.zig");
+const edge_store = @import("edge_store.zig");
 const standalone = @import("standalone.zig");
-const vdisk_open_store = @import("vdisk/open_store.zig");
 const write_caches = @import("write_caches.zig");
 const Edge = @import("edge.zig").Edge;
 const assert = std.debug.assert;
@@ -444,7 +444,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         else => complaint.set("{s}/epoch cannot be read or written.", .{path}),
     };
     try openLog(edge, complaint);
-    try openStore(edge, complaint);
+    try edge_store.open(edge, complaint);
     edge.power_on_file = host.PowerOnFile.open(data.dir.handle, &edge.power_ons) catch
         return complaint.set("{s}/power-ons cannot be read or written.", .{path});
     edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
@@ -557,52 +557,6 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
         ),
     };
     edge.io.report_log = &edge.log.?;
-}
-
-/// Finishes what a crash interrupted in the store, unless another process changes the store now:
-/// that process has already done it.
-fn finishCutOff(opened: *store.Store) void {
-    var change = opened.lockForChange() catch |err| switch (err) {
-        error.Locked, error.ReadOnly, error.Denied => return,
-        error.RecordDamaged => return host.log.info(
-            "The store's record of a seal that a crash interrupted is damaged: its versions are served, but nothing in it can be changed; restore it from a backup.",
-            .{},
-        ),
-        else => |other| return host.log.info(
-            "What a crash may have interrupted in the store is not finished: its lock file {s}.",
-            .{store.files.sentence(other)},
-        ),
-    };
-    change.end();
-}
-
-/// Opens the directory where vDisks are, and the store in it if there is one.
-pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
-    const given = edge.options.store;
-    const dir = if (given) |path|
-        std.Io.Dir.cwd().openDir(edge.init.io, path, .{}) catch
-            return complaint.set("The store directory {s} cannot be read.", .{path})
-    else
-        edge.data.?.subDir("store") catch
-            return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
-    edge.io.store_fd = dir.handle;
-    edge.store_files = .fromFd(dir.handle);
-    edge.store = store.Store.open(
-        edge.gpa,
-        edge.store_files.files(),
-        .{},
-    ) catch |err| switch (err) {
-        error.OutOfMemory => return error.OutOfMemory,
-        // Only plain files.
-        error.NotAStore => return,
-        else => |other| {
-            vdisk_open_store.complainOf(given orelse
-                edge.options.data.?, other, complaint) catch {};
-            return error.Wrong;
-        },
-    };
-    finishCutOff(&edge.store.?);
-    edge.io.versions.store = &edge.store.?;
 }
 
 /// Loads the last state that the control plane sent; an edge that starts without it boots devices

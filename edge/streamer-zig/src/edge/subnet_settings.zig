@@ -153,7 +153,7 @@ pub const Builder = struct {
     }
 
     /// The parts of a reservation, as text.
-    pub const Reserved = struct {
+    pub const ReservationText = struct {
         ip: []const u8,
         mac: ?[]const u8 = null,
         /// Hex.
@@ -161,7 +161,7 @@ pub const Builder = struct {
         host_name: ?[]const u8 = null,
     };
 
-    pub fn addReservation(builder: *Builder, reserved: Reserved) Error!void {
+    pub fn addReservation(builder: *Builder, reserved: ReservationText) Error!void {
         var reservation: dhcp_network.Reservation =
             .{ .ip = try builder.ip(.reserve, reserved.ip) };
         if (reserved.mac) |text| {

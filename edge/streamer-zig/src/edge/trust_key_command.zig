@@ -10,7 +10,7 @@ const host = @import("host");
 const options_module = @import("options.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
-const Given = struct { path: []const u8, key: [32]u8 };
+const TrustedKey = struct { path: []const u8, key: [32]u8 };
 
 pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
@@ -32,7 +32,7 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
 fn parse(
     rest: []const [:0]const u8,
     complaint: *options_module.Complaint,
-) options_module.Error!Given {
+) options_module.Error!TrustedKey {
     var arguments: options_module.Arguments =
         .{ .command = "trust-key", .rest = rest, .complaint = complaint };
     var path: ?[]const u8 = null;

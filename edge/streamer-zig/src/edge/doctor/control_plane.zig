@@ -17,14 +17,14 @@ const clock_offset_s_max = 60;
 const year_min = 2025;
 const year_max = 2100;
 
-pub const Known = struct {
+pub const EnrolledEdge = struct {
     identity: host.data_dir.Identity,
     key: base.Ed25519.KeyPair,
     epoch: u64,
 };
 
 /// Reads the identity in the data directory without taking the directory from a running edge.
-pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?Known {
+pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?EnrolledEdge {
     const identity_text = try readIn(findings, path, "identity.json") orelse {
         try findings.tell(
             .problem,
@@ -61,7 +61,11 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
     return .{ .identity = identity, .key = key, .epoch = epoch };
 }
 
-fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?Known {
+fn damaged(
+    findings: *Findings,
+    path: []const u8,
+    name: []const u8,
+) error{OutOfMemory}!?EnrolledEdge {
     try findings.tell(
         .problem,
         .identity,
@@ -75,7 +79,7 @@ fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfM
 pub fn keptState(
     findings: *Findings,
     path: []const u8,
-    known: *const Known,
+    known: *const EnrolledEdge,
 ) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
         try findings.tell(
@@ -135,7 +139,11 @@ const AskError = anyerror;
 
 /// Resolves the name, connects, asks and reads the answer; each step that fails has its own
 /// finding.
-pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOfMemory}!void {
+pub fn checkUplink(
+    findings: *Findings,
+    io: Io,
+    known: *const EnrolledEdge,
+) error{OutOfMemory}!void {
     const Outcome = union(enum) { answered: AskError!Answer, timeout: Io.Cancelable!void };
     var outcomes: [2]Outcome = undefined;
     var select: Io.Select(Outcome) = .init(io, &outcomes);
@@ -161,7 +169,7 @@ pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOf
     }
 }
 
-fn ask(io: Io, known: *const Known) AskError!Answer {
+fn ask(io: Io, known: *const EnrolledEdge) AskError!Answer {
     var client: std.http.Client = .{ .allocator = std.heap.smp_allocator, .io = io };
     defer client.deinit();
     // Higher than any state: there is no news, and the answer comes at once.

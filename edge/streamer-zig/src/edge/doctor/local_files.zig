@@ -86,8 +86,8 @@ pub fn checkDisk(
     findings: *Findings,
     options: *const options_module.Serve,
 ) error{OutOfMemory}!void {
-    const Named = struct { path: ?[]const u8, kind: store.store_file.Kind };
-    const named = [_]Named{
+    const NamedFile = struct { path: ?[]const u8, kind: store.store_file.Kind };
+    const named = [_]NamedFile{
         .{ .path = options.vdisk, .kind = .disk },
         .{ .path = options.kernel, .kind = .plain },
         .{ .path = options.initrd, .kind = .plain },

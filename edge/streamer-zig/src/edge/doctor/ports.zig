@@ -10,7 +10,7 @@ const small_files = @import("small_files.zig");
 const Findings = @import("findings.zig").Findings;
 
 const Protocol = enum { udp, tcp };
-const Wanted = struct { protocol: Protocol, port: u16, what: []const u8, option: []const u8 };
+const NeededPort = struct { protocol: Protocol, port: u16, what: []const u8, option: []const u8 };
 
 pub fn check(
     findings: *Findings,
@@ -19,7 +19,7 @@ pub fn check(
     listen: base.Ip4,
 ) error{OutOfMemory}!void {
     const ports = &options.ports;
-    const wanted = [_]Wanted{
+    const wanted = [_]NeededPort{
         .{ .protocol = .udp, .port = ports.dhcp, .what = "DHCP", .option = "--dhcp-port" },
         .{ .protocol = .udp, .port = ports.pxe, .what = "PXE", .option = "--pxe-port" },
         .{ .protocol = .udp, .port = ports.tftp, .what = "TFTP", .option = "--tftp-port" },
@@ -70,7 +70,7 @@ pub fn check(
         try findings.ok(.ports, "{d} of the ports that an edge needs are free.", .{free});
 }
 
-fn open(wanted: *const Wanted, ip: base.Ip4) host.sockets.OpenError!void {
+fn open(wanted: *const NeededPort, ip: base.Ip4) host.sockets.OpenError!void {
     const address: base.Endpoint = .{ .ip = ip, .port = wanted.port };
     const fd = switch (wanted.protocol) {
         .udp => try host.sockets.openUdp(.{ .address = address }),
@@ -79,7 +79,11 @@ fn open(wanted: *const Wanted, ip: base.Ip4) host.sockets.OpenError!void {
     host.sys.close(fd);
 }
 
-fn tellTaken(findings: *Findings, wanted: *const Wanted, owner: ?Owner) error{OutOfMemory}!void {
+fn tellTaken(
+    findings: *Findings,
+    wanted: *const NeededPort,
+    owner: ?Owner,
+) error{OutOfMemory}!void {
     const who = if (owner) |found|
         try findings.print("{s} (process {d})", .{ found.name, found.pid })
     else
@@ -98,7 +102,7 @@ fn tellTaken(findings: *Findings, wanted: *const Wanted, owner: ?Owner) error{Ou
 const Owner = struct { pid: u32, name: []const u8 };
 
 /// Returns null if no process is found, for example because this user may not see it.
-fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const Wanted) error{OutOfMemory}!?Owner {
+fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const NeededPort) error{OutOfMemory}!?Owner {
     var buffer: [256 * 1024]u8 = undefined;
     const path = switch (wanted.protocol) {
         .udp => "/proc/net/udp",
@@ -122,7 +126,7 @@ fn ownerOf(arena: std.mem.Allocator, io: Io, wanted: *const Wanted) error{OutOfM
 /// Returns the inode of the listening or unconnected socket of this port. Lines: `sl local_address
 /// rem_address st tx:rx tr:when retrnsmt uid timeout inode`; addresses are hex, with the port after
 /// the colon.
-fn inodeOf(table: []const u8, wanted: *const Wanted) ?u64 {
+fn inodeOf(table: []const u8, wanted: *const NeededPort) ?u64 {
     const tcp_listen = "0A";
     var lines = std.mem.tokenizeScalar(u8, table, '\n');
     _ = lines.next();

@@ -8,7 +8,7 @@ const host = @import("host");
 const image = @import("image");
 const store_module = @import("store");
 const boot_bundle = @import("../boot_bundle.zig");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const store_paths = @import("store_paths.zig");
 const Io = std.Io;
 
@@ -42,7 +42,7 @@ pub const Options = struct {
 };
 
 /// The choice that the command line makes.
-pub const Wanted = struct {
+pub const BootChoice = struct {
     from: enum { disk, parent, none } = .disk,
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
@@ -53,7 +53,7 @@ pub const Wanted = struct {
     /// The paths of kernel and initramfs are below the store's directory.
     in_store: bool = false,
 
-    pub fn of(call: *const command.Call, options: *const Options) command.Error!Wanted {
+    pub fn of(call: *const subcommand.Call, options: *const Options) subcommand.Error!BootChoice {
         const is_given = options.kernel != null or options.initrd != null;
         if (options.no_boot_files and
             (is_given or options.cmdline != null or options.parent_boot_files))
@@ -81,12 +81,12 @@ pub const Wanted = struct {
     }
 
     /// Returns whether the disk has to be read for it.
-    pub fn needsDisk(wanted: *const Wanted) bool {
+    pub fn needsDisk(wanted: *const BootChoice) bool {
         return wanted.from == .disk and wanted.kernel == null;
     }
 };
 
-pub const Taken = struct {
+pub const BootFiles = struct {
     kernel: ?BootFile = null,
     initrd: ?BootFile = null,
     command_line: CommandLine = .empty,
@@ -94,13 +94,13 @@ pub const Taken = struct {
 
 /// Runs under the store's lock.
 ///
-/// @param disk what is imported or sealed; used if `Wanted.needsDisk`
+/// @param disk what is imported or sealed; used if `BootChoice.needsDisk`
 pub fn take(
-    call: *const command.Call,
-    wanted: *const Wanted,
+    call: *const subcommand.Call,
+    wanted: *const BootChoice,
     parent: ?*const Manifest,
     disk: ?*const BlockSource,
-) command.Error!Taken {
+) subcommand.Error!BootFiles {
     switch (wanted.from) {
         .none => return .{},
         .parent => {
@@ -115,7 +115,7 @@ pub fn take(
     return if (wanted.needsDisk()) takeFromDisk(call, wanted, disk.?) else takeGiven(call, wanted);
 }
 
-fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Taken {
+fn takeGiven(call: *const subcommand.Call, wanted: *const BootChoice) subcommand.Error!BootFiles {
     const kernel_path = wanted.kernel.?;
     var kernel = try store_paths.openPlain(call, kernel_path, wanted.in_store);
     defer kernel.close();
@@ -136,10 +136,10 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
 }
 
 fn takeFromDisk(
-    call: *const command.Call,
-    wanted: *const Wanted,
+    call: *const subcommand.Call,
+    wanted: *const BootChoice,
     disk: *const BlockSource,
-) command.Error!Taken {
+) subcommand.Error!BootFiles {
     var arena: std.heap.ArenaAllocator = .init(call.gpa);
     defer arena.deinit();
     const bundle = try arena.allocator().create(BootBundle);
@@ -170,7 +170,11 @@ fn takeFromDisk(
     };
 }
 
-fn copyFile(call: *const command.Call, file: *StoreFile, path: []const u8) command.Error!BootFile {
+fn copyFile(
+    call: *const subcommand.Call,
+    file: *StoreFile,
+    path: []const u8,
+) subcommand.Error!BootFile {
     return store_module.boot_bundle.take(
         call.files(),
         .{ .context = file, .read = read },
@@ -193,14 +197,14 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usiz
 }
 
 fn copyPart(
-    call: *const command.Call,
+    call: *const subcommand.Call,
     bundle: *BootBundle,
     content: fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void,
-) command.Error!BootFile {
+) subcommand.Error!BootFile {
     var buffer: [64 << 10]u8 = undefined;
-    var into: TakingWriter = .{
+    var into: StoreWriter = .{
         .taking = FileWriter.begin(call.files()) catch |err| return call.failStore(err),
-        .writer = .{ .buffer = &buffer, .vtable = &.{ .drain = TakingWriter.drain } },
+        .writer = .{ .buffer = &buffer, .vtable = &.{ .drain = StoreWriter.drain } },
     };
     defer into.taking.end();
     content(bundle, &into.writer) catch |err| return complainOf(call, &into, err);
@@ -212,10 +216,10 @@ fn copyPart(
 }
 
 fn complainOf(
-    call: *const command.Call,
-    into: *const TakingWriter,
+    call: *const subcommand.Call,
+    into: *const StoreWriter,
     problem: boot_bundle.WriteError,
-) command.Error {
+) subcommand.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.WriteFailed => switch (into.problem.?) {
@@ -230,13 +234,13 @@ fn complainOf(
 }
 
 /// Writes into the store.
-const TakingWriter = struct {
+const StoreWriter = struct {
     taking: FileWriter,
     problem: ?(store_module.files.Error || error{TooLarge}) = null,
     writer: Io.Writer,
 
     fn drain(writer: *Io.Writer, data: []const []const u8, splat: usize) Io.Writer.Error!usize {
-        const into: *TakingWriter = @alignCast(@fieldParentPtr("writer", writer));
+        const into: *StoreWriter = @alignCast(@fieldParentPtr("writer", writer));
         try into.append(writer.buffered());
         writer.end = 0;
         var count: usize = 0;
@@ -251,7 +255,7 @@ const TakingWriter = struct {
         return count;
     }
 
-    fn append(into: *TakingWriter, bytes: []const u8) Io.Writer.Error!void {
+    fn append(into: *StoreWriter, bytes: []const u8) Io.Writer.Error!void {
         into.taking.append(bytes) catch |err| {
             into.problem = err;
             return error.WriteFailed;

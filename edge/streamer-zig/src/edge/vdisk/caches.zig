@@ -4,12 +4,16 @@
 
 const std = @import("std");
 const store_module = @import("store");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const output = @import("output.zig");
 
 pub const Options = struct {};
 
-pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
+pub fn make(
+    call: *const subcommand.Call,
+    options: *const Options,
+    path: []const u8,
+) subcommand.Error!u8 {
     _ = options;
     var on = store_module.LinuxFiles.open(path) catch |err|
         return call.fail(
@@ -27,7 +31,7 @@ pub fn make(call: *const command.Call, options: *const Options, path: []const u8
         ),
     };
     call.terminal.out(text.written());
-    return if (damaged > 0) command.exit_failed else 0;
+    return if (damaged > 0) subcommand.exit_failed else 0;
 }
 
 /// Returns how many cannot be read.

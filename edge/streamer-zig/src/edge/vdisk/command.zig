@@ -4,113 +4,14 @@
 //! killed at any moment is an ordinary end.
 
 const std = @import("std");
-const base = @import("base");
-const host = @import("host");
-const store_module = @import("store");
 const arguments_module = @import("arguments.zig");
 const options_module = @import("../options.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
+const subcommand_module = @import("subcommand.zig");
 const Terminal = @import("../terminal.zig").Terminal;
 
 const Complaint = options_module.Complaint;
-const Store = store_module.Store;
-const Uuid = base.Uuid;
-
-pub const Error = open_store.Error;
-
-/// 0: done; 1: failed, and a sentence says why.
-pub const exit_failed = 1;
-/// A signal ended it; running it again continues.
-pub const exit_interrupted = 3;
-/// Another process has what this one needs; a sentence names it. The same command succeeds later.
-pub const exit_busy = 4;
-
-/// One run of a subcommand.
-pub const Call = struct {
-    init: std.process.Init,
-    gpa: std.mem.Allocator,
-    /// The name of the subcommand.
-    name: []const u8,
-    terminal: *Terminal,
-    complaint: *Complaint,
-    /// Prints lines for programs instead of text for people.
-    is_json: bool,
-    opened: *open_store.OpenStore,
-
-    pub fn store(call: *const Call) *Store {
-        return &call.opened.store;
-    }
-
-    pub fn files(call: *const Call) store_module.Files {
-        return call.opened.on.files();
-    }
-
-    /// Returns the store's directory as it was given.
-    pub fn path(call: *const Call) []const u8 {
-        return call.opened.path;
-    }
-
-    pub fn fail(call: *const Call, comptime format: []const u8, values: anytype) error{Wrong} {
-        return call.complaint.set(format, values);
-    }
-
-    /// Another process has what is needed; the sentence names it.
-    pub fn failBusy(call: *const Call, comptime format: []const u8, values: anytype) error{Busy} {
-        call.complaint.set(format, values) catch {};
-        return error.Busy;
-    }
-
-    pub fn failStore(call: *const Call, problem: open_store.Problem) Error {
-        return open_store.complainOf(call.path(), problem, call.complaint);
-    }
-
-    pub fn failVersion(call: *const Call, id: Uuid, problem: open_store.VersionProblem) Error {
-        return open_store.complainOfVersion(call.path(), id, problem, call.complaint);
-    }
-
-    /// Acquires the right to change the store.
-    pub fn lock(call: *const Call) Error!store_module.store_dir.Change {
-        return call.opened.lock(call.init.io, call.name, call.complaint);
-    }
-
-    /// Does what `lock` does without waiting.
-    pub fn lockNow(call: *const Call) Error!store_module.store_dir.Change {
-        return call.opened.lockNow(call.name, call.complaint);
-    }
-
-    pub fn need(call: *const Call, id: ?Uuid, comptime option: []const u8) Error!Uuid {
-        return id orelse call.fail("{s} needs " ++ option ++ ".", .{call.name});
-    }
-
-    /// Prints the result: the line of JSON, or the text.
-    pub fn say(
-        call: *const Call,
-        json: anytype,
-        comptime format: []const u8,
-        values: anytype,
-    ) void {
-        if (call.is_json) return call.line(json);
-        var buffer: [8192]u8 = undefined;
-        var writer: std.Io.Writer = .fixed(&buffer);
-        writer.print(format ++ "\n", values) catch {};
-        call.terminal.out(writer.buffered());
-    }
-
-    fn line(call: *const Call, json: anytype) void {
-        var buffer: [8192]u8 = undefined;
-        var writer: std.Io.Writer = .fixed(&buffer);
-        std.json.Stringify.value(json, .{}, &writer) catch unreachable;
-        writer.writeByte('\n') catch unreachable;
-        call.terminal.out(writer.buffered());
-    }
-};
-
-pub fn randomId() Uuid {
-    var random: [16]u8 = undefined;
-    host.sys.random(&random);
-    return .fromRandom(random);
-}
 
 const Run = *const fn (init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8;
 const Subcommand = struct { name: []const u8, run: Run };
@@ -133,7 +34,7 @@ pub const subcommands = [_]Subcommand{
 };
 
 fn of(comptime name: []const u8, comptime module: type) Subcommand {
-    const Made = struct {
+    const Runner = struct {
         fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Terminal) u8 {
             var complaint: Complaint = .{};
             var common: arguments_module.Common = .{};
@@ -147,14 +48,18 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
                     complaint.set("There is not enough memory.", .{}) catch {};
                 if (common.json) output.writeError(terminal, complaint.text());
                 const failed = terminal.fail("{s}", .{complaint.text()});
-                return if (err == error.Busy) exit_busy else failed;
+                return if (err == error.Busy) subcommand_module.exit_busy else failed;
             };
         }
 
-        const Told =
+        const Output =
             struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
 
-        fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Told) Error!u8 {
+        fn begin(
+            init: std.process.Init,
+            rest: []const [:0]const u8,
+            told: Output,
+        ) subcommand_module.Error!u8 {
             const options =
                 try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse
@@ -163,7 +68,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
                     .{},
                 );
             var opened: open_store.OpenStore = undefined;
-            var call: Call = .{
+            var call: subcommand_module.Call = .{
                 .init = init,
                 .gpa = std.heap.smp_allocator,
                 .name = "vdisk " ++ name,
@@ -178,7 +83,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
             return module.run(&call, &options);
         }
     };
-    return .{ .name = name, .run = Made.run };
+    return .{ .name = name, .run = Runner.run };
 }
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {

@@ -2,7 +2,7 @@
 
 const base = @import("base");
 const store_module = @import("store");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -14,9 +14,9 @@ pub const Options = struct {
     from: ?Uuid = null,
 };
 
-const Found = struct { ranges: u64 = 0, blocks: u64 = 0 };
+const Difference = struct { ranges: u64 = 0, blocks: u64 = 0 };
 
-pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     const ids = [_]Uuid{
         try call.need(options.from, "--from ID"),
         try call.need(options.version, "--version ID"),
@@ -31,8 +31,8 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
         trees[index] = .{ .root = manifest.root, .level = manifest.rootLevel() };
     }
     defer for (&versions) |*version| version.close();
-    var found: Found = .{};
-    var comparison: compare.Comparison(*Found) =
+    var found: Difference = .{};
+    var comparison: compare.Comparison(*Difference) =
         .{ .nodes = &call.store().nodes, .context = &found, .report = add };
     comparison.run(trees[0], trees[1]) catch |err| return call.fail(
         "The versions cannot be compared: {s}; see bootfarm-edge vdisk verify --store {s}.",
@@ -50,7 +50,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     return 0;
 }
 
-fn add(found: *Found, range: compare.Range) void {
+fn add(found: *Difference, range: compare.Range) void {
     found.ranges += 1;
     found.blocks += range.count;
 }

@@ -4,7 +4,7 @@
 
 const base = @import("base");
 const store_module = @import("store");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const Uuid = base.Uuid;
 
 pub const Options = struct {
@@ -17,7 +17,11 @@ pub const Options = struct {
     again: bool = false,
 };
 
-pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
+pub fn make(
+    call: *const subcommand.Call,
+    options: *const Options,
+    path: []const u8,
+) subcommand.Error!u8 {
     const device_id = try call.need(options.device, "--device ID");
     var on = store_module.LinuxFiles.open(path) catch |err|
         return call.fail(

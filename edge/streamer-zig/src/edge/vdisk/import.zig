@@ -7,7 +7,7 @@ const host = @import("host");
 const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const output = @import("output.zig");
 const store_paths = @import("store_paths.zig");
 const Uuid = base.Uuid;
@@ -41,23 +41,23 @@ pub const Options = struct {
 const wait_limit_us = 10 * std.time.us_per_min;
 const wait_step_ms = 200;
 
-const Running = struct {
-    call: *const command.Call,
+const ImportRun = struct {
+    call: *const subcommand.Call,
     options: *const Options,
     line: output.ProgressLine,
     /// The right to change the store; not held while the image is read.
     change: ?Change,
 
-    fn letGo(running: *Running) void {
+    fn letGo(running: *ImportRun) void {
         if (running.change) |*change| change.end();
         running.change = null;
     }
 };
 
-pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     try check(call, options);
-    const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
-    var running: Running = .{
+    const wanted_boot: boot_files.BootChoice = try .of(call, &options.boot);
+    var running: ImportRun = .{
         .call = call,
         .options = options,
         .line = .init(call.is_json),
@@ -71,7 +71,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     return beginAgain(&running, &wanted_boot);
 }
 
-fn check(call: *const command.Call, options: *const Options) command.Error!void {
+fn check(call: *const subcommand.Call, options: *const Options) subcommand.Error!void {
     const modes =
         @as(u8, @intFromBool(options.@"resume" != null)) + @intFromBool(options.abandon != null);
     if (modes == 0 and options.positional == null)
@@ -107,7 +107,7 @@ fn check(call: *const command.Call, options: *const Options) command.Error!void 
             return call.fail("The id is all zeros; give a real one.", .{});
 }
 
-fn abandon(running: *Running, id: Uuid) command.Error!u8 {
+fn abandon(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
     try checkIdle(running.call, id);
     Checkpoint.remove(
         running.call.files(),
@@ -122,7 +122,7 @@ fn abandon(running: *Running, id: Uuid) command.Error!u8 {
 }
 
 /// Checks, under the store's lock, that no process reads the image of this import.
-pub fn checkIdle(call: *const command.Call, id: Uuid) command.Error!void {
+pub fn checkIdle(call: *const subcommand.Call, id: Uuid) subcommand.Error!void {
     const is_running =
         store_module.import_checkpoint.isRunning(
             call.files(),
@@ -131,7 +131,7 @@ pub fn checkIdle(call: *const command.Call, id: Uuid) command.Error!void {
     if (is_running) return failRunning(call, id);
 }
 
-fn failRunning(call: *const command.Call, id: Uuid) error{Busy} {
+fn failRunning(call: *const subcommand.Call, id: Uuid) error{Busy} {
     return call.failBusy(
         "The import {f} is running in another process; wait for its end, or stop it first.",
         .{id},
@@ -139,10 +139,10 @@ fn failRunning(call: *const command.Call, id: Uuid) error{Busy} {
 }
 
 fn complainOfCheckpoint(
-    running: *Running,
+    running: *ImportRun,
     id: Uuid,
     problem: store_module.import_checkpoint.Error,
-) command.Error {
+) subcommand.Error {
     return running.call.complaint.set(
         "The import {f} {s}.",
         .{ id, store_module.import_checkpoint.sentence(problem) },
@@ -150,7 +150,7 @@ fn complainOfCheckpoint(
 }
 
 /// Part of the import, or all of it, may already be done.
-fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
+fn beginAgain(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcommand.Error!u8 {
     const id = running.options.version.?;
     const files = running.call.files();
     try checkIdle(running.call, id);
@@ -172,7 +172,7 @@ fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.
 }
 
 /// Finds an import that was finished by a process which ended before it could report it.
-fn madeBefore(running: *Running, id: Uuid) command.Error!?Manifest {
+fn madeBefore(running: *ImportRun, id: Uuid) subcommand.Error!?Manifest {
     const manifest = running.call.store().manifestOf(id) catch |err|
         return if (err == error.NotFound) null else running.call.failVersion(id, err);
     if (running.options.vdisk) |vdisk|
@@ -182,11 +182,11 @@ fn madeBefore(running: *Running, id: Uuid) command.Error!?Manifest {
     return manifest;
 }
 
-fn failExists(running: *Running, id: Uuid) error{Wrong} {
+fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
     return running.call.fail("There is a version {f} already; a version never changes.", .{id});
 }
 
-fn begin(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
+fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcommand.Error!u8 {
     const options, const call = .{ running.options, running.call };
     const change = &running.change.?;
     const path = options.positional.?;
@@ -232,14 +232,14 @@ fn readDisk(
 /// Returns everything about the new version except what the source determines and what it boots
 /// with.
 fn wantedOf(
-    running: *Running,
+    running: *ImportRun,
     change: *Change,
     path: []const u8,
     parent: ?*const Manifest,
-) command.Error!Checkpoint {
+) subcommand.Error!Checkpoint {
     const options, const call = .{ running.options, running.call };
     var wanted: Checkpoint = .{
-        .version = options.version orelse command.randomId(),
+        .version = options.version orelse subcommand.randomId(),
         .vdisk = options.vdisk orelse .zero,
         .parent = options.parent orelse .zero,
         .number = 0,
@@ -261,7 +261,7 @@ fn wantedOf(
         wanted.vdisk = known.vdisk;
         if (options.name == null) wanted.name = known.name;
     }
-    if (wanted.vdisk.eql(.zero)) wanted.vdisk = command.randomId();
+    if (wanted.vdisk.eql(.zero)) wanted.vdisk = subcommand.randomId();
     if (call.store().manifestOf(wanted.version)) |_|
         return failExists(running, wanted.version)
     else |err| if (err != error.NotFound)
@@ -279,7 +279,7 @@ fn wantedOf(
     return wanted;
 }
 
-fn proceed(running: *Running, id: Uuid) command.Error!u8 {
+fn proceed(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
     const call = running.call;
     try checkIdle(call, id);
     if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
@@ -296,7 +296,7 @@ fn proceed(running: *Running, id: Uuid) command.Error!u8 {
     return finish(running, &import, path);
 }
 
-fn givenOf(running: *Running, source: *FdSource) Import.Options {
+fn givenOf(running: *ImportRun, source: *FdSource) Import.Options {
     return .{
         .gpa = running.call.gpa,
         .io = running.call.init.io,
@@ -307,11 +307,11 @@ fn givenOf(running: *Running, source: *FdSource) Import.Options {
 }
 
 fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
-    const running: *Running = @ptrCast(@alignCast(context));
+    const running: *ImportRun = @ptrCast(@alignCast(context));
     running.line.say(.{ .position = done.position, .size = done.size });
 }
 
-fn finish(running: *Running, import: *Import, path: []const u8) command.Error!u8 {
+fn finish(running: *ImportRun, import: *Import, path: []const u8) subcommand.Error!u8 {
     const id = import.checkpoint.version;
     running.line.begun_us = host.sys.monotonicUs();
     if (running.call.is_json)
@@ -332,11 +332,11 @@ fn finish(running: *Running, import: *Import, path: []const u8) command.Error!u8
 }
 
 fn complainOfEnd(
-    running: *Running,
+    running: *ImportRun,
     import: *const Import,
     path: []const u8,
     problem: store_module.import.Error,
-) command.Error!u8 {
+) subcommand.Error!u8 {
     const id = import.checkpoint.version;
     if (problem == error.Canceled) return sayInterrupted(running, id);
     if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
@@ -344,7 +344,7 @@ fn complainOfEnd(
 }
 
 /// Waits for a process that changes the store. Returns false if a signal ended the wait.
-fn takeLock(running: *Running, import: *const Import) command.Error!bool {
+fn takeLock(running: *ImportRun, import: *const Import) subcommand.Error!bool {
     const call = running.call;
     // A caller that repeats the command tries again by itself and is told who has the store. Other
     // sources would have to be read again.
@@ -372,7 +372,7 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
 }
 
 /// The complaint names the process that has the store.
-fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
+fn failAtEnd(call: *const subcommand.Call, id: Uuid) error{Busy} {
     const who = call.complaint.*;
     return call.failBusy(
         "The image was read, but its version is not made yet. {s} Then --resume {f} makes it.",
@@ -380,12 +380,12 @@ fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
     );
 }
 
-fn sayInterrupted(running: *Running, id: Uuid) u8 {
+fn sayInterrupted(running: *ImportRun, id: Uuid) u8 {
     host.log.info(
         "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
         .{ running.call.path(), id, id },
     );
-    return command.exit_interrupted;
+    return subcommand.exit_interrupted;
 }
 
 /// Returns whether the image no longer exists or never was one.
@@ -404,7 +404,7 @@ fn isHopeless(problem: store_module.import.Error) bool {
 }
 
 fn say(
-    running: *Running,
+    running: *ImportRun,
     manifest: *const Manifest,
     done: ?*const store_module.import.Progress,
 ) u8 {
@@ -432,19 +432,19 @@ const unreadable =
     "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error.";
 
 /// Returns whether there is a checkpoint that nobody is about to remove: the import can continue.
-fn isKept(running: *const Running, id: Uuid) bool {
+fn isKept(running: *const ImportRun, id: Uuid) bool {
     if (running.options.again) return false;
     _ = Checkpoint.read(running.call.files(), id) catch return false;
     return true;
 }
 
 fn complainOf(
-    running: *Running,
+    running: *ImportRun,
     path: []const u8,
     problem: store_module.import.Error,
     at: u64,
     id: Uuid,
-) command.Error {
+) subcommand.Error {
     const complaint, const store = .{ running.call.complaint, running.call.path() };
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,

@@ -8,7 +8,7 @@ const host = @import("host");
 const store_module = @import("store");
 const boot_files = @import("boot_files.zig");
 const cancel = @import("cancel.zig");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -25,20 +25,20 @@ pub const Options = struct {
     again: bool = false,
 };
 
-const Running = struct {
-    call: *const command.Call,
+const SealRun = struct {
+    call: *const subcommand.Call,
     line: output.ProgressLine,
-    wanted_boot: boot_files.Wanted,
+    wanted_boot: boot_files.BootChoice,
     parent: *const Manifest,
-    boot: boot_files.Taken = .{},
-    problem: ?command.Error = null,
+    boot: boot_files.BootFiles = .{},
+    problem: ?subcommand.Error = null,
 };
 
-pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     const id =
         try call.need(options.version, "--version ID, the version that its device has written");
     const parent_id = try call.need(options.parent, "--parent ID, the version below it");
-    const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
+    const wanted_boot: boot_files.BootChoice = try .of(call, &options.boot);
     // Acquiring the right to change the store finishes what a crash interrupted.
     var change = try call.lock();
     defer change.end();
@@ -57,7 +57,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
             .{ call.path(), call.path() },
         );
     cancel.listen();
-    var running: Running = .{
+    var running: SealRun = .{
         .call = call,
         .line = .init(call.is_json),
         .wanted_boot = wanted_boot,
@@ -76,7 +76,7 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     return say(call, &made);
 }
 
-fn say(call: *const command.Call, made: *const Manifest) u8 {
+fn say(call: *const subcommand.Call, made: *const Manifest) u8 {
     call.say(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
         made.version,
         made.number,
@@ -85,7 +85,7 @@ fn say(call: *const command.Call, made: *const Manifest) u8 {
 }
 
 fn progress(context: *anyopaque, done: u64, total: u64) bool {
-    const running: *Running = @ptrCast(@alignCast(context));
+    const running: *SealRun = @ptrCast(@alignCast(context));
     running.line.say(.{ .position = done, .size = total });
     return !cancel.is_asked.load(.monotonic);
 }
@@ -94,7 +94,7 @@ fn findBoot(
     context: *anyopaque,
     disk: *const store_module.BlockSource,
 ) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
-    const running: *Running = @ptrCast(@alignCast(context));
+    const running: *SealRun = @ptrCast(@alignCast(context));
     running.boot = boot_files.take(
         running.call,
         &running.wanted_boot,
@@ -112,18 +112,18 @@ fn findBoot(
 }
 
 fn complainOf(
-    running: *Running,
+    running: *SealRun,
     id: Uuid,
     parent_id: Uuid,
     problem: store_module.seal.Error,
-) command.Error!u8 {
+) subcommand.Error!u8 {
     const call = running.call;
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.NoBoot => running.problem.?,
         error.Cancelled => {
             host.log.info("The seal was interrupted; the same command starts it again.", .{});
-            return command.exit_interrupted;
+            return subcommand.exit_interrupted;
         },
         error.NotFound => call.fail(
             "Nothing was written for the version {f} in the store {s}: its device has not booted it yet.",

@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -14,17 +14,19 @@ pub const Options = struct {
     version: ?Uuid = null,
 };
 
-pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     const id = try call.need(options.version, "--version ID");
     const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
-    call.say(output.Version{ .manifest = &manifest }, "{f}", .{Shown{ .manifest = &manifest }});
+    call.say(output.Version{ .manifest = &manifest }, "{f}", .{
+        VersionText{ .manifest = &manifest },
+    });
     return 0;
 }
 
-const Shown = struct {
+const VersionText = struct {
     manifest: *const Manifest,
 
-    pub fn format(shown: Shown, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    pub fn format(shown: VersionText, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         return writeText(writer, shown.manifest);
     }
 };

@@ -6,7 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const command = @import("command.zig");
+const subcommand = @import("subcommand.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
 const Pace = @import("pace.zig").Pace;
@@ -23,17 +23,17 @@ pub const Options = struct {
     idle: bool = false,
 };
 
-const Running = struct {
-    call: *const command.Call,
+const VerifyRun = struct {
+    call: *const subcommand.Call,
     verification: Verification,
     line: output.ProgressLine,
     pace: Pace,
     problems: u64 = 0,
 };
 
-pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     cancel.listen();
-    var running: Running = .{
+    var running: VerifyRun = .{
         .call = call,
         .verification = .init(call.gpa, call.store()),
         .line = .init(call.is_json),
@@ -58,10 +58,10 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
         "The store {s} is damaged in {d} places: restore the versions named above from another store, or import them again.",
         .{ call.path(), running.problems },
     );
-    return if (cancel.is_asked.load(.monotonic)) command.exit_interrupted else 0;
+    return if (cancel.is_asked.load(.monotonic)) subcommand.exit_interrupted else 0;
 }
 
-fn verifyAll(running: *Running) command.Error!void {
+fn verifyAll(running: *VerifyRun) subcommand.Error!void {
     var id: ?Uuid = null;
     const call = running.call;
     while (call.store().nextVersion(id) catch |err| return call.fail(
@@ -79,7 +79,7 @@ fn verifyAll(running: *Running) command.Error!void {
     }
 }
 
-fn verify(running: *Running, id: Uuid) command.Error!void {
+fn verify(running: *VerifyRun, id: Uuid) subcommand.Error!void {
     const call = running.call;
     var version = call.store().openVersion(id) catch |err| switch (err) {
         error.Damaged,
@@ -121,7 +121,7 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
 }
 
 /// They are read once, without a rate limit: they are small compared with a disk.
-fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) void {
+fn verifyBootFiles(running: *VerifyRun, manifest: *const store_module.Manifest) void {
     for ([_]?store_module.manifest.BootFile{
         manifest.kernel,
         manifest.initrd,
@@ -144,7 +144,7 @@ fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) vo
 }
 
 /// `at` is in bytes from the start of the disk.
-fn tell(running: *Running, id: Uuid, at: ?u64, why: []const u8) void {
+fn tell(running: *VerifyRun, id: Uuid, at: ?u64, why: []const u8) void {
     running.problems += 1;
     const line = .{ .version = id, .atByte = at, .problem = why };
     if (at) |byte| running.call.say(

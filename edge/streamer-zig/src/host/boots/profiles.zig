@@ -63,7 +63,7 @@ const Recording = struct {
 
 const Document = struct { version_id: Uuid, key: u64, bytes: []u8, used: u64 };
 
-const Wanted = struct { version_id: Uuid, at_us: u64 };
+const WarmRequest = struct { version_id: Uuid, at_us: u64 };
 
 const Job = union(enum) {
     /// Loads or carries the profiles of a version, and warms the memory.
@@ -80,7 +80,7 @@ pub const BootProfiles = struct {
     files: store.LinuxFiles,
     recordings: []Recording,
     recording_count: u16 = 0,
-    wanted: [documents_max]Wanted = @splat(.{ .version_id = .zero, .at_us = 0 }),
+    wanted: [documents_max]WarmRequest = @splat(.{ .version_id = .zero, .at_us = 0 }),
     /// Protects the fields from here to those of the thread.
     mutex: Io.Mutex = .init,
     condition: Io.Condition = .init,
@@ -406,7 +406,7 @@ pub const BootProfiles = struct {
         profiles.keepOnly(&there);
     }
 
-    fn isPublished(profiles: *BootProfiles, found: profile_files.Found) bool {
+    fn isPublished(profiles: *BootProfiles, found: profile_files.ProfileName) bool {
         profiles.mutex.lockUncancelable(profiles.io);
         defer profiles.mutex.unlock(profiles.io);
         return profiles.documentOf(found.version, found.key) != null;
@@ -428,7 +428,8 @@ pub const BootProfiles = struct {
     fn mergeInto(profiles: *BootProfiles, named: BootProfile.Named, trace: *const Trace) void {
         const files = profiles.files.files();
         const generation = profile_files.generationOf(files);
-        const found: profile_files.Found = .{ .version = named.version, .key = named.class.key };
+        const found: profile_files.ProfileName =
+            .{ .version = named.version, .key = named.class.key };
         if (profile_files.read(files, found, profiles.profile, profiles.buffer) == null) {
             if (profile_files.count(files, named.version) > profile_files.classes_max) return;
             if (!profiles.hasRoom()) return log.info(

@@ -13,12 +13,12 @@ const Uuid = base.Uuid;
 
 const version_id: Uuid = .{ .bytes = @splat(0x41) };
 
-const Site = struct {
+const ProfileFixture = struct {
     tmp: testing.TmpDir,
     profiles: *BootProfiles,
     boots: u8 = 0,
 
-    fn init() !Site {
+    fn init() !ProfileFixture {
         const tmp = testing.tmpDir(.{ .iterate = true });
         return .{
             .tmp = tmp,
@@ -26,19 +26,19 @@ const Site = struct {
         };
     }
 
-    fn deinit(site: *Site) void {
+    fn deinit(site: *ProfileFixture) void {
         site.profiles.destroy();
         site.tmp.cleanup();
     }
 
-    fn restart(site: *Site) !void {
+    fn restart(site: *ProfileFixture) !void {
         site.profiles.destroy();
         site.profiles = try .create(testing.allocator, testing.io, site.tmp.dir.handle);
         site.profiles.want(version_id, 1);
         site.profiles.doAll();
     }
 
-    fn boot(site: *Site, mac: [3]u8) core.boot.Boot {
+    fn boot(site: *ProfileFixture, mac: [3]u8) core.boot.Boot {
         site.boots += 1;
         var made: core.boot.Boot = .init(.{
             .id = .fromRandom(@splat(site.boots)),
@@ -77,7 +77,7 @@ const Site = struct {
     }
 
     /// Runs a whole boot that reads blocks of 4 KiB in this order.
-    fn bootReading(site: *Site, mac: [3]u8, blocks: []const u64) void {
+    fn bootReading(site: *ProfileFixture, mac: [3]u8, blocks: []const u64) void {
         const made = site.boot(mac);
         site.profiles.begin(&made, .device_ram);
         for (blocks) |block| site.profiles.noteRead(&read(&made, .demand, block * 4096, 4096));
@@ -85,7 +85,7 @@ const Site = struct {
         site.profiles.doAll();
     }
 
-    fn expectHanded(site: *Site, mac: [3]u8, expected: []const wire.profile.Unit) !void {
+    fn expectHanded(site: *ProfileFixture, mac: [3]u8, expected: []const wire.profile.Unit) !void {
         const made = site.boot(mac);
         const size = site.profiles.sizeFor(&made);
         var document: [wire.profile.document_size_max]u8 = undefined;
@@ -103,7 +103,7 @@ const amber = [3]u8{ 2, 1, 1 };
 const birch = [3]u8{ 2, 2, 2 };
 
 test "the next boots are handed what a boot read: first that of their hardware, otherwise that of all" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     try site.expectHanded(amber, &.{});
     site.bootReading(amber, &.{ 80, 8, 9 });
@@ -117,13 +117,13 @@ test "the next boots are handed what a boot read: first that of their hardware, 
 }
 
 test "only what the system used counts, and only of boots that became ready" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     const made = site.boot(amber);
     site.profiles.begin(&made, .edge);
-    site.profiles.noteRead(&Site.read(&made, .ahead, 0, 32768));
-    site.profiles.noteRead(&Site.read(&made, .demand, 1 << 20, 4096));
-    var again = Site.read(&made, .demand, 2 << 20, 4096);
+    site.profiles.noteRead(&ProfileFixture.read(&made, .ahead, 0, 32768));
+    site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
+    var again = ProfileFixture.read(&made, .demand, 2 << 20, 4096);
     again.repeated = true;
     site.profiles.noteRead(&again);
     var bytes: [8]u8 = undefined;
@@ -143,7 +143,7 @@ test "only what the system used counts, and only of boots that became ready" {
     defer table.deinit(testing.allocator);
     const failing = site.boot(birch);
     site.profiles.begin(&failing, .device_ram);
-    site.profiles.noteRead(&Site.read(&failing, .demand, 5 << 20, 4096));
+    site.profiles.noteRead(&ProfileFixture.read(&failing, .demand, 5 << 20, 4096));
     // The boot is no longer in any table.
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
@@ -155,7 +155,7 @@ test "only what the system used counts, and only of boots that became ready" {
 }
 
 test "profiles outlive the process; a damaged or foreign one is dropped and learned again" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     site.bootReading(amber, &.{3});
     try site.restart();
@@ -181,12 +181,12 @@ test "profiles outlive the process; a damaged or foreign one is dropped and lear
 }
 
 test "boots beyond the recording capacity are served as well, and further classes share the profile of all" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     for (0..boot_profiles.traces_max + 3) |_| {
         const made = site.boot(amber);
         site.profiles.begin(&made, .device_ram);
-        site.profiles.noteRead(&Site.read(&made, .demand, 0, 4096));
+        site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 0, 4096));
     }
     for (0..site.boots) |index| site.profiles.finish(.fromRandom(@splat(@intCast(index + 1))));
     site.profiles.doAll();
@@ -201,13 +201,13 @@ test "boots beyond the recording capacity are served as well, and further classe
 }
 
 test "a device whose writes outlive its boots teaches nothing, and is handed what others taught" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     site.bootReading(amber, &.{3});
     for ([_]core.boot.Guest.CacheClass{ .edge_persistent, .private }) |class| {
         const made = site.boot(amber);
         site.profiles.begin(&made, class);
-        site.profiles.noteRead(&Site.read(&made, .demand, 1 << 20, 4096));
+        site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 1 << 20, 4096));
         site.profiles.finish(made.identity.id);
     }
     site.profiles.doAll();
@@ -216,7 +216,7 @@ test "a device whose writes outlive its boots teaches nothing, and is handed wha
 }
 
 test "a profile that was cleared beside a running edge leaves its memory and inventory, stays cleared over a restart, and is learned again" {
-    var site: Site = try .init();
+    var site: ProfileFixture = try .init();
     defer site.deinit();
     const profile = try testing.allocator.create(core.profile.BootProfile);
     defer testing.allocator.destroy(profile);

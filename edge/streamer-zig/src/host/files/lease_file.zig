@@ -158,7 +158,7 @@ fn restore(service: *core.dhcp.Service, now_us: u64, record: *const Record) void
 
 const testing = std.testing;
 
-const Bench = struct {
+const LeaseFixture = struct {
     tmp: testing.TmpDir,
     service: core.dhcp.Service,
 
@@ -170,7 +170,7 @@ const Bench = struct {
         .pools = &.{.{ .first = .init(10, 0, 0, 10), .last = .init(10, 0, 0, 19) }},
     };
 
-    fn init() !Bench {
+    fn init() !LeaseFixture {
         return .{ .tmp = testing.tmpDir(.{}), .service = try newService() };
     }
 
@@ -183,22 +183,22 @@ const Bench = struct {
     }
 
     /// Does what happens after the end of a process, however it ended.
-    fn restart(bench: *Bench) !LeaseFile {
+    fn restart(bench: *LeaseFixture) !LeaseFile {
         bench.service.deinit(testing.allocator);
         bench.service = try newService();
         return bench.open();
     }
 
-    fn open(bench: *Bench) !LeaseFile {
+    fn open(bench: *LeaseFixture) !LeaseFile {
         return .open(testing.allocator, bench.tmp.dir.handle, &bench.service, second);
     }
 
-    fn deinit(bench: *Bench) void {
+    fn deinit(bench: *LeaseFixture) void {
         bench.service.deinit(testing.allocator);
         bench.tmp.cleanup();
     }
 
-    fn bind(bench: *Bench, file: *LeaseFile, client: *const Client, ip: base.Ip4) !void {
+    fn bind(bench: *LeaseFixture, file: *LeaseFile, client: *const Client, ip: base.Ip4) !void {
         const leases = bench.service.leasesOf(0).?;
         try testing.expectEqual(.granted, leases.bind(second, client, ip, 600));
         while (bench.service.takeChange(second)) |record| file.append(&record);
@@ -210,7 +210,7 @@ fn clientOf(number: u48) Client {
 }
 
 test "a killed process keeps each lease that it wrote, wherever the last record is torn" {
-    var bench: Bench = try .init();
+    var bench: LeaseFixture = try .init();
     defer bench.deinit();
     var file = try bench.open();
     const named: Client = .of(.fromInt(0x02bf00000002), "\x00name of a client", .client_id);
@@ -219,8 +219,8 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
     // A client has one address: its earlier one is free again.
     try bench.bind(&file, &clientOf(1), .init(10, 0, 0, 13));
     const leases = bench.service.leasesOf(0).?;
-    try testing.expect(leases.decline(Bench.second, &named, .init(10, 0, 0, 12)));
-    while (bench.service.takeChange(Bench.second)) |record| file.append(&record);
+    try testing.expect(leases.decline(LeaseFixture.second, &named, .init(10, 0, 0, 12)));
+    while (bench.service.takeChange(LeaseFixture.second)) |record| file.append(&record);
     const size_before = file.journal.end;
     try bench.bind(&file, &clientOf(4), .init(10, 0, 0, 14));
     const size_after = file.journal.end;
@@ -241,18 +241,27 @@ test "a killed process keeps each lease that it wrote, wherever the last record 
             again.journal.end,
         );
         const kept = bench.service.leasesOf(0).?;
-        try testing.expectEqual(clientOf(1).mac, kept.macOf(Bench.second, .init(10, 0, 0, 13)).?);
-        try testing.expectEqual(null, kept.macOf(Bench.second, .init(10, 0, 0, 11)));
+        try testing.expectEqual(
+            clientOf(1).mac,
+            kept.macOf(LeaseFixture.second, .init(10, 0, 0, 13)).?,
+        );
+        try testing.expectEqual(null, kept.macOf(LeaseFixture.second, .init(10, 0, 0, 11)));
         const other = clientOf(5);
-        try testing.expectEqual(.taken, kept.bind(Bench.second, &other, .init(10, 0, 0, 13), 60));
-        try testing.expectEqual(.taken, kept.bind(Bench.second, &other, .init(10, 0, 0, 12), 60));
-        const last = kept.macOf(Bench.second, .init(10, 0, 0, 14));
+        try testing.expectEqual(
+            .taken,
+            kept.bind(LeaseFixture.second, &other, .init(10, 0, 0, 13), 60),
+        );
+        try testing.expectEqual(
+            .taken,
+            kept.bind(LeaseFixture.second, &other, .init(10, 0, 0, 12), 60),
+        );
+        const last = kept.macOf(LeaseFixture.second, .init(10, 0, 0, 14));
         try testing.expectEqual(cut == size_after, last != null);
     }
 }
 
 test "a compacted file has the same leases as the long one" {
-    var bench: Bench = try .init();
+    var bench: LeaseFixture = try .init();
     defer bench.deinit();
     var file = try bench.open();
     for (0..50) |turn| for (1..4) |number| {
@@ -263,13 +272,13 @@ test "a compacted file has the same leases as the long one" {
     defer arena.deinit();
     const long = file.journal.end;
     const leases = bench.service.leasesOf(0).?;
-    file.compact(&bench.service, Bench.second);
+    file.compact(&bench.service, LeaseFixture.second);
     try testing.expect(file.journal.end < long / 10);
     const rows = try read(arena.allocator(), bench.tmp.dir.handle);
     try testing.expectEqual(3, rows.len);
     for (rows) |row| {
         try testing.expectEqual(.bound, row.state);
-        try testing.expectEqual(row.mac, leases.macOf(Bench.second, row.ip).?);
+        try testing.expectEqual(row.mac, leases.macOf(LeaseFixture.second, row.ip).?);
     }
     try bench.bind(&file, &clientOf(9), .init(10, 0, 0, 15));
     file.close();
@@ -277,12 +286,12 @@ test "a compacted file has the same leases as the long one" {
     defer again.close();
     try testing.expectEqual(
         clientOf(9).mac,
-        bench.service.macOf(Bench.second, .init(10, 0, 0, 15)).?,
+        bench.service.macOf(LeaseFixture.second, .init(10, 0, 0, 15)).?,
     );
 }
 
 test "a file of an earlier version is read: size, CRC-32 of number and payload, number, JSON" {
-    var bench: Bench = try .init();
+    var bench: LeaseFixture = try .init();
     defer bench.deinit();
     const payload =
         \\{"ip":"10.0.0.17","mac":"02:bf:00:00:00:07","clientId":"","state":"bound",
@@ -293,6 +302,6 @@ test "a file of an earlier version is read: size, CRC-32 of number and payload, 
     var file = try bench.open();
     defer file.close();
     const leases = bench.service.leasesOf(0).?;
-    const mac = leases.macOf(Bench.second, .init(10, 0, 0, 17)).?;
+    const mac = leases.macOf(LeaseFixture.second, .init(10, 0, 0, 17)).?;
     try testing.expectEqual(base.Mac.fromInt(0x02bf00000007), mac);
 }

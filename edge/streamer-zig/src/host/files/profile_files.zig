@@ -30,7 +30,7 @@ pub fn nameOf(version: Uuid, key: u64, into: *Name) []const u8 {
 }
 
 /// Identifies a profile to be read next, in the order of the names.
-pub const Found = struct { version: Uuid, key: u64 };
+pub const ProfileName = struct { version: Uuid, key: u64 };
 
 /// Iterates over the names of profiles and skips other files.
 pub const Iterator = struct {
@@ -47,7 +47,7 @@ pub const Iterator = struct {
         return iterator;
     }
 
-    pub fn next(iterator: *Iterator) ?Found {
+    pub fn next(iterator: *Iterator) ?ProfileName {
         var above: store.files.Name = undefined;
         while (true) {
             @memcpy(above[0..iterator.size], iterator.buffer[0..iterator.size]);
@@ -61,7 +61,7 @@ pub const Iterator = struct {
         }
     }
 
-    fn parse(name: []const u8) ?Found {
+    fn parse(name: []const u8) ?ProfileName {
         if (name.len != Uuid.text_size + 1 + 16 or name[Uuid.text_size] != '-') return null;
         return .{
             .version = Uuid.parse(name[0..Uuid.text_size]) catch return null,
@@ -73,7 +73,7 @@ pub const Iterator = struct {
 /// Reads a profile; returns null if there is none that can be used.
 pub fn read(
     files: Files,
-    found: Found,
+    found: ProfileName,
     into: *BootProfile,
     buffer: *[BootProfile.file_size_max]u8,
 ) ?BootProfile.Class {
@@ -116,7 +116,7 @@ pub fn write(
     );
 }
 
-pub fn remove(files: Files, found: Found) void {
+pub fn remove(files: Files, found: ProfileName) void {
     var name: Name = undefined;
     // A file that cannot be removed is refused again.
     files.remove(nameOf(found.version, found.key, &name)) catch {};
@@ -161,7 +161,7 @@ pub fn clear(
 /// Removes one profile.
 pub fn forget(
     files: Files,
-    found: Found,
+    found: ProfileName,
     profile: *BootProfile,
     buffer: *[BootProfile.file_size_max]u8,
 ) store.files.Error!void {

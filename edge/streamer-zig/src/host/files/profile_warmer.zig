@@ -102,7 +102,7 @@ pub const Warmer = struct {
     ) !void {
         warmer.waiting_count -= 1;
         const version_id = warmer.waiting[warmer.waiting_count];
-        const any: profile_files.Found =
+        const any: profile_files.ProfileName =
             .{ .version = version_id, .key = BootProfile.Class.any.key };
         if (profile_files.read(warmer.files, any, profile, buffer) == null) {
             var iterator: profile_files.Iterator = .init(warmer.files, version_id);

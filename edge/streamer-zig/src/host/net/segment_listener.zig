@@ -215,11 +215,11 @@ pub const SegmentListener = struct {
         return address.hatype == loopback_type;
     }
 
-    const Told = struct { unix_ns: u64 = 0, size: u32 = 0 };
+    const FrameFacts = struct { unix_ns: u64 = 0, size: u32 = 0 };
 
     /// Parses the control messages of one frame (cmsg(3)), as the kernel wrote them.
-    fn toldBy(header: *const linux.msghdr) Told {
-        var told: Told = .{};
+    fn toldBy(header: *const linux.msghdr) FrameFacts {
+        var told: FrameFacts = .{};
         const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
         const header_size = @sizeOf(linux.cmsghdr);
         var at: usize = 0;

@@ -54,7 +54,7 @@ const Gate = struct {
 };
 
 /// An edge's stream with two versions: 1 is in memory, and every byte of 2 has to be waited for.
-const Site = struct {
+const StreamFixture = struct {
     tmp: testing.TmpDir,
     io: EdgeIo,
     peers: core.site.PeerTable,
@@ -63,7 +63,7 @@ const Site = struct {
     port: StreamPort,
     socket: UdpSocket,
 
-    fn timesOf(site: *Site, device: *const Device) *const core.boot.ReadTimes.Part {
+    fn timesOf(site: *StreamFixture, device: *const Device) *const core.boot.ReadTimes.Part {
         return &site.boots.table.get(
             site.boots.table.findById(device.boot_id).?,
         ).?.read_times.initramfs;
@@ -72,7 +72,7 @@ const Site = struct {
     const in_memory = versionOf(1);
     const slow = versionOf(2);
 
-    fn init(site: *Site, options: StreamPort.Options) !void {
+    fn init(site: *StreamFixture, options: StreamPort.Options) !void {
         var with = options;
         with.workers.fill = Gate.fill;
         site.tmp = testing.tmpDir(.{});
@@ -117,7 +117,7 @@ const Site = struct {
         }), null);
     }
 
-    fn deinit(site: *Site) void {
+    fn deinit(site: *StreamFixture) void {
         Gate.open();
         site.port.deinit(gpa);
         site.socket.deinit(gpa);
@@ -128,14 +128,14 @@ const Site = struct {
     }
 
     /// Keeps the writes of devices at the edge.
-    fn keepWrites(site: *Site) !void {
+    fn keepWrites(site: *StreamFixture) !void {
         site.boots.write_cache = .{ .class = .edge };
         site.on = .fromFd(site.tmp.dir.handle);
         site.boots.caches = try .init(gpa, &site.io, site.on.files(), 4, site.boots.write_cache);
     }
 
     /// Runs the packet loop once something has come from devices or from a disk.
-    fn turn(site: *Site) void {
+    fn turn(site: *StreamFixture) void {
         var polled = [_]linux.pollfd{
             .{ .fd = site.socket.fd, .events = linux.POLL.IN, .revents = 0 },
             .{ .fd = site.port.reads.workers.endedFd(), .events = linux.POLL.IN, .revents = 0 },
@@ -160,7 +160,7 @@ fn byteOf(at: usize) u8 {
 }
 
 const Device = struct {
-    site: *Site,
+    site: *StreamFixture,
     socket: UdpSocket,
     edge: base.Endpoint,
     boot_id: base.Uuid,
@@ -168,7 +168,7 @@ const Device = struct {
     version_tag: u64 = 0,
     bytes: [64 << 10]u8 = undefined,
 
-    fn init(device: *Device, site: *Site, number: u8, version: base.Uuid) !void {
+    fn init(device: *Device, site: *StreamFixture, number: u8, version: base.Uuid) !void {
         device.* = .{
             .site = site,
             .socket = try .init(gpa, try sockets.openUdp(.{
@@ -266,18 +266,18 @@ fn endpointOf(socket: *const UdpSocket) !base.Endpoint {
 
 test "during the wait for a disk, other devices are welcomed and get what is in memory" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     defer site.deinit();
     var slow: Device = undefined;
-    try slow.init(&site, 10, Site.slow);
+    try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
     slow.ask(1, 1024, 32 << 10);
     site.turn();
     Gate.awaitArrived(1);
     // A device that says hello and reads.
     var quick: Device = undefined;
-    try quick.init(&site, 11, Site.in_memory);
+    try quick.init(&site, 11, StreamFixture.in_memory);
     defer quick.deinit();
     quick.ask(1, 512, 40 << 10);
     site.turn();
@@ -307,11 +307,11 @@ test "during the wait for a disk, other devices are welcomed and get what is in 
 
 test "a READ that is retransmitted during the wait for its disk is answered once, and is no sign of a bad path" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     defer site.deinit();
     var slow: Device = undefined;
-    try slow.init(&site, 10, Site.slow);
+    try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
     for (0..30) |_| slow.ask(7, 4096, 8 << 10);
     while (site.port.reads.queue.counters.joined < 29) site.turn();
@@ -330,20 +330,20 @@ test "a READ that is retransmitted during the wait for its disk is answered once
 
 test "a device that requests everything from a slow disk leaves threads to others, and is told nothing that it did not request" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{
         .queue = .{ .slots = 16, .slots_each = 12, .at_disks_each = 2 },
         .workers = .{ .threads = 3, .tasks = 3 },
     });
     defer site.deinit();
     var greedy: Device = undefined;
-    try greedy.init(&site, 10, Site.slow);
+    try greedy.init(&site, 10, StreamFixture.slow);
     defer greedy.deinit();
     for (0..20) |number| greedy.ask(@intCast(number), number * 4096, 4096);
     while (site.port.reads.queue.counters.full < 8) site.turn();
     Gate.awaitArrived(2);
     var other: Device = undefined;
-    try other.init(&site, 11, Site.slow);
+    try other.init(&site, 11, StreamFixture.slow);
     defer other.deinit();
     other.ask(1, 0, 4096);
     site.turn();
@@ -357,11 +357,11 @@ test "a device that requests everything from a slow disk leaves threads to other
 
 test "a disk that fails is reported to the device, and bytes for a device that is gone go nowhere" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     defer site.deinit();
     var slow: Device = undefined;
-    try slow.init(&site, 10, Site.slow);
+    try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
     Gate.fails = true;
     slow.ask(1, 0, 4096);
@@ -385,16 +385,16 @@ test "a disk that fails is reported to the device, and bytes for a device that i
 
 test "a version may be closed while a thread reads it" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     defer site.deinit();
     var slow: Device = undefined;
-    try slow.init(&site, 10, Site.slow);
+    try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
     slow.ask(1, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
-    const version = site.io.versions.find(Site.slow).?;
+    const version = site.io.versions.find(StreamFixture.slow).?;
     version.close();
     for (site.io.versions.versions) |*place| if (place.* != null and &place.*.? == version) {
         place.* = null;
@@ -409,10 +409,10 @@ test "a version may be closed while a thread reads it" {
 
 test "the end comes with READs that wait, and threads that are at a disk" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     var slow: Device = undefined;
-    try slow.init(&site, 10, Site.slow);
+    try slow.init(&site, 10, StreamFixture.slow);
     for (0..64) |number| slow.ask(@intCast(number), number * 4096, 4096);
     while (site.port.reads.queue.count < 64) site.turn();
     Gate.awaitArrived(4);
@@ -422,12 +422,12 @@ test "the end comes with READs that wait, and threads that are at a disk" {
 
 test "a read of a write layer contains what was written during the wait for its disk" {
     Gate.close();
-    var site: Site = undefined;
+    var site: StreamFixture = undefined;
     try site.init(.{});
     defer site.deinit();
     try site.keepWrites();
     var device: Device = undefined;
-    try device.init(&site, 10, Site.slow);
+    try device.init(&site, 10, StreamFixture.slow);
     defer device.deinit();
     device.ask(1, 0, 8 << 10);
     site.turn();

@@ -144,11 +144,11 @@ fn runInChild(
 
 const testing = std.testing;
 
-const Heard = struct {
+const OutputLines = struct {
     text: [256]u8 = undefined,
     size: usize = 0,
 
-    fn take(heard: *Heard, line: []const u8) void {
+    fn take(heard: *OutputLines, line: []const u8) void {
         const shown = line[0..@min(line.len, 20)];
         @memcpy(heard.text[heard.size..][0..shown.len], shown);
         heard.text[heard.size + shown.len] = '|';
@@ -169,13 +169,13 @@ fn startScript(tmp: *std.testing.TmpDir, text: []const u8) !StoreChild {
     return StoreChild.start(&arguments);
 }
 
-fn readAll(child: *StoreChild, heard: *Heard) void {
+fn readAll(child: *StoreChild, heard: *OutputLines) void {
     while (true) {
         var polled = [_]linux.pollfd{
             .{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 },
         };
         _ = linux.ppoll(&polled, 1, null, null);
-        if (child.read(heard, Heard.take) == .over) return;
+        if (child.read(heard, OutputLines.take) == .over) return;
     }
 }
 
@@ -187,7 +187,7 @@ test "lines of a process are read whole, one that is too long is skipped, and an
             &tmp,
             "#!/bin/sh\necho \"$1 $2 $5\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\nexit 3\n",
         );
-    var heard: Heard = .{};
+    var heard: OutputLines = .{};
     readAll(&child, &heard);
     try testing.expectEqualStrings("vdisk list /store|end|", heard.text[0..heard.size]);
     try testing.expectEqual(3, child.finish().?);
@@ -197,12 +197,12 @@ test "a process that is stopped is gone with what it has started, and its priori
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var child = try startScript(&tmp, "#!/bin/sh\nsleep 1000 &\necho $!\necho $(nice)\nwait\n");
-    var heard: Heard = .{};
+    var heard: OutputLines = .{};
     while (std.mem.countScalar(u8, heard.text[0..heard.size], '|') < 2) {
         var polled =
             [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.ppoll(&polled, 1, null, null);
-        try testing.expectEqual(.more, child.read(&heard, Heard.take));
+        try testing.expectEqual(.more, child.read(&heard, OutputLines.take));
     }
     var words = std.mem.splitScalar(u8, heard.text[0..heard.size], '|');
     const sleeper = try std.fmt.parseInt(i32, words.next().?, 10);

@@ -1,0 +1,57 @@
+//! Opens the store that an edge serves from, at its start. `start.zig` does so for an enrolled edge,
+//! `standalone.zig` for one without a control plane.
+
+const std = @import("std");
+const host = @import("host");
+const store = @import("store");
+const complaint_module = @import("complaint.zig");
+const vdisk_open_store = @import("vdisk/open_store.zig");
+const Complaint = complaint_module.Complaint;
+const Edge = @import("edge.zig").Edge;
+const Error = complaint_module.Error || error{OutOfMemory};
+
+/// Finishes what a crash interrupted in the store, unless another process changes the store now:
+/// that process has already done it.
+fn finishCutOff(opened: *store.Store) void {
+    var change = opened.lockForChange() catch |err| switch (err) {
+        error.Locked, error.ReadOnly, error.Denied => return,
+        error.RecordDamaged => return host.log.info(
+            "The store's record of a seal that a crash interrupted is damaged: its versions are served, but nothing in it can be changed; restore it from a backup.",
+            .{},
+        ),
+        else => |other| return host.log.info(
+            "What a crash may have interrupted in the store is not finished: its lock file {s}.",
+            .{store.files.sentence(other)},
+        ),
+    };
+    change.end();
+}
+
+/// Opens the directory where vDisks are, and the store in it if there is one.
+pub fn open(edge: *Edge, complaint: *Complaint) Error!void {
+    const given = edge.options.store;
+    const dir = if (given) |path|
+        std.Io.Dir.cwd().openDir(edge.init.io, path, .{}) catch
+            return complaint.set("The store directory {s} cannot be read.", .{path})
+    else
+        edge.data.?.subDir("store") catch
+            return complaint.set("{s}/store cannot be created or read.", .{edge.options.data.?});
+    edge.io.store_fd = dir.handle;
+    edge.store_files = .fromFd(dir.handle);
+    edge.store = store.Store.open(
+        edge.gpa,
+        edge.store_files.files(),
+        .{},
+    ) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        // Only plain files.
+        error.NotAStore => return,
+        else => |other| {
+            vdisk_open_store.complainOf(given orelse
+                edge.options.data.?, other, complaint) catch {};
+            return error.Wrong;
+        },
+    };
+    finishCutOff(&edge.store.?);
+    edge.io.versions.store = &edge.store.?;
+}
