@@ -1,5 +1,5 @@
-//! Opens the store that an edge serves from, at its start. `start.zig` does so for an enrolled edge,
-//! `standalone.zig` for one without a control plane.
+//! Opens the store that an edge serves from, at its start. `start.zig` does so for an enrolled
+//! edge, `standalone.zig` for one without a control plane.
 
 const std = @import("std");
 const host = @import("host");

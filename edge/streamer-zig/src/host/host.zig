@@ -93,7 +93,7 @@ test {
     _ = file_system;
     _ = machine_facts;
     _ = metrics_page;
-    _ = @import("net/udp_socket.zig");
+    _ = @import("net/udp_socket_test.zig");
     _ = @import("net/kernel_stamp.zig");
     _ = @import("http/tcp_delivery.zig");
     _ = @import("http/server_test.zig");

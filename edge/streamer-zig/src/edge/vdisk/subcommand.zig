@@ -1,5 +1,5 @@
-//! What every subcommand of `bootfarm-edge vdisk` works with: the run that it gets from `command.zig`,
-//! its exit codes and its errors.
+//! What every subcommand of `bootfarm-edge vdisk` works with: the run that it gets from
+//! `command.zig`, its exit codes and its errors.
 
 const std = @import("std");
 const base = @import("base");
