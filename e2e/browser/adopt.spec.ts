@@ -90,7 +90,7 @@ test('an image that cannot be adopted says why, and a failed adoption leaves the
 }) => {
   for (const [found, why] of [
     [versions[2], 'still being imported'],
-    [versions[3], 'It is damaged'],
+    [versions[3], 'The image is damaged'],
   ] as const) {
     const row = images(page)
       .getByRole('listitem')

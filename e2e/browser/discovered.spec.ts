@@ -21,7 +21,7 @@ test('an unknown machine is discovered and adopted with one click', async ({ pag
   expect(await seriousProblems(page)).toEqual([])
   await name.fill('demo-01')
   await dialog.getByRole('button', { name: 'Adopt' }).click()
-  await expect(dialog.getByRole('alert')).toHaveText('A device of this site is named demo-01 already.')
+  await expect(dialog.getByRole('alert')).toHaveText('This site already has a device named demo-01.')
   await name.fill('reception')
   await dialog.getByLabel('Collection in Demo site').selectOption('Lab (boots Demo Linux)')
   await dialog.getByRole('button', { name: 'Adopt' }).click()

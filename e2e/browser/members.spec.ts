@@ -55,7 +55,9 @@ test('roles are granted and revoked, a late change is reported, and the last own
   })
   expect(elsewhere.status()).toBe(200)
   await button(page, 'Add role').click()
-  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed meanwhile: A owner changed role')
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
+    'changed in the meantime: A owner changed role',
+  )
   await button(page, 'Overwrite with my changes').click()
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await button(page, 'Remove auditor of the whole organization').click()
@@ -84,7 +86,7 @@ test('the page of roles says what a member may do to a device, and why not more'
   await expect(row(page, 'device.power').last()).toContainText('yes')
   const member = page.getByLabel('Member', { exact: true })
   await member.selectOption({ label: `A viewer, ${email}` })
-  await expect(row(page, 'device.power').first()).toContainText('it takes owner, admin or operator')
+  await expect(row(page, 'device.power').first()).toContainText('It requires owner, admin or operator')
   await page.getByLabel('Scope', { exact: true }).selectOption('deviceId')
   await page.getByLabel('Device', { exact: true }).selectOption({ label: 'pc-01' })
   await expect(page.getByRole('status').filter({ hasText: 'permissions in the device pc-01' })).toBeVisible()

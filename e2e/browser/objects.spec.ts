@@ -29,7 +29,7 @@ test('a site, a collection and a device are created, and the guide says what is 
   await field(page, 'Name').fill('Hall')
   await field(page, 'Time zone').fill('Europe/Nowhere')
   await button(page, 'Create site').click()
-  await expect(page.getByRole('alert')).toContainText('This is no time zone')
+  await expect(page.getByRole('alert')).toContainText('Unknown time zone')
   await field(page, 'Time zone').fill('Europe/Berlin')
   expect(await seriousProblems(page)).toEqual([])
   await button(page, 'Create site').click()
@@ -58,7 +58,9 @@ test('a change that comes too late names who was faster, and overwrites only on 
   })
   expect(elsewhere.status()).toBe(200)
   await button(page, 'Save').click()
-  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed meanwhile: A admin changed name')
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
+    'changed in the meantime: A admin changed name',
+  )
   await button(page, 'Load latest version').click()
   await expect(page.getByRole('heading', { level: 1, name: 'theirs' })).toBeVisible()
 })

@@ -74,7 +74,7 @@ test('a person who signs up by a mailed link creates an organization, requests i
   await page.getByLabel('Type the organization’s name: Evening school').fill('Evening school')
   await page.getByLabel('Your password').fill('another password')
   await ask.click()
-  await expect(page.getByText('This is not your password.')).toBeVisible()
+  await expect(page.getByText('The password is incorrect.')).toBeVisible()
   await page.getByLabel('Your password').fill(password)
   await ask.click()
   const banner = page.getByText('This organization will be deleted after')

@@ -42,7 +42,7 @@ test('an installation without accounts gets its first owner by a link from the c
   expect(link).toMatch(/^http:\/\/localhost:\d+\/setup\/[\w-]+$/)
   // The newer link replaces the one that was printed at the start.
   await page.goto(printed)
-  await expect(page.getByRole('alert').filter({ hasText: 'a newer one was made' })).toBeVisible()
+  await expect(page.getByRole('alert').filter({ hasText: 'a newer one was created' })).toBeVisible()
 
   await page.goto(link)
   await page.getByLabel('Organization').fill('Acme')

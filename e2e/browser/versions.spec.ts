@@ -142,7 +142,7 @@ test('a planned release is shown with its date and withdrawn; an override holds 
   })
   expect(elsewhere.status()).toBe(200)
   await confirm(page, 'Save')
-  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed meanwhile')
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed in the meantime')
   await button(page, 'Overwrite with my changes').click()
   await expect(page.getByText('Each device may write 2.00 GiB.')).toBeVisible()
 })

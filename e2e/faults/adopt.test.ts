@@ -157,6 +157,6 @@ test('an image that is still being imported, or found damaged when read, is no v
     state: 'failed',
     untrusted: { message: expect.stringMatching(/is damaged in 1 places/) },
   })
-  expect((await untilImage(half, ({ problem }) => problem !== null)).problem).toContain('It is damaged')
-  await expect(adopt(half)).rejects.toThrow(/It is damaged/)
+  expect((await untilImage(half, ({ problem }) => problem !== null)).problem).toContain('The image is damaged')
+  await expect(adopt(half)).rejects.toThrow(/The image is damaged/)
 })

@@ -18,6 +18,6 @@ test('what may be left out has a default', () => {
 
 test('one sentence names everything that is missing or wrong', () => {
   expect(() => readEnvironment({ API_PORT: 'http', BETTER_AUTH_SECRET: 'short' })).toThrow(
-    /^The environment is not complete: DATABASE_URL is not set; API_PORT .*; BETTER_AUTH_SECRET must have at least 32 characters\.$/,
+    /^The environment is incomplete: DATABASE_URL is not set; API_PORT .*; BETTER_AUTH_SECRET must have at least 32 characters\.$/,
   )
 })

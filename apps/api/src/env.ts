@@ -94,5 +94,5 @@ export function readEnvironment(variables: Record<string, string | undefined> = 
     const name = issue.path.join('.')
     return variables[name] === undefined ? `${name} is not set` : `${name} ${issue.message}`
   })
-  throw new Error(`The environment is not complete: ${problems.join('; ')}.`)
+  throw new Error(`The environment is incomplete: ${problems.join('; ')}.`)
 }

@@ -248,7 +248,7 @@ async function findKey(
   const found = await findApiKeyActor(context, secret)
   if (!found)
     throw new AppError('unauthenticated', {
-      public: 'This API key is not known, has expired or was revoked, or its creator has left.',
+      public: 'This API key is unknown, has expired or was revoked, or its creator has left.',
     })
   request.rateLimit = found.rateLimit
   if (found.rateLimit.isExceeded) {

@@ -80,7 +80,7 @@ test('who may not read the audit log hears only that something has changed', asy
   await make('device.update', { deviceId, revision: 1, tags: ['b', 'a', 'b'] })
   const operator = await signInAs(site().api, site().tenant.organizationId, 'operator')
   const answer = await site().tryMutation('device.update', { deviceId, revision: 1, enabled: false }, operator)
-  expect(answer.text).toContain('This device was changed meanwhile. Load it again to see how.')
+  expect(answer.text).toContain('This device was changed in the meantime. Load the latest version to see how.')
 })
 
 test('a choice that takes no revision is counted as well', async () => {

@@ -44,7 +44,7 @@ export async function requireCurrent(
 /** @param story what `tellChanges` says; empty where nothing may be said */
 export function staleError(noun: string, story: string, revision: number): AppError {
   return new AppError('conflict', {
-    public: `This ${noun} was changed meanwhile${story || '. Load it again to see how.'}`,
+    public: `This ${noun} was changed in the meantime${story || '. Load the latest version to see how.'}`,
     extra: { revision },
   })
 }

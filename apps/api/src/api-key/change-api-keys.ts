@@ -22,13 +22,15 @@ export async function createApiKey(context: ServiceContext, input: Input): Promi
   const { db, clock, actor } = context
   const { organizationId } = actor
   if (actor.kind === 'api_key')
-    throw new AppError('forbidden', { public: 'An API key creates no API keys: sign in as a person.' })
+    throw new AppError('forbidden', { public: 'An API key cannot create API keys. Sign in as a person.' })
   const now = clock()
   if (input.expiresAt && new Date(input.expiresAt) <= now)
-    throw new AppError('invalid', { public: 'expiresAt: It is over already.' })
+    throw new AppError('invalid', { public: 'expiresAt: This time has passed.' })
   await requireNoMoreThanOwn(context, input)
   if ((await db.apiKey.count({ where: { organizationId, revokedAt: null } })) >= apiKeysMax)
-    throw new AppError('conflict', { public: `An organization has at most ${apiKeysMax} keys: revoke one.` })
+    throw new AppError('conflict', {
+      public: `An organization can have at most ${apiKeysMax} API keys. Revoke one first.`,
+    })
   const { secret, prefix, secretHash } = newApiKeySecret()
   const { name, role, farmId, siteId, collectionId, requestsPerMinute } = input
   const row = await db.apiKey.create({
@@ -87,11 +89,11 @@ export async function revokeApiKey(
 async function requireNoMoreThanOwn({ db, actor }: ServiceContext, input: Input): Promise<void> {
   const place = await placeOf(db, { organizationId: actor.organizationId, input })
   const wrong = input.permissions?.find((permission) => !roleHas(input.role, permission))
-  if (wrong) throw new AppError('invalid', { public: `permissions: The role ${input.role} does not have ${wrong}.` })
+  if (wrong) throw new AppError('invalid', { public: `permissions: The role ${input.role} does not include ${wrong}.` })
   const beyond = (input.permissions ?? permissionsOf(input.role)).find((permission) => !may(actor, permission, place))
   if (beyond)
     throw new AppError('forbidden', {
-      public: `The key could do more than you may: ${beyond}. Take a smaller role, scope or choice of permissions.`,
+      public: `The key would have permissions that you do not have: ${beyond}. Choose a smaller role, scope or set of permissions.`,
     })
 }
 

@@ -17,7 +17,7 @@ export const apiKeyRouter = router({
     .meta({
       permission: 'api_key.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/roles', summary: 'Roles, and what each allows' },
+      rest: { method: 'GET', path: '/roles', summary: 'Roles and their permissions' },
     })
     .output(rolesView)
     .query(() => rolesWithPermissions()),
@@ -38,7 +38,7 @@ export const apiKeyRouter = router({
         method: 'POST',
         path: '/api-keys',
         summary: 'Create an API key',
-        description: 'The answer holds the secret, which is shown this once. Only people create keys.',
+        description: 'The answer contains the secret, which is shown only once. Only people can create keys.',
         creates: null,
       },
     })

@@ -20,7 +20,7 @@ const placeFields = {
 export const apiKeyListInput = z.object(pageInput)
 export const createApiKeyInput = z
   .object({
-    name: nameOf('A key needs a name.'),
+    name: nameOf('Enter a name for the API key.'),
     role: roleView,
     ...placeFields,
     /** Of the role's permissions; all of them without it. */
@@ -30,7 +30,7 @@ export const createApiKeyInput = z
   })
   .refine((key) => [key.farmId, key.siteId, key.collectionId].filter(Boolean).length <= 1, {
     path: ['farmId'],
-    message: 'A role holds in one place: a farm, a site or a collection.',
+    message: 'A role applies to one scope: a farm, a site or a collection.',
   })
 export const apiKeyInput = z.object({ apiKeyId: uuid })
 

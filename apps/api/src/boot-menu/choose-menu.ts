@@ -92,6 +92,6 @@ async function menuOfFarm(
   const [menu] = await transaction.$queryRaw<{ id: string; name: string }[]>`
     select id, name from boot_menu where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid
       and id = ${menuId}::uuid for share`
-  if (!menu) throw new AppError('invalid', { public: 'Its farm has no such boot menu.' })
+  if (!menu) throw new AppError('invalid', { public: 'The farm has no such boot menu.' })
   return menu
 }

@@ -28,7 +28,7 @@ export async function removeMenu(context: ServiceContext, menuId: string): Promi
     ].filter((text) => text !== null)
     if (users.length > 0)
       throw new AppError('conflict', {
-        public: `It is shown by ${users.join(' and ')}: choose another menu or none there first.`,
+        public: `The boot menu is used by ${users.join(' and ')}. Choose another menu or none there first.`,
       })
     const before = auditOfMenu(await getMenu(context, menuId))
     await transaction.bootMenu.delete({ where: ownRow({ organizationId }, menuId) })

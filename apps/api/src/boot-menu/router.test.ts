@@ -90,18 +90,18 @@ describe('a boot menu', () => {
   })
 
   test.each([
-    [{ name: ' ' }, /needs a name/],
+    [{ name: ' ' }, /Enter a name/],
     [{ name: 'x'.repeat(65) }, /at most 64/],
     [{ name: 'a\u001bb' }, /control characters/],
     [{ timeoutMs: 999 }, /timeoutMs/],
     [{ timeoutMs: 3_600_001 }, /timeoutMs/],
-    [{ entries: [] }, /needs an entry/],
+    [{ entries: [] }, /at least one entry/],
     [{ entries: Array.from({ length: 17 }, () => localDisk) }, /at most 16 entries/],
-    [{ entries: [{ ...localDisk, title: '' }] }, /needs a title/],
-    [{ entries: [{ ...localDisk, title: 'Große Platte' }] }, /plain letters/],
-    [{ entries: [{ ...localDisk, title: 'a\nb' }] }, /plain letters/],
+    [{ entries: [{ ...localDisk, title: '' }] }, /Enter a title/],
+    [{ entries: [{ ...localDisk, title: 'Große Platte' }] }, /plain ASCII letters/],
+    [{ entries: [{ ...localDisk, title: 'a\nb' }] }, /plain ASCII letters/],
     [{ entries: [{ ...localDisk, title: 'x'.repeat(65) }] }, /at most 64/],
-    [{ defaultEntry: 2 }, /default is one of the entries/],
+    [{ defaultEntry: 2 }, /default must be one of the entries/],
   ])('with %j is refused with a sentence', async (changes, sentence) => {
     const answer = await refused(changes)
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])
@@ -197,7 +197,7 @@ describe('who shows it', () => {
       ]
       for (const { status, text } of answers) {
         expect(status).toBe(400)
-        expect(text).toContain('Its farm has no such boot menu')
+        expect(text).toContain('The farm has no such boot menu')
       }
     }
   })

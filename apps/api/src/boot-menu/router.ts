@@ -41,7 +41,7 @@ export const bootMenuRouter = router({
       rest: {
         method: 'GET',
         path: '/farms/{farmId}/boot-menu-choices',
-        summary: 'What the menus of a farm can start',
+        summary: 'vDisks and versions that boot menus of a farm can start',
       },
     })
     .input(menuChoicesInput)
@@ -74,7 +74,7 @@ export const bootMenuRouter = router({
     .meta({
       permission: 'boot_menu.change',
       place: { kind: 'boot_menu', id: 'menuId' },
-      rest: { method: 'DELETE', path: '/boot-menus/{menuId}', summary: 'Remove a boot menu', silent: true },
+      rest: { method: 'DELETE', path: '/boot-menus/{menuId}', summary: 'Delete a boot menu', silent: true },
     })
     .input(menuGetInput)
     .output(z.object({ removed: z.literal(true) }))

@@ -34,7 +34,7 @@ export async function createMenu(
     const place = { organizationId, farmId }
     await requireFreeName(transaction, place, { name: menu.name })
     if ((await transaction.bootMenu.count({ where: place })) >= menusPerFarmMax)
-      throw new AppError('conflict', { public: `A farm has at most ${menusPerFarmMax} boot menus.` })
+      throw new AppError('conflict', { public: `A farm can have at most ${menusPerFarmMax} boot menus.` })
     const entries = await entryRows(transaction, place, menu)
     const row = await transaction.bootMenu.create({
       data: {
@@ -107,7 +107,7 @@ async function requireFreeName(
     select: { id: true },
   })
   if (taken && taken.id !== menuId)
-    throw new AppError('conflict', { public: `This farm has a boot menu named ${name} already.` })
+    throw new AppError('conflict', { public: `This farm already has a boot menu named ${name}.` })
 }
 
 /** Held against the farm's own vDisks and versions: a foreign id is refused like one that there is not. */
@@ -122,8 +122,9 @@ async function entryRows(transaction: DbTransaction, { organizationId, farmId }:
     if (starts.kind === 'local_disk') return { position, title }
     const { vdiskId, versionId } = starts
     const versions = versionsOf.get(vdiskId)
-    if (!versions) throw refusal(title, 'a vDisk that this farm does not have')
-    if (versionId !== null && !versions.has(versionId)) throw refusal(title, 'a version that its vDisk does not have')
+    if (!versions) throw refusal(title, 'a vDisk that does not belong to this farm')
+    if (versionId !== null && !versions.has(versionId))
+      throw refusal(title, 'a version that does not belong to its vDisk')
     return { position, title, vdiskId, versionId }
   })
 }

@@ -11,14 +11,14 @@ export const menuEntriesMax = 16
 export const menusPerFarmMax = 256
 export const menuTitleLengthMax = 64
 
-const name = nameOf('A menu needs a name.')
+const name = nameOf('Enter a name for the menu.')
 /** It is drawn by loaders, whose fonts know no more. */
 const title = z
   .string()
   .trim()
-  .min(1, 'Each entry needs a title.')
-  .max(menuTitleLengthMax, `A title has at most ${menuTitleLengthMax} characters.`)
-  .regex(/^[\x20-\x7e]*$/, 'A title is shown by the loader: plain letters, digits and signs only (ASCII).')
+  .min(1, 'Enter a title for each entry.')
+  .max(menuTitleLengthMax, `A title can have at most ${menuTitleLengthMax} characters.`)
+  .regex(/^[\x20-\x7e]*$/, 'Boot loaders show plain ASCII letters, digits and signs only.')
 
 /** Null version: the newest that the vDisk has when a device starts. */
 const startsVersion = z.object({ kind: z.literal('version'), vdiskId: uuid, versionId: uuid.nullable() })
@@ -29,8 +29,8 @@ const menuFields = {
   timeoutMs: bootMenu.shape.timeoutMs,
   entries: z
     .array(z.object({ title, starts: z.discriminatedUnion('kind', [startsVersion, startsLocalDisk]) }))
-    .min(1, 'A menu needs an entry.')
-    .max(menuEntriesMax, `A menu has at most ${menuEntriesMax} entries.`),
+    .min(1, 'Add at least one entry.')
+    .max(menuEntriesMax, `A menu can have at most ${menuEntriesMax} entries.`),
   /** Index into `entries`. */
   defaultEntry: count,
 }
@@ -39,7 +39,7 @@ interface MenuChoice {
   defaultEntry: number
 }
 const hasDefault = ({ entries, defaultEntry }: MenuChoice) => defaultEntry < entries.length
-const noDefault = { path: ['defaultEntry'], message: 'The default is one of the entries.' }
+const noDefault = { path: ['defaultEntry'], message: 'The default must be one of the entries.' }
 
 export const createMenuInput = z.object({ farmId: uuid, ...menuFields }).refine(hasDefault, noDefault)
 export const updateMenuInput = z

@@ -18,7 +18,7 @@ export async function readCaptureFile(
     where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
     select: { pcap: true },
   })
-  if (!boot || !capture) throw new AppError('not_found', { public: 'No packets of this boot are kept.' })
+  if (!boot || !capture) throw new AppError('not_found', { public: 'No packet capture of this boot is stored.' })
   const machine = fileNamePart(boot.device?.name ?? '') || fileNamePart(boot.mac)
   const at = boot.startedAt.toISOString().slice(0, 19).replaceAll(':', '')
   return { name: `boot-${machine}-${at}Z.pcap`, pcap: capture.pcap }

@@ -37,7 +37,7 @@ export const bootRouter = router({
       rest: {
         method: 'GET',
         path: '/boots/{bootId}/console',
-        summary: 'What the serial console of a boot showed',
+        summary: 'Serial console output of a boot',
       },
     })
     .input(bootConsoleInput)
@@ -57,7 +57,7 @@ export const bootRouter = router({
       rest: {
         method: 'GET',
         path: '/boots/{bootId}/capture',
-        summary: 'The packets that were kept of a boot',
+        summary: 'Packet capture of a boot',
       },
     })
     .input(bootCaptureInput)

@@ -108,7 +108,7 @@ export async function requireVdiskOfFarm(
     where: { organizationId: actor.organizationId, farmId: farmId ?? '', id: vdiskId },
     select: { id: true },
   })
-  if (!found) throw new AppError('invalid', { public: 'Its farm has no such vDisk.' })
+  if (!found) throw new AppError('invalid', { public: 'The farm has no such vDisk.' })
 }
 
 async function requireDeviceOf({ db, actor }: ServiceContext, siteId: string, id: string): Promise<void> {
@@ -116,5 +116,5 @@ async function requireDeviceOf({ db, actor }: ServiceContext, siteId: string, id
     where: { organizationId: actor.organizationId, siteId, id },
     select: { id: true },
   })
-  if (!found) throw new AppError('invalid', { public: 'Its site has no such device to be the template.' })
+  if (!found) throw new AppError('invalid', { public: 'The site has no such device to use as template.' })
 }

@@ -81,7 +81,7 @@ export const collectionRouter = router({
     .meta({
       permission: 'collection.change',
       place: { kind: 'collection', id: 'collectionId' },
-      rest: { method: 'PATCH', path: '/collections/{collectionId}', summary: 'Change a collection' },
+      rest: { method: 'PATCH', path: '/collections/{collectionId}', summary: 'Edit a collection' },
     })
     .input(updateCollectionInput)
     .output(changedObject)
@@ -93,7 +93,7 @@ export const collectionRouter = router({
       rest: {
         method: 'DELETE',
         path: '/collections/{collectionId}',
-        summary: 'Put a collection into the trash',
+        summary: 'Move a collection to the trash',
       },
     })
     .input(removeCollectionInput)

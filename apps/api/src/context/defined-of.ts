@@ -5,6 +5,6 @@ export function definedOf<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
-  if (entries.length === 0) throw new AppError('invalid', { public: 'Nothing is to be changed.' })
+  if (entries.length === 0) throw new AppError('invalid', { public: 'Nothing to change.' })
   return Object.fromEntries(entries) as never
 }

@@ -21,9 +21,9 @@ export function usersText({ noun, count, names }: Users): string | null {
 export function requireUnused(users: Users[], { verb, instead }: { verb: string; instead: string }): void {
   const texts = users.map(usersText).filter((text) => text !== null)
   if (texts.length > 0)
-    throw new AppError('conflict', { public: `It is ${verb} by ${texts.join(' and ')}: ${instead}` })
+    throw new AppError('conflict', { public: `It is ${verb} by ${texts.join(' and ')}. To continue, ${instead}` })
 }
 
 export function nameTaken(noun: string, name: string, of: string): AppError {
-  return new AppError('conflict', { public: `${of} has a ${noun} named ${name} already.` })
+  return new AppError('conflict', { public: `${of} already has a ${noun} named ${name}.` })
 }

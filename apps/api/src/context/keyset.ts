@@ -16,7 +16,7 @@ export function decodeCursor(cursor: string | null | undefined): KeysetKey | nul
   try {
     return key.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()))
   } catch (cause) {
-    throw new AppError('invalid', { public: 'The cursor is not one of this list.', cause })
+    throw new AppError('invalid', { public: 'The cursor does not belong to this list.', cause })
   }
 }
 
@@ -25,7 +25,7 @@ export function decodeInstantCursor(cursor: string | null | undefined): { at: Da
   const sortKey = decodeCursor(cursor)
   if (!sortKey) return null
   const at = new Date(sortKey[0])
-  if (Number.isNaN(at.getTime())) throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
+  if (Number.isNaN(at.getTime())) throw new AppError('invalid', { public: 'The cursor does not belong to this list.' })
   return { at, id: sortKey[1] }
 }
 

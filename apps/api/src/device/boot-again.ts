@@ -29,11 +29,11 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
       },
     })
     if (!device) throw new AppError('not_found')
-    if (!device.enabled) throw new AppError('conflict', { public: 'This device is disabled.' })
+    if (!device.enabled) throw new AppError('conflict', { public: 'This device is disabled. Enable it first.' })
     if (device.site._count.edges === 0)
-      throw new AppError('conflict', { public: 'No edge is enrolled at this site to wake the device.' })
+      throw new AppError('conflict', { public: 'This site has no edge that could wake the device.' })
     if (device._count.powerOns >= powerOnsPendingMax)
-      throw new AppError('conflict', { public: 'This device is being woken already.' })
+      throw new AppError('conflict', { public: 'This device is already being woken.' })
     const powerOn = await transaction.powerOn.create({
       data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt },
       select: { id: true },

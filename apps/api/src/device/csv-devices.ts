@@ -91,7 +91,7 @@ function wishOf(
   const device = known.byMac.get(line.mac ?? '') ?? known.byName.get(line.name ?? '')
   const key = device?.id ?? line.mac ?? line.name ?? ''
   const earlier = lineOf.get(key)
-  if (earlier !== undefined) problems.push(`Line ${earlier} is about the same device.`)
+  if (earlier !== undefined) problems.push(`Line ${earlier} names the same device.`)
   lineOf.set(key, line.line)
   const idOf = (ids: Map<string, string>, noun: string, name: string) => {
     const id = ids.get(name)

@@ -57,13 +57,13 @@ test.each([
 })
 
 test.each([
-  ['mac,name\n"02', 'The file is no table'],
+  ['mac,name\n"02', 'The file is not a table'],
   ['mac,colour\n02:00:00:00:00:01,red', 'There is no column colour'],
   ['mac,mac\na,b', 'twice'],
-  ['enabled\nyes', 'mac or name is needed'],
+  ['enabled\nyes', 'Add a column mac or name'],
   ['mac,personality.1x\na,b', 'begins with a letter'],
-  ['mac,name\n', 'no line below'],
-  ['mac,name\na,b,c', 'no table'],
+  ['mac,name\n', 'no rows below'],
+  ['mac,name\na,b,c', 'not a table'],
   [`name\n${'pc\n'.repeat(10_001)}`, 'more than 10000 lines'],
   ['mac\n\uFFFD', 'not UTF-8'],
 ])('%j is refused, and says why', (text, problem) => {
@@ -74,7 +74,7 @@ test('each line says what is wrong with it', () => {
   const text = 'mac,name,enabled\nff:ff:ff:ff:ff:ff,pc-1,maybe\n,,\n02:00:00:00:00:01,-x,no'
   expect(parseDevicesCsv(text)).toMatchObject({
     devices: [
-      { line: 2, problems: [expect.stringContaining('group’s address'), 'enabled: Write yes or no.'] },
+      { line: 2, problems: [expect.stringContaining('multicast address'), 'enabled: Write yes or no.'] },
       { line: 3, problems: [expect.stringContaining('Neither')] },
       { line: 4, problems: [expect.stringContaining('begins and ends')] },
     ],

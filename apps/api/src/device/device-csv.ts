@@ -48,7 +48,7 @@ export interface CsvDevice {
 
 /** What cannot be read at all is one sentence; what is wrong with a line stands with that line. */
 export function parseDevicesCsv(text: string): { devices: CsvDevice[] } | { problem: string } {
-  if (text.includes('\uFFFD')) return { problem: 'The file is not UTF-8: save it as “CSV UTF-8”.' }
+  if (text.includes('\uFFFD')) return { problem: 'The file is not UTF-8. Save it as “CSV UTF-8”.' }
   let records: { record: Record<string, string>; line: number }[]
   let heading: string[] = []
   try {
@@ -66,12 +66,12 @@ export function parseDevicesCsv(text: string): { devices: CsvDevice[] } | { prob
     }) as unknown as { record: Record<string, string>; info: { lines: number } }[]
     records = parsed.map(({ record, info }) => ({ record, line: info.lines }))
   } catch (error) {
-    return { problem: `The file is no table: ${error instanceof Error ? error.message : String(error)}.` }
+    return { problem: `The file is not a table: ${error instanceof Error ? error.message : String(error)}.` }
   }
   const problem = headingProblem(heading)
   if (problem) return { problem }
-  if (records.length === 0) return { problem: 'There is no line below the heading.' }
-  if (records.length > csvRowsMax) return { problem: `There are more than ${csvRowsMax} lines: split the file.` }
+  if (records.length === 0) return { problem: 'The file has no rows below the heading.' }
+  if (records.length > csvRowsMax) return { problem: `The file has more than ${csvRowsMax} rows. Split the file.` }
   return { devices: records.map(({ record, line }) => readLine(record, line)) }
 }
 
@@ -91,16 +91,15 @@ function headingOf(name: string): string {
 
 function headingProblem(heading: string[]): string | null {
   const twice = heading.find((name, index) => heading.indexOf(name) !== index)
-  if (twice !== undefined) return `The column ${twice} is there twice.`
+  if (twice !== undefined) return `The column ${twice} occurs twice.`
   for (const name of heading) {
     if ((deviceColumns as readonly string[]).includes(name)) continue
     if (!name.startsWith(personalityPrefix))
-      return `There is no column ${name || '(without a name)'}: known are ${deviceColumns.join(', ')} and ${personalityPrefix}NAME.`
+      return `Unknown column ${name || '(without a name)'}. Known columns are ${deviceColumns.join(', ')} and ${personalityPrefix}NAME.`
     const parsed = personalityName.safeParse(name.slice(personalityPrefix.length))
     if (!parsed.success) return `${name}: ${parsed.error.issues[0]?.message}`
   }
-  if (!heading.includes('mac') && !heading.includes('name'))
-    return 'A column mac or name is needed, by which devices are known.'
+  if (!heading.includes('mac') && !heading.includes('name')) return 'Add a column mac or name. Rows are matched by it.'
   return null
 }
 
@@ -131,7 +130,7 @@ function readLine(record: Record<string, string>, line: number): CsvDevice {
     else device.problems.push(`${column}: ${parsed.error.issues[0]?.message}`)
   }
   if (!device.mac && !device.name && device.problems.length === 0)
-    device.problems.push('Neither a MAC address nor a name says which device this is.')
+    device.problems.push('Enter a MAC address or a name to identify the device.')
   return device
 }
 
@@ -139,9 +138,9 @@ const nullable = z.string().transform((text) => (text.toLowerCase() === none ? n
 const truth = z
   .string()
   .toLowerCase()
-  .pipe(z.enum(['yes', 'no', 'true', 'false', '1', '0'], 'Write yes or no.'))
+  .pipe(z.enum(['yes', 'no', 'true', 'false', '1', '0'], 'Enter yes or no.'))
   .transform((text) => ['yes', 'true', '1'].includes(text))
-const typeCell = z.string().toLowerCase().pipe(z.enum(deviceType.options, 'Write production, test or maintenance.'))
+const typeCell = z.string().toLowerCase().pipe(z.enum(deviceType.options, 'Enter production, test or maintenance.'))
 const tagCell = z
   .string()
   .transform((text) => (text.toLowerCase() === none ? [] : text.split(',').map((one) => one.trim())))

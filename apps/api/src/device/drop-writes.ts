@@ -25,13 +25,13 @@ export async function dropWrites(
   if (!device) throw new AppError('not_found')
   const layer = await readDeviceLayer(context, device)
   if (layer?.class !== wanted)
-    throw new AppError('conflict', { public: 'No edge keeps anything of this kind that the device wrote.' })
+    throw new AppError('conflict', { public: 'No edge stores writes of this kind for the device.' })
   if (layer.dropJobId)
-    throw new AppError('conflict', { public: `${layer.edge.name} has been asked to drop it already.` })
+    throw new AppError('conflict', { public: `${layer.edge.name} has already been asked to delete them.` })
   const lastBoot = device.lastBootId ? await findBoot({ db, actor }, device.lastBootId) : null
   if (lastBoot && deviceStateOf(lastBoot, clock()).state === 'running')
     throw new AppError('conflict', {
-      public: 'The device runs from it: shut the device down, and try again half a minute later.',
+      public: 'The device is using these writes. Shut the device down and try again after half a minute.',
     })
   const jobId = await askStore(context, {
     edgeId: layer.edge.id,

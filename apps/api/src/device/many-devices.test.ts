@@ -35,8 +35,8 @@ test('a preview says what becomes of each and changes nothing', async () => {
     'collection',
     'tags',
     'vDisk',
-    'it goes to Hall; its boots stay where they were',
-    'its own vDisk is of another farm and is taken away',
+    'it moves to Hall; its boots stay with the old site',
+    'its own vDisk belongs to another farm and is removed',
   ])
   expect((await devices()).every(({ tags, siteName }) => tags.length === 0 && siteName !== 'Hall')).toBe(true)
 })
@@ -54,8 +54,8 @@ test('one that cannot move keeps all of them where they are, and says why', asyn
   const plan = await change({ collectionId: collection.id })
   expect(plan).toMatchObject({ applied: false, refusedCount: 2, changedCount: 4 })
   expect(plan.rows.slice(0, 2)).toMatchObject([
-    { name: 'pc-01', problems: ['The MAC address 02:bf:00:00:00:01 is pc-03’s already at this site.'] },
-    { name: 'pc-03', problems: ['A device of this site is named pc-03 already.'] },
+    { name: 'pc-01', problems: ['The MAC address 02:bf:00:00:00:01 already belongs to pc-03 at this site.'] },
+    { name: 'pc-03', problems: ['This site already has a device named pc-03.'] },
   ])
   expect((await devices()).filter(({ collectionName }) => collectionName === 'Lab')).toHaveLength(6)
 })
@@ -131,7 +131,7 @@ test('two lines about one device, and a new one that says too little, are refuse
     { line: 4, problems: ['A new device needs a name.', 'A new device needs a collection.'] },
     {
       line: 3,
-      problems: ['Line 2 is about the same device.', expect.stringContaining('is pc-01’s already')],
+      problems: ['Line 2 names the same device.', expect.stringContaining('is pc-01’s already')],
     },
   ])
 })
@@ -154,6 +154,6 @@ test('as many lines as a site has room for are taken at once, and one more is re
   const plan = await importCsv([heading, ...lines].join('\n'))
   expect([plan.applied, plan.refusedCount, plan.createdCount]).toEqual([true, 0, 2_000])
   const more = await importCsv(`${heading}\n02:aa:00:00:ff:ff,more,Lab`)
-  expect(more.rows[0]?.problems).toEqual(['A site has at most 10000 devices.'])
+  expect(more.rows[0]?.problems).toEqual(['A site can have at most 10000 devices.'])
   expect((await site().state()).devices).toHaveLength(devicesPerSiteMax)
 })

@@ -112,7 +112,7 @@ const fieldWords: Record<keyof DeviceFields, string> = {
   mac: 'MAC address',
   enabled: 'enabled',
   tags: 'tags',
-  personality: 'names and values',
+  personality: 'custom attributes',
   vdiskId: 'vDisk',
   bootProgramSet: 'boot programs',
   deviceType: 'device type',
@@ -194,6 +194,6 @@ export async function powerManyDevices(
   if (reasons.length === 0) return { count: ids.length }
   const more = reasons.length > reasonsToldMax ? ` And ${reasons.length - reasonsToldMax} more.` : ''
   throw new AppError('conflict', {
-    public: `Nothing is done, for ${reasons.length} of ${ids.length} cannot: ${reasons.slice(0, reasonsToldMax).join(' ')}${more}`,
+    public: `Nothing was changed because ${reasons.length} of ${ids.length} devices cannot be changed: ${reasons.slice(0, reasonsToldMax).join(' ')}${more}`,
   })
 }

@@ -29,12 +29,12 @@ export async function moveHome(
   const { device, home, target } = move
   if (!home.edge.isRemoved && giveUp)
     throw conflict(
-      `${home.edge.name} was not removed: what it keeps is not given up. Remove it first, if it is gone for good.`,
+      `${home.edge.name} was not removed, so its stored writes cannot be discarded. If the edge is permanently gone, remove it first.`,
     )
   if (!home.edge.isRemoved) return askToLetGo(context, move)
   if (!giveUp)
     throw conflict(
-      `${home.edge.name} was removed: what it keeps of ${device.name} (${home.keeps ?? 'nothing that is known here'}) is lost for good once ${target.name} keeps its writes. Order it again with giveUp.`,
+      `${home.edge.name} was removed. Its stored writes of ${device.name} (${home.keeps ?? 'none known'}) are permanently lost when ${target.name} takes over. Repeat the request with giveUp to confirm.`,
     )
   const { db, clock, actor } = context
   await db.device.update({
@@ -69,13 +69,13 @@ async function openMove(
   })
   if (!target) throw new AppError('invalid', { public: 'Choose an edge of the device’s site that was not removed.' })
   const home = await readDeviceHome(context, device)
-  if (!home) throw conflict(`No edge was chosen for ${device.name} yet: nothing that it writes outlives its boots.`)
+  if (!home) throw conflict(`${device.name} has no persistent-write location yet. Its writes are discarded at reboot.`)
   if (home.next)
-    throw conflict(`${home.edge.name} is asked already to let go for ${home.next.name}: cancel that first.`)
-  if (home.edge.id === target.id) throw conflict(`${target.name} keeps what ${device.name} writes already.`)
+    throw conflict(`${home.edge.name} is already releasing the device to ${home.next.name}. Cancel that move first.`)
+  if (home.edge.id === target.id) throw conflict(`${target.name} already stores the writes of ${device.name}.`)
   const lastBoot = device.lastBootId ? await findBoot({ db, actor }, device.lastBootId) : null
   if (!home.edge.isRemoved && lastBoot && deviceStateOf(lastBoot, clock()).state === 'running')
-    throw conflict(`${device.name} runs: shut it down, and try again half a minute later.`)
+    throw conflict(`${device.name} is running. Shut it down and try again after half a minute.`)
   return { device, home, target }
 }
 
@@ -83,7 +83,7 @@ async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<
   const { device, home, target } = move
   if (home.keeps)
     throw conflict(
-      `${home.edge.name} keeps ${home.keeps}: drop, seal or discard it first, or ${device.name} would not find it again.`,
+      `${home.edge.name} stores ${home.keeps}. Delete, seal or discard it first: ${device.name} could not use it on another edge.`,
     )
   const { db, actor } = context
   await db.device.update({

@@ -37,11 +37,11 @@ export async function orderPower(
     if (!device) throw new AppError('not_found')
     const lastBoot = device.lastBootId ? await findBoot({ db: transaction, actor }, device.lastBootId) : null
     if (!lastBoot || deviceStateOf(lastBoot, requestedAt).state !== 'running')
-      throw new AppError('conflict', { public: 'This device does not run, as far as its reports say.' })
+      throw new AppError('conflict', { public: 'According to its reports, this device is not running.' })
     if (device.site._count.edges === 0)
-      throw new AppError('conflict', { public: 'No edge is enrolled at this site to hand the order over.' })
+      throw new AppError('conflict', { public: 'This site has no edge that could deliver the order.' })
     if (device._count.powerOrders >= powerOrdersPendingMax)
-      throw new AppError('conflict', { public: 'Too many orders wait for this device already.' })
+      throw new AppError('conflict', { public: 'Too many orders are already waiting for this device.' })
     const powerOrder = await transaction.powerOrder.create({
       data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt },
       select: { id: true },

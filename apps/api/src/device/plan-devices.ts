@@ -101,7 +101,7 @@ function planOne(wish: WantedDevice, { known, collections, templates }: Readings
   if (!collection) throw new AppError('not_found', { public: 'There is no such collection.' })
   const template = row ? undefined : templates.get(wish.templateDeviceId ?? collection.templateDeviceId ?? '')
   if (wish.templateDeviceId && !template && !row)
-    throw new AppError('not_found', { public: 'There is no such template.' })
+    throw new AppError('not_found', { public: 'There is no such template device.' })
   const after = {
     ...(before ?? defaults),
     ...(template && wish.templateDeviceId !== null ? copiedOf(template) : {}),
@@ -110,7 +110,7 @@ function planOne(wish: WantedDevice, { known, collections, templates }: Readings
   }
   const effects =
     row && row.siteId !== collection.siteId
-      ? [`it goes to ${collection.site.name}; its boots stay where they were`]
+      ? [`it moves to ${collection.site.name}; its boots stay with the old site`]
       : []
   return {
     deviceId: row?.id ?? null,
@@ -195,14 +195,14 @@ async function checkFarm({ db, actor: { organizationId } }: Context, planned: Pl
   )
   for (const { before, after, farmId, effects, problems } of planned) {
     if (after.vdiskId && farmOf.get(after.vdiskId) !== farmId) {
-      if (before?.vdiskId === after.vdiskId) effects.push('its own vDisk is of another farm and is taken away')
-      else problems.push('Its farm has no such vDisk.')
+      if (before?.vdiskId === after.vdiskId) effects.push('its own vDisk belongs to another farm and is removed')
+      else problems.push('The farm has no such vDisk.')
       after.vdiskId = null
     }
     if (after.bootMenuChoice === 'own' && farmOf.get(after.bootMenuId ?? '') !== farmId) {
       if (before?.bootMenuId === after.bootMenuId)
-        effects.push('its own boot menu is of another farm and is taken away')
-      else problems.push('Its farm has no such boot menu.')
+        effects.push('its own boot menu belongs to another farm and is removed')
+      else problems.push('The farm has no such boot menu.')
       Object.assign(after, { bootMenuChoice: 'collection', bootMenuId: null })
     }
   }
@@ -229,16 +229,16 @@ async function checkTaken(
   for (const { deviceId, before, siteIdBefore, siteId, after, problems } of planned) {
     const isSame = siteId === siteIdBefore
     if (nameOwner.has(`${siteId} ${after.name}`) && !(isSame && before?.name === after.name))
-      problems.push(`A device of this site is named ${after.name} already.`)
+      problems.push(`This site already has a device named ${after.name}.`)
     const owner = macOwner.get(`${siteId} ${after.mac}`)
-    if (owner !== undefined) problems.push(`The MAC address ${after.mac} is ${owner}’s already at this site.`)
+    if (owner !== undefined) problems.push(`The MAC address ${after.mac} already belongs to ${owner} at this site.`)
     else if (macNow.has(`${siteId} ${after.mac}`) && macNow.get(`${siteId} ${after.mac}`) !== deviceId)
-      problems.push(`The MAC address ${after.mac} has to be given up by another device first.`)
+      problems.push(`The MAC address ${after.mac} still belongs to another device. Change that device first.`)
     nameOwner.set(`${siteId} ${after.name}`, after.name)
     macOwner.set(`${siteId} ${after.mac}`, after.name)
     const count = (counts.get(siteId) ?? 0) + 1
     counts.set(siteId, count)
-    if (count > devicesPerSiteMax && !isSame) problems.push(`A site has at most ${devicesPerSiteMax} devices.`)
+    if (count > devicesPerSiteMax && !isSame) problems.push(`A site can have at most ${devicesPerSiteMax} devices.`)
   }
 }
 
@@ -264,7 +264,7 @@ async function checkPrograms({ db, actor: { organizationId } }: Context, planned
     if (!problem) continue
     if (isNew) problems.push(problem)
     else {
-      effects.push(`no edge there has the boot programs “${bootProgramSet}”: they are taken away`)
+      effects.push(`no edge there has the boot programs “${bootProgramSet}”, so they are removed`)
       after.bootProgramSet = null
     }
   }

@@ -32,7 +32,7 @@ export async function readDeviceHome(context: ServiceContext, row: DeviceHomeRow
   return {
     edge: {
       id: homeEdgeId,
-      name: home?.name ?? 'an edge that was removed',
+      name: home?.name ?? 'a removed edge',
       isRemoved: !home || home.revokedAt !== null,
     },
     next: next ? { id: next.id, name: next.name, jobId: isActive ? (asked?.jobId ?? null) : null } : null,
@@ -91,7 +91,7 @@ async function readKept(
 ): Promise<string | null> {
   const kept: string[] = []
   if (layerClass !== null && layerEdgeId === homeEdgeId)
-    kept.push(`${layerBytes ?? 0n} bytes of its ${layerClass === 'private' ? 'own image' : 'write cache'}`)
+    kept.push(`${layerBytes ?? 0n} bytes of its ${layerClass === 'private' ? 'private image' : 'write cache'}`)
   const written = await db.edgeVersion.findMany({
     where: {
       organizationId,

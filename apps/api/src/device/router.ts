@@ -69,7 +69,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/devices/{deviceId}/boot-again',
-        summary: 'Wake a device, so that it boots',
+        summary: 'Wake a device (Wake-on-LAN)',
       },
     })
     .input(bootAgainInput)
@@ -82,7 +82,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/devices/{deviceId}/power-orders',
-        summary: 'Order a running device to restart or switch off',
+        summary: 'Restart or power off a running device',
         creates: null,
       },
     })
@@ -96,7 +96,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/devices/{deviceId}/drop-writes',
-        summary: 'Remove what an edge keeps of a device’s writes: its write cache, or its own image',
+        summary: 'Delete the stored writes of a device: its write cache or its private image',
         creates: null,
       },
     })
@@ -110,7 +110,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/devices/{deviceId}/move-home',
-        summary: 'Let another edge of the site keep what the device writes',
+        summary: 'Move the stored writes of a device to another edge of its site',
         creates: null,
       },
     })
@@ -156,7 +156,7 @@ export const deviceRouter = router({
     .meta({
       permission: 'device.change',
       place: { kind: 'device', id: 'deviceId' },
-      rest: { method: 'PATCH', path: '/devices/{deviceId}', summary: 'Change a device' },
+      rest: { method: 'PATCH', path: '/devices/{deviceId}', summary: 'Edit a device' },
     })
     .input(updateDeviceInput)
     .output(changedObject)
@@ -165,7 +165,7 @@ export const deviceRouter = router({
     .meta({
       permission: 'device.change',
       place: { kind: 'device', id: 'deviceId' },
-      rest: { method: 'DELETE', path: '/devices/{deviceId}', summary: 'Put a device into the trash' },
+      rest: { method: 'DELETE', path: '/devices/{deviceId}', summary: 'Move a device to the trash' },
     })
     .input(removeDeviceInput)
     .output(deletedObject)
@@ -202,7 +202,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/device-changes',
-        summary: 'Change or move up to 1,000 devices, all or none',
+        summary: 'Edit or move up to 1,000 devices, all or none',
       },
     })
     .input(changeManyInput)
@@ -215,7 +215,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/device-removals',
-        summary: 'Put up to 1,000 devices into the trash, all or none',
+        summary: 'Move up to 1,000 devices to the trash, all or none',
       },
     })
     .input(removeManyInput)
@@ -228,7 +228,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/device-power-orders',
-        summary: 'Switch up to 200 devices on or off, all or none',
+        summary: 'Power up to 200 devices on or off, all or none',
       },
     })
     .input(powerManyInput)
@@ -241,7 +241,7 @@ export const deviceRouter = router({
       rest: {
         method: 'POST',
         path: '/sites/{siteId}/device-imports',
-        summary: 'Create and change devices of a site by CSV, all lines or none',
+        summary: 'Create and edit devices of a site by CSV, all rows or none',
       },
     })
     .input(importCsvInput)

@@ -71,10 +71,10 @@ function nameAll(pattern: string, macs: string[], taken: Set<string>): { mac: st
   if (!namesMany(pattern)) {
     if (macs.length > 1)
       throw new AppError('conflict', {
-        public: 'Several devices need a pattern with {n} or {mac} for their names.',
+        public: 'Use {n} or {mac} in the name pattern to name several devices.',
       })
     if (taken.has(pattern))
-      throw new AppError('conflict', { public: `A device of this site is named ${pattern} already.` })
+      throw new AppError('conflict', { public: `This site already has a device named ${pattern}.` })
   }
   return macs.map((mac) => {
     const name = nameOf(pattern, mac, taken)

@@ -69,7 +69,7 @@ describe('a condition', () => {
 })
 
 test('a rule with one name for many devices is refused', () => {
-  expect(adoptionRule.safeParse(adopt('lab')).error?.issues[0]?.message).toContain('use {n} or {mac}')
+  expect(adoptionRule.safeParse(adopt('lab')).error?.issues[0]?.message).toContain('Use {n} or {mac}')
 })
 
 describe('a plan', () => {

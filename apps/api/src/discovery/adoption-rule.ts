@@ -13,7 +13,7 @@ const conditionText = z
   .string()
   .trim()
   .max(64)
-  .regex(/^[\x20-\x7e]*$/, 'Only printable ASCII characters stand in what devices say.')
+  .regex(/^[\x20-\x7e]*$/, 'Use printable ASCII characters only.')
   .transform((text) => text || null)
 const macPrefix = z
   .string()
@@ -21,7 +21,7 @@ const macPrefix = z
   .toLowerCase()
   .transform((text) => text.replaceAll('-', ':'))
   .pipe(
-    z.string().regex(/^([0-9a-f]{2}(:[0-9a-f]{2}){0,5})?$/, 'Write whole octets of a MAC address, such as 00:50:56.'),
+    z.string().regex(/^([0-9a-f]{2}(:[0-9a-f]{2}){0,5})?$/, 'Enter whole octets of a MAC address, such as 00:50:56.'),
   )
   .transform((text) => text || null)
 
@@ -35,7 +35,7 @@ export const adoptionConditions = z.object({
   relayNetwork: ipv4Network.nullable(),
 })
 
-const pattern = namePattern.refine(namesMany, 'A rule names more than one device: use {n} or {mac}.')
+const pattern = namePattern.refine(namesMany, 'Use {n} or {mac} in the name pattern: a rule can match several devices.')
 
 export const adoptionAction = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ignore') }),

@@ -49,7 +49,7 @@ export async function setRules(
     const known = viewOf(await readRules(transaction, place))
     if (known.revision !== revision)
       throw new AppError('conflict', {
-        public: 'Somebody has changed these rules meanwhile. Load them again.',
+        public: 'Someone else edited these rules in the meantime. Load the latest version.',
       })
     await requireOfSite(transaction, place, rules)
     await transaction.adoptionRule.deleteMany({ where: place })
@@ -88,7 +88,7 @@ async function requireOfSite(db: DbOrTransaction, place: SitePlace, rules: Adopt
   const devices = await db.device.count({ where: { ...place, id: { in: deviceIds } } })
   if (collections !== new Set(collectionIds).size || devices !== new Set(deviceIds).size)
     throw new AppError('not_found', {
-      public: 'A rule names a collection or a device that is not of this site.',
+      public: 'A rule names a collection or a device of another site.',
     })
 }
 

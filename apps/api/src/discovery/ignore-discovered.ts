@@ -32,7 +32,7 @@ export async function ignoreDiscovered(
     })
     if (ignored && ignoredCount > ignoredMacsMax)
       throw new AppError('conflict', {
-        public: `A site ignores at most ${ignoredMacsMax} devices; take some back first.`,
+        public: `A site can ignore at most ${ignoredMacsMax} devices. Stop ignoring some first.`,
       })
     if (changed.length === 0) recordNothing(context)
     else {

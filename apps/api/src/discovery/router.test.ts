@@ -206,9 +206,9 @@ describe('adopting', () => {
     const discoveredIds = (await list()).map(({ id }) => id)
     const refused = (changes: object) =>
       site().tryMutation('discovered.adopt', { ...place(), discoveredIds, ...changes })
-    expect((await refused({ namePattern: 'lab' })).text).toContain('need a pattern with {n} or {mac}')
+    expect((await refused({ namePattern: 'lab' })).text).toContain('Use {n} or {mac} in the name pattern')
     expect((await refused({ namePattern: 'pc-01', discoveredIds: discoveredIds.slice(0, 1) })).text).toContain(
-      'A device of this site is named pc-01 already.',
+      'This site already has a device named pc-01.',
     )
     expect(await refused({ namePattern: '"><img src=x>' })).toMatchObject({ status: 400, code: 'invalid' })
     expect(await list()).toHaveLength(2)

@@ -24,7 +24,7 @@ export const discoveredRouter = router({
     .meta({
       permission: 'discovery.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/discovered-devices', summary: 'Machines that nobody has registered' },
+      rest: { method: 'GET', path: '/discovered-devices', summary: 'Unregistered machines' },
     })
     .input(discoveredListInput)
     .output(discoveredPage)
@@ -33,7 +33,11 @@ export const discoveredRouter = router({
     .meta({
       permission: 'discovery.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/discovered-devices/waiting-count', summary: 'How many of them wait' },
+      rest: {
+        method: 'GET',
+        path: '/discovered-devices/waiting-count',
+        summary: 'Count of unregistered machines that wait for a decision',
+      },
     })
     .output(waitingCountResult)
     .query(({ ctx }) => countWaiting(ctx)),
@@ -44,7 +48,7 @@ export const discoveredRouter = router({
       rest: {
         method: 'POST',
         path: '/sites/{siteId}/discovered-devices/adopt',
-        summary: 'Register discovered machines',
+        summary: 'Adopt unregistered machines',
       },
     })
     .input(adoptInput)
@@ -57,7 +61,7 @@ export const discoveredRouter = router({
       rest: {
         method: 'POST',
         path: '/sites/{siteId}/discovered-devices/ignore',
-        summary: 'Ignore discovered machines, or no longer',
+        summary: 'Ignore unregistered machines, or stop ignoring them',
       },
     })
     .input(ignoreInput)
@@ -70,7 +74,7 @@ export const discoveredRouter = router({
       rest: {
         method: 'GET',
         path: '/sites/{siteId}/adoption-rules',
-        summary: 'Rules that register machines by themselves',
+        summary: 'Rules that adopt machines automatically',
       },
     })
     .input(rulesInput)
@@ -93,7 +97,7 @@ export const discoveredRouter = router({
       rest: {
         method: 'GET',
         path: '/sites/{siteId}/adoption-rules/preview',
-        summary: 'What the rules would register now',
+        summary: 'Preview what the rules would adopt now',
       },
     })
     .input(rulesInput)
@@ -106,7 +110,7 @@ export const discoveredRouter = router({
       rest: {
         method: 'POST',
         path: '/sites/{siteId}/adoption-rules/apply',
-        summary: 'Register what the rules take',
+        summary: 'Adopt what the rules match',
       },
     })
     .input(rulesInput)

@@ -74,7 +74,7 @@ export const rulesView = z.object({
 export type RulesView = z.infer<typeof rulesView>
 export const setRulesInput = z.object({
   siteId: uuid,
-  rules: z.array(adoptionRule).max(adoptionRulesMax, `A site has at most ${adoptionRulesMax} rules.`),
+  rules: z.array(adoptionRule).max(adoptionRulesMax, `A site can have at most ${adoptionRulesMax} rules.`),
   revision: z.string().max(64),
 })
 

@@ -54,7 +54,7 @@ export const edgeRouter = router({
       rest: {
         method: 'GET',
         path: '/edges/{edgeId}/images',
-        summary: 'Images in an edge’s store that are no versions of a vDisk',
+        summary: 'Images in an edge’s store that belong to no vDisk',
       },
     })
     .input(edgeImagesInput)
@@ -65,7 +65,7 @@ export const edgeRouter = router({
     .meta({
       permission: 'edge.change',
       place: 'visible',
-      rest: { method: 'GET', path: '/edge-installation', summary: 'What a new edge is installed from' },
+      rest: { method: 'GET', path: '/edge-installation', summary: 'Installation source of a new edge' },
     })
     .output(edgeInstallation)
     .query(({ ctx }) => ctx.releases.describe()),
@@ -76,7 +76,7 @@ export const edgeRouter = router({
       rest: {
         method: 'POST',
         path: '/sites/{siteId}/join-tokens',
-        summary: 'Let one edge join a site',
+        summary: 'Create a token for one edge of a site',
         creates: null,
       },
     })
@@ -91,7 +91,7 @@ export const edgeRouter = router({
       rest: {
         method: 'GET',
         path: '/sites/{siteId}/join-tokens/{joinTokenId}',
-        summary: 'What has become of a join token',
+        summary: 'State of a join token',
       },
     })
     .input(joinTokenInput)
@@ -101,7 +101,7 @@ export const edgeRouter = router({
     .meta({
       permission: 'edge.change',
       place: { kind: 'edge', id: 'edgeId' },
-      rest: { method: 'PUT', path: '/edges/{edgeId}/share', summary: 'Choose which devices are the edge’s' },
+      rest: { method: 'PUT', path: '/edges/{edgeId}/share', summary: 'Set which devices the edge serves' },
     })
     .input(setShareInput)
     .output(edgeShareView)
@@ -113,7 +113,7 @@ export const edgeRouter = router({
       rest: {
         method: 'PUT',
         path: '/edges/{edgeId}/draining',
-        summary: 'Let an edge take no new boots, or take them again',
+        summary: 'Drain an edge, or resume new boots',
       },
     })
     .input(drainEdgeInput)
@@ -123,7 +123,7 @@ export const edgeRouter = router({
     .meta({
       permission: 'edge.change',
       place: { kind: 'edge', id: 'edgeId' },
-      rest: { method: 'POST', path: '/edges/{edgeId}/rotate-key', summary: 'Order a new key of an edge' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/rotate-key', summary: 'Rotate the key of an edge' },
     })
     .input(rotateKeyInput)
     .output(rotateKeyResult)
@@ -135,7 +135,7 @@ export const edgeRouter = router({
       rest: {
         method: 'POST',
         path: '/signing-key/rotate',
-        summary: 'Sign desired states by a new key from now on',
+        summary: 'Rotate the key that signs desired states',
       },
     })
     .output(signingKeyView)
@@ -144,7 +144,7 @@ export const edgeRouter = router({
     .meta({
       permission: 'edge.change',
       place: { kind: 'edge', id: 'edgeId' },
-      rest: { method: 'POST', path: '/edges/{edgeId}/revoke', summary: 'Refuse an edge from now on' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/revoke', summary: 'Revoke an edge' },
     })
     .input(revokeEdgeInput)
     .output(revokeEdgeResult)

@@ -124,7 +124,7 @@ export const setShareInput = z.object({
   edgeId: uuid,
   revision: seenRevision,
   weight: count.max(100),
-  subnets: z.array(ipv4Network).max(subnetsMax, `An edge serves at most ${subnetsMax} networks first.`),
+  subnets: z.array(ipv4Network).max(subnetsMax, `An edge can prefer at most ${subnetsMax} networks.`),
 })
 export const drainEdgeInput = z.object({
   edgeId: uuid,

@@ -40,13 +40,13 @@ export function toAppError(error: unknown): AppError {
     if (inUseCodes.has(codeOf(cause)))
       return new AppError('conflict', {
         internal: cause.message,
-        public: 'Something else still uses it, such as a collection or a boot menu.',
+        public: 'Another object still uses it, such as a collection or a boot menu.',
         cause: error,
       })
     if (trashedText.test(cause.message))
       return new AppError('conflict', {
         internal: cause.message,
-        public: 'What it belongs to was deleted meanwhile.',
+        public: 'Its parent object was deleted in the meantime.',
         cause: error,
       })
     const refusal = quotaRefusalIn(cause.message)

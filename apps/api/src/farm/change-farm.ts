@@ -69,7 +69,7 @@ export async function removeFarm(
   const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
   requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
     verb: 'served',
-    instead: 'revoke them first, or they would go on by what they know.',
+    instead: 'revoke them first. Otherwise they keep booting devices with their last desired state.',
   })
   return deleteObject(context, { kind: 'farm', id: farmId, name, place })
 }

@@ -28,7 +28,7 @@ export const farmRouter = router({
     .meta({
       permission: 'farm.read',
       place: { kind: 'farm', id: 'farmId' },
-      rest: { method: 'GET', path: '/farms/{farmId}/overview', summary: 'A farm in figures' },
+      rest: { method: 'GET', path: '/farms/{farmId}/overview', summary: 'Figures of a farm' },
     })
     .input(farmOverviewInput)
     .output(farmOverview)
@@ -46,7 +46,7 @@ export const farmRouter = router({
     .meta({
       permission: 'farm.change',
       place: { kind: 'farm', id: 'farmId' },
-      rest: { method: 'PATCH', path: '/farms/{farmId}', summary: 'Change a farm' },
+      rest: { method: 'PATCH', path: '/farms/{farmId}', summary: 'Edit a farm' },
     })
     .input(updateFarmInput)
     .output(changedObject)
@@ -55,7 +55,7 @@ export const farmRouter = router({
     .meta({
       permission: 'farm.change',
       place: { kind: 'farm', id: 'farmId' },
-      rest: { method: 'DELETE', path: '/farms/{farmId}', summary: 'Put a farm into the trash' },
+      rest: { method: 'DELETE', path: '/farms/{farmId}', summary: 'Move a farm to the trash' },
     })
     .input(removeFarmInput)
     .output(deletedObject)

@@ -67,11 +67,11 @@ export class EdgeReleases {
     ])
     const release = parseRelease(text)
     if (!release || release.arch !== arch)
-      throw unavailable(`The release for ${arch} does not describe one. ${howToSign}`)
+      throw unavailable(`The release for ${arch} has no valid description. ${howToSign}`)
     if (!verifyText(text, signature.trim(), publicKey))
       throw unavailable(`The release for ${arch} is not signed by BOOTFARM_RELEASE_KEY. ${howToSign}`)
     if ((await this.#hashOf(this.programOf(arch), arch)) !== release.sha256)
-      throw unavailable(`The program for ${arch} is not the one that was released. ${howToSign}`)
+      throw unavailable(`The program for ${arch} does not match its release. ${howToSign}`)
     return { ...release, text, signature: signature.trim() }
   }
 
@@ -127,7 +127,7 @@ async function textOf(file: string, arch: string): Promise<string> {
 
 function missing(arch: string): AppError {
   return new AppError('not_found', {
-    public: `This control plane has no edge for ${arch}. Build it (zig build -Darch=${arch}) and sign it: docs/operations.md.`,
+    public: `This control plane has no edge program for ${arch}. Build it (zig build -Darch=${arch}) and sign it: see docs/operations.md.`,
   })
 }
 

@@ -56,7 +56,7 @@ export async function acceptInvitation(
       (await newAccount({ db, clock }, row.email, account && { ...account, passwordHash: passwordHash ?? '' }))
     if (member.email !== row.email)
       throw new AppError('forbidden', {
-        public: `This invitation is for ${row.email}, and you are signed in as ${member.email}: sign out first.`,
+        public: `This invitation is for ${row.email}, but you are signed in as ${member.email}. Sign out first.`,
       })
     await becomeMember(db, row, { organizationId, userId: member.userId, now: clock() })
     const actor = newMemberActor(member, { id: organizationId, name: row.organization.name })
@@ -92,7 +92,7 @@ async function withInvitation<T>(
   const tokenHash = hashToken(token)
   const unknown = () =>
     new AppError('not_found', {
-      public: 'This invitation is not known. It may have been sent again: the newest mail counts.',
+      public: 'This invitation is unknown. If it was sent again, use the newest e-mail.',
     })
   const [found] = await db.$queryRaw<{ id: string | null }[]>`select invitation_organization(${tokenHash})::text as id`
   const organizationId = found?.id
@@ -111,9 +111,9 @@ async function withInvitation<T>(
 }
 
 const overTexts = {
-  accepted: 'This invitation is accepted already: sign in.',
-  revoked: 'This invitation was revoked. Ask whoever invited you.',
-  expired: 'This invitation has expired. Ask whoever invited you to send it again.',
+  accepted: 'This invitation was already accepted. Sign in.',
+  revoked: 'This invitation was revoked. Ask the person who invited you.',
+  expired: 'This invitation has expired. Ask the person who invited you to send it again.',
 }
 
 function findAccount(db: TenantDb, email: string) {
@@ -126,8 +126,8 @@ async function newAccount(
   account: { name: string; password: string; passwordHash: string } | undefined,
 ): Promise<{ userId: string; name: string; email: string }> {
   if (await findAccount(context.db, email))
-    throw new AppError('unauthenticated', { public: `There is an account for ${email}: sign in first.` })
-  if (!account) throw new AppError('invalid', { public: 'A new account needs a name and a password.' })
+    throw new AppError('unauthenticated', { public: `${email} already has an account. Sign in first.` })
+  if (!account) throw new AppError('invalid', { public: 'Enter a name and a password for the new account.' })
   const problem = passwordProblem(account.password, { name: account.name, email })
   if (problem) throw new AppError('invalid', { public: problem })
   const { name, passwordHash } = account

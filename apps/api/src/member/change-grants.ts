@@ -15,10 +15,10 @@ import { placeOfScope, roleWords, scopePlaceOf, scopeSelect, scopeViewOf } from 
 /** Throws `forbidden` for a role, or a place, that is not the actor's own to give. */
 export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Role, place: Place): void {
   if (role === 'owner' && place.farmId)
-    throw new AppError('invalid', { public: 'Owners are owners of the whole organization.' })
+    throw new AppError('invalid', { public: 'Owners must have the whole organization as scope.' })
   if (mayGrant(context.actor, role, place)) return
   throw new AppError('forbidden', {
-    public: `You may give and take only roles whose rights you have yourself in that place; ${role.replace('_', ' ')} is none of them.`,
+    public: `You can only grant and remove roles whose permissions you have in that scope. You do not have all permissions of ${role.replace('_', ' ')}.`,
   })
 }
 
@@ -38,7 +38,7 @@ export async function grantRole(
     where: { organizationId, userId, role, ...scope },
     select: { id: true },
   })
-  if (known) throw new AppError('conflict', { public: `${member.user.name} has this role there already.` })
+  if (known) throw new AppError('conflict', { public: `${member.user.name} already has this role there.` })
   const grant = await db.roleGrant.create({
     data: { organizationId, userId, role, ...scope, createdAt: clock(), grantedByUserId: actor.userId },
     select: scopeSelect,
@@ -72,7 +72,7 @@ export async function takeRole(
   if (grant.role === 'owner') await requireOwner(db, organizationId)
   if (member.grants.length === 1)
     throw new AppError('conflict', {
-      public: `It is the last role of ${member.user.name} here: give another one first, or remove the member.`,
+      public: `This is the last role of ${member.user.name}. Grant another role first, or remove the member.`,
     })
   await recordChange(context, {
     kind: 'member',

@@ -198,12 +198,14 @@ test('it names the role that gives it, or says what is missing', async () => {
   expect(permissionIn(ofDevice, 'device.read').because).toBe(
     'As viewer of the whole organization, and as operator of the collection Lab in Site of own.',
   )
-  expect(permissionIn(ofDevice, 'audit.read').because).toBe('No role here gives it: it takes owner, admin or auditor.')
+  expect(permissionIn(ofDevice, 'audit.read').because).toBe(
+    'No role grants this here. It requires owner, admin or auditor.',
+  )
   const ofSite = await explain(user.id, { siteId })
   expect(permissionIn(ofSite, 'device.power')).toMatchObject({
     allowed: false,
     by: [],
-    because: 'As operator of the collection Lab in Site of own, which does not reach here.',
+    because: 'As operator of the collection Lab in Site of own, which does not apply here.',
   })
 })
 

@@ -31,7 +31,7 @@ export async function explainMember(context: ServiceContext, input: z.output<typ
   const member = await findMember(context, input.userId)
   const asked = await askedPlace(context, input)
   if (!may(actor, 'member.read', asked.place))
-    throw new AppError('forbidden', { public: 'Choose a place whose members you may see.' })
+    throw new AppError('forbidden', { public: 'Choose a scope whose members you can see.' })
   const grants = await readGrants(db, { organizationId, userId: input.userId })
   const organization = { id: organizationId, name: actor.organizationName }
   const judged = {
@@ -71,9 +71,9 @@ function wordsOf(grants: NamedGrant[]): string {
 }
 
 function whatIsMissing(permission: Permission, elsewhere: NamedGrant[]): string {
-  if (elsewhere.length > 0) return `${wordsOf(elsewhere).slice(0, -1)}, which does not reach here.`
+  if (elsewhere.length > 0) return `${wordsOf(elsewhere).slice(0, -1)}, which does not apply here.`
   const names = permissions[permission].roles.map((role) => role.replace('_', ' '))
-  return `No role here gives it: it takes ${names.length > 1 ? `${names.slice(0, -1).join(', ')} or ` : ''}${names.at(-1)}.`
+  return `No role grants this here. It requires ${names.length > 1 ? `${names.slice(0, -1).join(', ')} or ` : ''}${names.at(-1)}.`
 }
 
 interface AskedPlace {

@@ -38,7 +38,7 @@ export const invitationRouter = router({
     .meta({
       permission: 'member.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/invitations', summary: 'Invitations that wait for an answer' },
+      rest: { method: 'GET', path: '/invitations', summary: 'Pending invitations' },
     })
     .input(invitationListInput)
     .output(invitationPage)
@@ -59,7 +59,7 @@ export const invitationRouter = router({
       rest: {
         method: 'POST',
         path: '/invitations/{invitationId}/resend',
-        summary: 'Send an invitation again, with a new link',
+        summary: 'Resend an invitation with a new link',
       },
     })
     .input(invitationInput)

@@ -59,7 +59,7 @@ export async function findOpenInvitation({ db, actor }: ServiceContext, invitati
   })
   const isSeen = row && scopesOf(actor, 'member.read').some((scope) => covers(scope, scopePlaceOf(row)))
   if (!row || !isSeen) throw new AppError('not_found')
-  if (row.acceptedAt) throw new AppError('conflict', { public: `${row.email} has accepted it already.` })
-  if (row.revokedAt) throw new AppError('conflict', { public: 'It was revoked; invite anew.' })
+  if (row.acceptedAt) throw new AppError('conflict', { public: `${row.email} has already accepted the invitation.` })
+  if (row.revokedAt) throw new AppError('conflict', { public: 'The invitation was revoked. Invite the address again.' })
   return row
 }

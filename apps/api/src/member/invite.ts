@@ -141,13 +141,13 @@ async function requireNew(
   })
   if (offered)
     throw new AppError('conflict', {
-      public: `${email} is invited with this role already; send it again instead.`,
+      public: `${email} is already invited with this role. Resend that invitation instead.`,
     })
   const had = await db.roleGrant.findFirst({
     where: { organizationId, role, ...scope, membership: { user: { email } } },
     select: { id: true },
   })
-  if (had) throw new AppError('conflict', { public: `${email} is a member with this role already.` })
+  if (had) throw new AppError('conflict', { public: `${email} already has this role.` })
 }
 
 function mailOf({ actor, webUrl }: InviteContext, row: InvitationRow, token: string): Mail {

@@ -15,6 +15,6 @@ export async function requireOwner(db: DbOrTransaction, organizationId: string):
   })
   if (owner) return
   throw new AppError('conflict', {
-    public: 'An organization needs an owner: make somebody else an owner first, or delete the organization.',
+    public: 'An organization needs an owner. Make another member an owner first, or delete the organization.',
   })
 }

@@ -19,7 +19,7 @@ export async function removeMember(
     throw new AppError('conflict', { public: 'To end your own membership, leave the organization.' })
   if (!mayTakeAll(context.actor, member))
     throw new AppError('forbidden', {
-      public: `${member.user.name} has a role that you may not take: only who may take all of them may remove a member.`,
+      public: `${member.user.name} has a role that you cannot remove. To remove a member, you must be able to remove all of the member’s roles.`,
     })
   return endMembership(context, member)
 }
@@ -27,7 +27,8 @@ export async function removeMember(
 /** Ends the actor's own. Throws `conflict` for the last owner. */
 export async function leaveOrganization(context: ServiceContext): Promise<z.infer<typeof doneView>> {
   const { actor, db } = context
-  if (actor.kind !== 'person' || !actor.userId) throw new AppError('forbidden', { public: 'Only a person can leave.' })
+  if (actor.kind !== 'person' || !actor.userId)
+    throw new AppError('forbidden', { public: 'Only a person can leave an organization.' })
   await lockOwners(db, actor.organizationId)
   return endMembership(context, await findMember(context, actor.userId))
 }

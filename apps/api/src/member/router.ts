@@ -57,9 +57,8 @@ export const memberRouter = router({
       rest: {
         method: 'GET',
         path: '/members/{userId}/permissions',
-        summary: 'What a member may do, and by which role',
-        description:
-          'In the whole organization, or to the one object that is named. Judged as the member’s own requests are.',
+        summary: 'Permissions of a member, and the roles that grant them',
+        description: 'For the whole organization or one object. Uses the same checks as the member’s own requests.',
       },
     })
     .input(explainInput)
@@ -69,7 +68,7 @@ export const memberRouter = router({
     .meta({
       permission: 'member.change',
       place: 'visible',
-      rest: { method: 'GET', path: '/grantable-roles', summary: 'Roles that the caller may give, and where' },
+      rest: { method: 'GET', path: '/grantable-roles', summary: 'Roles that the caller can grant, by scope' },
     })
     .input(emptyInput)
     .output(grantableView)
@@ -81,7 +80,7 @@ export const memberRouter = router({
       rest: {
         method: 'POST',
         path: '/members/{userId}/grants',
-        summary: 'Give a member a role',
+        summary: 'Grant a member a role',
         creates: null,
       },
     })
@@ -95,7 +94,7 @@ export const memberRouter = router({
       rest: {
         method: 'DELETE',
         path: '/members/{userId}/grants/{grantId}',
-        summary: 'Take a role from a member',
+        summary: 'Remove a role from a member',
       },
     })
     .input(takeInput)

@@ -14,7 +14,7 @@ export const scopeInput = z
     collectionId: z.uuid().nullable().default(null),
   })
   .refine(({ farmId, siteId, collectionId }) => [farmId, siteId, collectionId].filter(Boolean).length <= 1, {
-    message: 'names more than one place; choose the innermost',
+    message: 'names more than one scope; choose the innermost',
   })
 export type ScopeInput = z.infer<typeof scopeInput>
 

@@ -63,7 +63,9 @@ export async function cancelDeletion(context: DeletionContext): Promise<Deletion
   const before = await getOrganization(context)
   if (!before.deleteAfter) return { view: before, mails: [] }
   if (new Date(before.deleteAfter) <= clock())
-    throw new AppError('conflict', { public: 'The time is over: the organization is being deleted.' })
+    throw new AppError('conflict', {
+      public: 'The deletion can no longer be cancelled: the organization is being deleted.',
+    })
   await db.organization.updateMany({
     where: { id: before.id },
     data: { deleteAfter: null, deleteAskedAt: null, deleteAskedByUserId: null },
@@ -82,7 +84,7 @@ export async function cancelDeletion(context: DeletionContext): Promise<Deletion
 
 function requirePerson({ actor }: DeletionContext): void {
   if (actor.kind !== 'person')
-    throw new AppError('forbidden', { public: 'Only a person who owns the organization can delete it.' })
+    throw new AppError('forbidden', { public: 'Only an owner of the organization can delete it.' })
 }
 
 function pageOf({ webUrl }: DeletionContext): string {

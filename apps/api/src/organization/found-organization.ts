@@ -31,7 +31,7 @@ export async function foundOrganization(
       select organizations_founded_by(${userId}::uuid) as count`
     if (Number(row?.count) >= tenancy.organizationsPerPersonMax)
       throw new AppError('conflict', {
-        public: `You have made ${row?.count} organizations, the most that one person may make. Delete one first, or ask whoever runs this installation.`,
+        public: `You have created ${row?.count} organizations, which is the limit. Delete one first, or contact the operator of this installation.`,
       })
     await insertOrganization(transaction, {
       id: organizationId,

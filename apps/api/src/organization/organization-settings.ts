@@ -24,7 +24,7 @@ export async function renameOrganization(
   })
   if (count === 0)
     throw new AppError('conflict', {
-      public: `Somebody else changed this organization meanwhile: it is at revision ${before.revision}. Load it again.`,
+      public: `Someone else changed this organization in the meantime (now revision ${before.revision}). Load the latest version.`,
       extra: { revision: before.revision },
     })
   await recordChange(context, {

@@ -23,7 +23,7 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
   const { keys, newest } = await readSigningKeys(db, { organizationId })
   if (keys.length >= signingKeyStatementsMax)
     throw new AppError('conflict', {
-      public: `The signing key was changed ${signingKeyStatementsMax} times, the most there may be.`,
+      public: `The signing key was rotated ${signingKeyStatementsMax} times, which is the limit.`,
     })
   const seed = randomBytes(seedSizeBytes)
   const next = { id: randomUUID(), publicKey: publicKeyOf(seed), previousPublicKey: newest.publicKey }

@@ -43,7 +43,7 @@ export const organizationRouter = router({
     .meta({
       permission: 'organization.change',
       place: 'organization',
-      rest: { method: 'PATCH', path: '/organization', summary: 'Change the organization’s name' },
+      rest: { method: 'PATCH', path: '/organization', summary: 'Rename the organization' },
     })
     .input(renameOrganizationInput)
     .output(organizationView)
@@ -55,7 +55,7 @@ export const organizationRouter = router({
       rest: {
         method: 'GET',
         path: '/organization/usage',
-        summary: 'What the organization has, and may have',
+        summary: 'Usage and limits of the organization',
       },
     })
     .input(emptyInput)
@@ -68,7 +68,7 @@ export const organizationRouter = router({
       rest: {
         method: 'GET',
         path: '/organization/signing-keys',
-        summary: 'Keys that sign desired states, and how many edges have taken each',
+        summary: 'Keys that sign desired states, and how many edges use each',
       },
     })
     .input(emptyInput)

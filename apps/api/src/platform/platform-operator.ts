@@ -15,7 +15,9 @@ export async function setPlatformOperator(
       public: `${email} has no account.`,
       internal: `${email} has no account.`,
     })
-  return isOperator ? `${email} runs this installation: /platform` : `${email} does not run this installation any more.`
+  return isOperator
+    ? `${email} now operates this installation: /platform`
+    : `${email} no longer operates this installation.`
 }
 
 export async function isPlatformOperator({ db }: Pick<PlatformContext, 'db'>, userId: string): Promise<boolean> {

@@ -107,24 +107,22 @@ function askedInVain(
   const heard = edge.revokedAt
     ? ''
     : isOnline
-      ? ` The control plane hears ${edge.name}.`
-      : ` The control plane does not hear ${edge.name} either.`
-  const goesOn = 'The device goes on by itself then, with all that it wrote.'
-  const bring = isOnline
-    ? `Look at the network between ${edge.name} and the device. ${goesOn} `
-    : bringBack(edge, goesOn)
+      ? ` The control plane receives reports from ${edge.name}.`
+      : ` The control plane does not receive reports from ${edge.name} either.`
+  const goesOn = 'The device then continues by itself with all of its writes.'
+  const bring = isOnline ? `Check the network between ${edge.name} and the device. ${goesOn}` : bringBack(edge, goesOn)
   return {
     reason: 'asked_another_edge',
     edge: { id: edge.id, name: edge.name },
     asked,
     since: since.toISOString(),
-    sentence: `The device waits for ${edge.name}, which alone has what it wrote: it had no answer there, and ${asked.name}, which it asked, does not give it its disk without that.${heard}`,
+    sentence: `The device is waiting for ${edge.name}, the only edge with its writes. That edge did not answer the device, and ${asked.name} cannot serve the disk without the writes.${heard}`,
     remedy: `${bring}${ifGone(edge, outlivesBoots)}`,
   }
 }
 
 function notHeard(edge: WaitEdge, outlivesBoots: boolean): DeviceWait {
-  const stands = outlivesBoots ? 'the device stands still, and does not start' : 'the device stands still'
+  const stands = outlivesBoots ? 'the device is stopped and cannot start' : 'the device is stopped'
   const { name, revokedAt, heartbeatAt } = edge
   return {
     reason: 'edge_not_heard',
@@ -132,22 +130,22 @@ function notHeard(edge: WaitEdge, outlivesBoots: boolean): DeviceWait {
     asked: null,
     since: (revokedAt ?? heartbeatAt)?.toISOString() ?? null,
     sentence: revokedAt
-      ? `What the device writes is at ${name}, which was removed: without it ${stands}.`
-      : `What the device writes is at ${name}, which the control plane does not hear: if ${name} is down, ${stands}.`,
-    remedy: `${bringBack(edge, `If only its way to the control plane is cut, its devices run.`)}${ifGone(edge, outlivesBoots)}`,
+      ? `The writes of this device are stored on ${name}, which was removed. Without it, ${stands}.`
+      : `Blocked: this device’s writes are stored only on ${name}, which is offline. If ${name} is down, ${stands}.`,
+    remedy: `${bringBack(edge, `If only its connection to the control plane is down, its devices keep running.`)}${ifGone(edge, outlivesBoots)}`,
   }
 }
 
 function bringBack({ name, revokedAt }: WaitEdge, then: string): string {
-  return revokedAt ? '' : `Bring ${name} back: look at its power, its network and its program. ${then} `
+  return revokedAt ? '' : `Bring ${name} back online: check its power, its network and its program. ${then}`
 }
 
 function ifGone({ name, revokedAt }: WaitEdge, outlivesBoots: boolean): string {
   if (revokedAt)
     return outlivesBoots
-      ? `Move the home of its writes to another edge and give up what ${name} keeps (on the device’s page, or by device.moveHome): that is lost for good.`
-      : `Start the device again: what it wrote since its last start is lost.`
+      ? `Move the persistent-write location to another edge and discard what ${name} stores (on the device’s page, or with device.moveHome). Those writes are permanently lost.`
+      : `Restart the device. Its writes since the last start are lost.`
   return outlivesBoots
-    ? `If ${name} is gone for good, revoke it and move the home of its writes to another edge (on the device’s page, or by device.moveHome): what ${name} keeps of the device is lost.`
-    : `If ${name} is gone for good, start the device again: what it wrote since its last start is lost.`
+    ? `If ${name} is permanently gone, revoke it and move the persistent-write location to another edge (on the device’s page, or with device.moveHome). The writes stored on ${name} are lost.`
+    : `If ${name} is permanently gone, restart the device. Its writes since the last start are lost.`
 }

@@ -9,7 +9,7 @@ test.each([
   ['192.0.2.1', '192.0.2.1/32', true],
   ['192.0.2.2', '192.0.2.1/32', false],
   ['no address', '0.0.0.0/0', false],
-  ['192.0.2.1', 'no network', false],
+  ['192.0.2.1', 'is not a network', false],
 ])('%s in %s: %s', (ip, network, inside) => {
   expect(isInNetwork(ip, network)).toBe(inside)
 })
@@ -21,12 +21,12 @@ test.each(['10.0.0.0/8', ' 192.0.2.128/25 ', '0.0.0.0/0', '192.0.2.7/32'])('%s i
 test.each([
   ['10.1.2.3/8', 'the network is 10.0.0.0/8'],
   ['192.0.2.130/25', 'the network is 192.0.2.128/25'],
-  ['10.0.0.0', 'write an address and a prefix length'],
-  ['10.0.0.0/33', 'write an address and a prefix length'],
-  ['10.0.0.0/08', 'write an address and a prefix length'],
-  ['10.0.0/8', 'write an address and a prefix length'],
-  ['fd00::/8', 'write an address and a prefix length'],
-  ['', 'write an address and a prefix length'],
+  ['10.0.0.0', 'Enter an address and a prefix length'],
+  ['10.0.0.0/33', 'Enter an address and a prefix length'],
+  ['10.0.0.0/08', 'Enter an address and a prefix length'],
+  ['10.0.0/8', 'Enter an address and a prefix length'],
+  ['fd00::/8', 'Enter an address and a prefix length'],
+  ['', 'Enter an address and a prefix length'],
 ])('%s is refused: %s', (text, message) => {
   expect(ipv4Network.safeParse(text).error?.issues[0]?.message).toContain(message)
 })

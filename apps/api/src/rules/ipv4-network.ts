@@ -19,10 +19,10 @@ export const ipv4Network = z
 function networkProblem(text: string): string | null {
   const shown = JSON.stringify(text.slice(0, 40))
   const network = parseNetwork(text)
-  if (!network) return `${shown} is no network: write an address and a prefix length, such as 10.20.0.0/16.`
+  if (!network) return `${shown} is not a network. Enter an address and a prefix length, such as 10.20.0.0/16.`
   const first = (network.address & maskOf(network.prefixLength)) >>> 0
   if (first === network.address) return null
-  return `${shown} has bits beyond its prefix; the network is ${textOf(first)}/${network.prefixLength}.`
+  return `${shown} has bits beyond its prefix. Use ${textOf(first)}/${network.prefixLength}.`
 }
 
 /** False for what is no address or no network. */

@@ -30,53 +30,53 @@ interface InvitationFacts {
 export function invitationMail(facts: InvitationFacts): Mail {
   const organization = oneLine(facts.organizationName)
   return mail(facts.email, `Invitation to ${organization} on Bootfarm`, [
-    `${oneLine(facts.invitedByName)} invites you to ${organization} on Bootfarm as ${oneLine(facts.role)}.`,
+    `${oneLine(facts.invitedByName)} has invited you to join ${organization} on Bootfarm with the role ${oneLine(facts.role)}.`,
     '',
-    `Accept within ${facts.daysValid} days: ${facts.url}`,
+    `To accept, open this link within ${facts.daysValid} days: ${facts.url}`,
     '',
-    'If you did not expect this, do nothing: without the link above nobody becomes a member.',
+    'If you did not expect this invitation, ignore this e-mail. Without the link, nobody can join.',
   ])
 }
 
 export function resetMail(facts: { email: string; url: string }): Mail {
-  return mail(facts.email, 'A new password for Bootfarm', [
-    `Choose a new password within an hour: ${facts.url}`,
+  return mail(facts.email, 'Reset your Bootfarm password', [
+    `To choose a new password, open this link within one hour: ${facts.url}`,
     '',
-    'If you did not ask for this, do nothing: your password stays as it is.',
+    'If you did not request this, ignore this e-mail. Your password does not change.',
   ])
 }
 
 export function verificationMail(facts: { email: string; url: string }): Mail {
-  return mail(facts.email, 'Your e-mail address at Bootfarm', [
-    `Confirm within an hour that this address is yours: ${facts.url}`,
+  return mail(facts.email, 'Confirm your e-mail address for Bootfarm', [
+    `To confirm this address, open this link within one hour: ${facts.url}`,
     '',
-    'If you did not ask for this, do nothing.',
+    'If you did not request this, ignore this e-mail.',
   ])
 }
 
 export function changeOfEmailMail(facts: { email: string; newEmail: string; url: string }): Mail {
-  return mail(facts.email, 'Another e-mail address for your account at Bootfarm', [
-    `Somebody signed in as you asked for your address to become ${oneLine(facts.newEmail)}.`,
+  return mail(facts.email, 'Confirm the new e-mail address of your Bootfarm account', [
+    `Someone signed in as you requested to change your address to ${oneLine(facts.newEmail)}.`,
     '',
-    `If that was you, say so within an hour: ${facts.url}`,
+    `If that was you, confirm within one hour: ${facts.url}`,
     '',
-    'If it was not, change your password: the address stays as it is.',
+    'If it was not you, change your password. Your address does not change.',
   ])
 }
 
 export function alreadyKnownMail(facts: { email: string; url: string }): Mail {
-  return mail(facts.email, 'You already have an account at Bootfarm', [
-    `Somebody asked for a new account with this address, which has one: ${facts.url}`,
+  return mail(facts.email, 'You already have a Bootfarm account', [
+    `Someone tried to sign up with this address, which already has an account: ${facts.url}`,
     '',
-    'If that was you and the password is forgotten, ask for a new one there. If it was not, do nothing.',
+    'If that was you and you forgot your password, you can reset it there. If it was not you, ignore this e-mail.',
   ])
 }
 
 export function signUpMail(facts: { email: string; url: string }): Mail {
-  return mail(facts.email, 'Your account at Bootfarm', [
-    `Choose a name and a password within an hour, and the account is yours: ${facts.url}`,
+  return mail(facts.email, 'Create your Bootfarm account', [
+    `To choose a name and a password, open this link within one hour: ${facts.url}`,
     '',
-    'If you did not ask for this, do nothing: without the link above no account is made.',
+    'If you did not request this, ignore this e-mail. Without the link, no account is created.',
   ])
 }
 
@@ -90,25 +90,25 @@ interface DeletionFacts {
 
 export function deletionAskedMail(facts: DeletionFacts): Mail {
   const organization = oneLine(facts.organizationName)
-  return mail(facts.email, `${organization} is to be deleted`, [
-    `${oneLine(facts.askedByName)} has asked for the organization ${organization} to be deleted with all that it has.`,
+  return mail(facts.email, `${organization} will be deleted`, [
+    `${oneLine(facts.askedByName)} has requested the deletion of the organization ${organization} and all of its data.`,
     '',
-    `That happens after ${facts.deleteAfter.toISOString()}. Until then everything goes on, and each owner can stop it: ${facts.url}`,
+    `The organization is deleted after ${facts.deleteAfter.toISOString()}. Until then everything keeps working, and every owner can cancel the deletion: ${facts.url}`,
   ])
 }
 
 export function deletionCancelledMail(facts: Omit<DeletionFacts, 'deleteAfter'>): Mail {
   const organization = oneLine(facts.organizationName)
-  return mail(facts.email, `${organization} is not deleted`, [
-    `${oneLine(facts.askedByName)} has stopped the deletion of the organization ${organization}: ${facts.url}`,
+  return mail(facts.email, `Deletion of ${organization} cancelled`, [
+    `${oneLine(facts.askedByName)} has cancelled the deletion of the organization ${organization}: ${facts.url}`,
   ])
 }
 
 export function deletionBegunMail(facts: { email: string; organizationName: string }): Mail {
   const organization = oneLine(facts.organizationName)
-  return mail(facts.email, `${organization} is deleted`, [
-    `The time in which the deletion of the organization ${organization} could be stopped is over: its data is being removed.`,
+  return mail(facts.email, `${organization} is being deleted`, [
+    `The deletion of the organization ${organization} can no longer be cancelled. Its data is being removed.`,
     '',
-    'Its edges are revoked. Accounts of people stay, without this organization.',
+    'Its edges are revoked. Accounts of people remain, without this organization.',
   ])
 }

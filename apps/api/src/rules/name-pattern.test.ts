@@ -26,15 +26,15 @@ describe('a name pattern', () => {
   })
 
   test.each([
-    ['', /Give a name/],
-    ['lab-{x}', /only {n}/],
-    ['lab-{n', /only {n}/],
-    ['<b>{n}', /made of letters/],
-    ['a b', /made of letters/],
+    ['', /Enter a name/],
+    ['lab-{x}', /Use {n}/],
+    ['lab-{n', /Use {n}/],
+    ['<b>{n}', /consists of letters/],
+    ['a b', /consists of letters/],
     ['lab-', /begins and ends/],
     ['a'.repeat(64), /longer than 63/],
     [`${'a'.repeat(50)}{mac}`, /longer than 63/],
-    ['läb-{n}', /made of letters/],
+    ['läb-{n}', /consists of letters/],
   ])('%s is refused, with what is wrong', (pattern, message) => {
     expect(namePattern.safeParse(pattern).error?.issues[0]?.message).toMatch(message)
   })

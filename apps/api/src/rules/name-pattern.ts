@@ -22,12 +22,11 @@ export const namePattern = z
 /** One sentence, or null where the pattern can be used. */
 function patternProblem(pattern: string): string | null {
   const longest = expand(pattern, { mac: '00:00:00:00:00:00', number: numbersMax })
-  if (pattern === '') return 'Give a name, or a pattern such as lab-{nn}.'
-  if (/[{}]/.test(longest)) return 'Of what is in braces only {n}, {nn}, … and {mac} are known.'
-  if (longest.length > deviceNameSizeMax)
-    return `Names made by this pattern are longer than ${deviceNameSizeMax} characters.`
+  if (pattern === '') return 'Enter a name, or a pattern such as lab-{nn}.'
+  if (/[{}]/.test(longest)) return 'Unknown placeholder. Use {n}, {nn}, … or {mac}.'
+  if (longest.length > deviceNameSizeMax) return `This pattern makes names longer than ${deviceNameSizeMax} characters.`
   if (!nameForm.test(longest))
-    return 'A name is made of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.'
+    return 'A name consists of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.'
   return null
 }
 
@@ -47,7 +46,7 @@ export function nameOf(pattern: string, mac: string, taken: ReadonlySet<string>)
     const free = isNumbered || number === 1 ? name : `${name.slice(0, deviceNameSizeMax - 7)}-${number}`
     if (!taken.has(free)) return free
   }
-  throw new Error(`every name of ${pattern} is taken`)
+  throw new Error(`all names of ${pattern} are taken`)
 }
 
 /** What to call a device that says its host name; else its MAC address. */

@@ -18,28 +18,31 @@ export const nameOf = (whenEmpty: string) =>
     .string()
     .trim()
     .min(1, whenEmpty)
-    .max(nameSizeMax, `A name has at most ${nameSizeMax} characters.`)
-    .refine((text) => !controlCharacter.test(text), 'A name has no control characters.')
+    .max(nameSizeMax, `A name can have at most ${nameSizeMax} characters.`)
+    .refine((text) => !controlCharacter.test(text), 'A name cannot contain control characters.')
 
 /** Of a farm, site, collection, store or vDisk. */
-export const objectName = nameOf('Give it a name.')
+export const objectName = nameOf('Enter a name.')
 
 /** Lines and tabs are a note's own; what moves a terminal's cursor or turns text around is not. */
 export const objectNote = z
   .string()
   .trim()
-  .max(noteSizeMax, `A note has at most ${noteSizeMax} characters.`)
-  .refine((text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text), 'A note has no control characters.')
+  .max(noteSizeMax, `A note can have at most ${noteSizeMax} characters.`)
+  .refine(
+    (text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text),
+    'A note cannot contain control characters.',
+  )
 
 /** As of adopted devices: what every system takes as a host name. */
 export const deviceName = z
   .string()
   .trim()
-  .min(1, 'Give it a name.')
-  .max(deviceNameSizeMax, `A device's name has at most ${deviceNameSizeMax} characters.`)
+  .min(1, 'Enter a name.')
+  .max(deviceNameSizeMax, `A device name can have at most ${deviceNameSizeMax} characters.`)
   .regex(
     /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/,
-    'A device’s name is made of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.',
+    'A device name consists of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.',
   )
 
 /** With colons, hyphens, dots or nothing between the digits; kept in lower case with colons. */
@@ -50,22 +53,22 @@ export const writtenMac = z
   .transform((text) => text.replace(/[.:-]/g, ''))
   .pipe(z.string().regex(/^[0-9a-f]{12}$/, 'A MAC address has twelve hexadecimal digits.'))
   .refine((digits) => (Number.parseInt(digits.slice(0, 2), 16) & 1) === 0, {
-    message: 'This is a group’s address: no machine has it.',
+    message: 'This is a multicast address. Enter the address of a network card.',
   })
-  .refine((digits) => digits !== '000000000000', { message: 'This is no machine’s address.' })
+  .refine((digits) => digits !== '000000000000', { message: 'This is not the address of a network card.' })
   .transform((digits) => digits.replace(/(..)(?!$)/g, '$1:'))
 
 export const tag = z
   .string()
   .trim()
   .min(1)
-  .max(tagSizeMax, `A tag has at most ${tagSizeMax} characters.`)
-  .refine((text) => !controlCharacter.test(text) && !/[,;]/.test(text), 'A tag has no commas or semicolons.')
+  .max(tagSizeMax, `A tag can have at most ${tagSizeMax} characters.`)
+  .refine((text) => !controlCharacter.test(text) && !/[,;]/.test(text), 'A tag cannot contain commas or semicolons.')
 
 /** Each once, in order. */
 export const tags = z
   .array(tag)
-  .max(tagsMax, `There are at most ${tagsMax} tags.`)
+  .max(tagsMax, `Enter at most ${tagsMax} tags.`)
   .transform((all) => [...new Set(all)].sort())
 
 /** Which version of its vDisk a device gets: rules/version-access.ts. */
@@ -77,7 +80,7 @@ const revisionMax = 2 ** 31 - 1
 /** What the caller has seen: a change of something that has another by now is refused. */
 export const seenRevision = z.number().int().positive().max(revisionMax)
 
-export const timeZone = z.string().refine(isTimeZone, 'This is no time zone; write it as Europe/Berlin.')
+export const timeZone = z.string().refine(isTimeZone, 'Unknown time zone. Enter a name such as Europe/Berlin.')
 
 function isTimeZone(name: string): boolean {
   try {

@@ -10,7 +10,7 @@ export interface Person {
 
 export const passwordLengthMin = 12
 export const passwordLengthMax = 128
-export const passwordRule = `At least ${passwordLengthMin} characters, and neither your name nor your e-mail address in it.`
+export const passwordRule = `At least ${passwordLengthMin} characters. It must not contain your name or e-mail address.`
 
 const nameLengthMax = 80
 const emailLengthMax = 254
@@ -21,7 +21,7 @@ export const nameInput = z
   .trim()
   .min(1, 'is empty')
   .max(nameLengthMax, `has more than ${nameLengthMax} characters`)
-  .refine((text) => !/\p{Cc}|\p{Cf}/u.test(text), 'has characters that cannot be shown')
+  .refine((text) => !/\p{Cc}|\p{Cf}/u.test(text), 'contains characters that cannot be displayed')
 
 /** In lower case, as all that are kept. */
 export const emailInput = z

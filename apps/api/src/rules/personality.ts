@@ -11,20 +11,20 @@ export const personalityName = z
   .trim()
   .regex(
     new RegExp(`^[A-Za-z_][A-Za-z0-9_.-]{0,${nameSizeMax - 1}}$`),
-    `A name begins with a letter or underscore, goes on with letters, digits, hyphens, dots and underscores, and has at most ${nameSizeMax} characters.`,
+    `A name begins with a letter or underscore, continues with letters, digits, hyphens, dots and underscores, and has at most ${nameSizeMax} characters.`,
   )
 
 /** One line of text: it has to survive an environment file. */
 export const personalityValue = z
   .string()
-  .max(valueSizeMax, `A value has at most ${valueSizeMax} characters.`)
-  .refine((text) => !/\p{C}/u.test(text), 'A value is one line, without control characters.')
+  .max(valueSizeMax, `A value can have at most ${valueSizeMax} characters.`)
+  .refine((text) => !/\p{C}/u.test(text), 'A value is one line without control characters.')
 
 export const personality = z
   .record(personalityName, personalityValue)
   .refine(
     (pairs) => Object.keys(pairs).length <= personalityPairsMax,
-    `There are at most ${personalityPairsMax} names.`,
+    `Enter at most ${personalityPairsMax} attributes.`,
   )
 export type Personality = z.infer<typeof personality>
 

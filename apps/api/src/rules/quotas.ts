@@ -74,5 +74,5 @@ export function quotaRefusalIn(text: string): QuotaRefusal | null {
 /** Names the quota, what is used of it, how many are allowed, and whom to ask. */
 export function quotaSentence({ quota, used, allowed, added }: QuotaRefusal): string {
   const words = quotaWords[quota]
-  return `This organization may have ${allowed} ${words} and has ${used}: ${added} more are too many. Remove some, or ask whoever runs this installation for more; its page “Organization” says who that is.`
+  return `This organization can have ${allowed} ${words} and has ${used}, so ${added} more exceed the limit. Delete some, or contact the operator of this installation, shown on the page “Organization”.`
 }

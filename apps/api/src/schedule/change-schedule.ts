@@ -52,7 +52,7 @@ export async function lockSchedule(
   if (!row) throw new AppError('not_found')
   if (revision !== null && row.revision !== revision)
     throw new AppError('conflict', {
-      public: `Somebody else changed this schedule meanwhile; it is ${row.name}, ${row.enabled ? 'on' : 'off'}, in revision ${row.revision} now. Load it again to see how.`,
+      public: `Someone else changed this schedule in the meantime. It is now ${row.name}, ${row.enabled ? 'enabled' : 'disabled'}, revision ${row.revision}. Load the latest version to see how.`,
     })
   return { ...row, when: whenOf(row) }
 }

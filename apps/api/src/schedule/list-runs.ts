@@ -112,5 +112,5 @@ export async function listRunDevices(
 function positionOf(text: string): number {
   const position = Number(text)
   if (Number.isSafeInteger(position)) return position
-  throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
+  throw new AppError('invalid', { public: 'The cursor does not belong to this list.' })
 }

@@ -103,7 +103,7 @@ describe('a schedule', () => {
   })
 
   test.each([
-    [{ name: ' ' }, /needs a name/],
+    [{ name: ' ' }, /Enter a name/],
     [{ timeZone: 'Mars/Olympus' }, /IANA/],
     [{ when: { kind: 'cron', expression: '61 * * * *' } }, /five fields.*minute: 61/],
     [{ when: { kind: 'cron', expression: '* * * * * *' } }, /five fields/],
@@ -111,10 +111,10 @@ describe('a schedule', () => {
     [{ when: { kind: 'once', at: 'tomorrow' } }, /2026-12-24T06:30/],
     [{ when: { kind: 'once', at: '2027-02-30T06:30' } }, /30 February/],
     [{ when: { kind: 'once', at: '2026-11-20T12:59' } }, /has passed/],
-    [{ ratePerMinute: 0 }, /At least one device/],
+    [{ ratePerMinute: 0 }, /at least one device/],
     [{ ratePerMinute: 6001 }, /At most 6000/],
-    [{ targets: [] }, /needs a device/],
-    [{ targets: [{ kind: 'device', deviceId: randomUUID() }] }, /device that this place does not have/],
+    [{ targets: [] }, /at least one device, collection or tag/],
+    [{ targets: [{ kind: 'device', deviceId: randomUUID() }] }, /device of another site/],
   ])('with %j is refused with a sentence', async (changes, sentence) => {
     const answer = await refused(changes)
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])

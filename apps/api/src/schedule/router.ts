@@ -53,7 +53,7 @@ export const scheduleRouter = router({
       rest: {
         method: 'POST',
         path: '/farms/{farmId}/schedules/preview',
-        summary: 'When a schedule would start which devices',
+        summary: 'Preview the runs of a schedule and their devices',
       },
     })
     .input(previewInput)
@@ -89,7 +89,7 @@ export const scheduleRouter = router({
       rest: {
         method: 'PUT',
         path: '/schedules/{scheduleId}/enabled',
-        summary: 'Switch a boot schedule on or off',
+        summary: 'Enable or disable a boot schedule',
       },
     })
     .input(enableScheduleInput)
@@ -102,7 +102,7 @@ export const scheduleRouter = router({
       rest: {
         method: 'DELETE',
         path: '/schedules/{scheduleId}',
-        summary: 'Remove a boot schedule',
+        summary: 'Delete a boot schedule',
         silent: true,
       },
     })

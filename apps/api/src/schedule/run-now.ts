@@ -30,7 +30,9 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
       },
     })
     if (recent >= byHandMax)
-      throw new AppError('conflict', { public: `It was started by hand ${byHandMax} times within an hour.` })
+      throw new AppError('conflict', {
+        public: `This schedule was already started manually ${byHandMax} times in the last hour.`,
+      })
     const edges = await transaction.edge.count({
       where: {
         organizationId,
@@ -38,7 +40,7 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
         ...(schedule.siteId ? { siteId: schedule.siteId } : { site: { farmId: schedule.farmId } }),
       },
     })
-    if (edges === 0) throw new AppError('conflict', { public: 'No edge is enrolled there to start the devices.' })
+    if (edges === 0) throw new AppError('conflict', { public: 'No edge could start the devices there.' })
     // No instant twice: it is what a run is known by.
     const instant = new Date(now)
     // It is what a run is known by.

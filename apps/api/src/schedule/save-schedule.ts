@@ -36,7 +36,7 @@ export async function createSchedule(
     const scope = await requireScope(transaction, actor, place)
     await requireFields(transaction, scope, { fields, now })
     if ((await transaction.schedule.count({ where: { organizationId, farmId } })) >= schedulesPerFarmMax)
-      throw new AppError('conflict', { public: `A farm has at most ${schedulesPerFarmMax} schedules.` })
+      throw new AppError('conflict', { public: `A farm can have at most ${schedulesPerFarmMax} schedules.` })
     const { id: scheduleId } = await transaction.schedule.create({
       data: {
         organizationId,
@@ -131,5 +131,5 @@ async function requireFields(
     select: { id: true },
   })
   if (taken && taken.id !== scheduleId)
-    throw new AppError('conflict', { public: `This farm has a schedule named ${fields.name} already.` })
+    throw new AppError('conflict', { public: `This farm already has a schedule named ${fields.name}.` })
 }

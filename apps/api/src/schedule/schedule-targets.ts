@@ -44,10 +44,10 @@ export async function requireTargets(db: DbOrTransaction, scope: Scope, targets:
   const where = { organizationId: scope.organizationId, ...placeOf(scope) }
   const devices = await db.device.count({ where: { ...where, id: { in: deviceIds } } })
   if (devices !== new Set(deviceIds).size)
-    throw new AppError('invalid', { public: 'It names a device that this place does not have.' })
+    throw new AppError('invalid', { public: 'The schedule names a device of another site.' })
   const collections = await db.collection.count({ where: { ...where, id: { in: collectionIds } } })
   if (collections !== new Set(collectionIds).size)
-    throw new AppError('invalid', { public: 'It names a collection that this place does not have.' })
+    throw new AppError('invalid', { public: 'The schedule names a collection of another site.' })
 }
 
 export function placeOf({ farmId, siteId }: Scope): { siteId: string } | { site: { farmId: string } } {

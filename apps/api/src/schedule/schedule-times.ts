@@ -33,11 +33,11 @@ export function problemOf(when: ScheduleWhen, timeZone: string): string | null {
   try {
     if (openCron(when, timeZone).nextRun(farPast)) return null
     const what = when.kind === 'cron' ? 'This expression' : 'This time'
-    return `${what} names no day that there is, such as 30 February: it would never run.`
+    return `${what} names a day that does not exist, such as 30 February. It would never run.`
   } catch (error) {
     const detail = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
-    if (when.kind === 'once') return 'The time is a date and a time of day, for example 2026-12-24T06:30.'
-    return `A cron expression has five fields (minute, hour, day of the month, month, day of the week), for example 30 6 * * 1-5. ${detail}`.trim()
+    if (when.kind === 'once') return 'Enter a date and a time of day, for example 2026-12-24T06:30.'
+    return `A cron expression has five fields (minute, hour, day of month, month, day of week), for example 30 6 * * 1-5. ${detail}`.trim()
   }
 }
 

@@ -12,7 +12,7 @@ const instant = z.iso.datetime()
 export const schedulesPerFarmMax = 256
 export const targetsPerScheduleMax = 200
 
-export const scheduleName = nameOf('A schedule needs a name.')
+export const scheduleName = nameOf('Enter a name for the schedule.')
 
 export const scheduleWhen = z.discriminatedUnion('kind', [
   z.object({
@@ -22,7 +22,7 @@ export const scheduleWhen = z.discriminatedUnion('kind', [
       .string()
       .regex(
         /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/,
-        'The time is a date and a time of day, for example 2026-12-24T06:30.',
+        'Enter a date and a time of day, for example 2026-12-24T06:30.',
       ),
   }),
   z.object({
@@ -40,11 +40,11 @@ export type ScheduleTarget = z.infer<typeof scheduleTarget>
 
 const timing = {
   when: scheduleWhen,
-  timeZone: z.string().max(64).refine(isTimeZone, 'This is not the IANA name of a time zone.'),
+  timeZone: z.string().max(64).refine(isTimeZone, 'This is not an IANA time zone name.'),
 }
 const targets = z
   .array(scheduleTarget)
-  .max(targetsPerScheduleMax, `A schedule names at most ${targetsPerScheduleMax} devices, collections and tags.`)
+  .max(targetsPerScheduleMax, `A schedule can name at most ${targetsPerScheduleMax} devices, collections and tags.`)
 
 interface Timing {
   when: z.infer<typeof scheduleWhen>
@@ -62,10 +62,10 @@ const scheduleFields = {
   siteId: uuid.nullable(),
   power: z.enum(powerMethods),
   ratePerMinute: count
-    .min(1, 'At least one device a minute.')
-    .max(ratePerMinuteMax, `At most ${ratePerMinuteMax} devices a minute.`),
+    .min(1, 'Enter at least one device per minute.')
+    .max(ratePerMinuteMax, `Enter at most ${ratePerMinuteMax} devices per minute.`),
   ...timing,
-  targets: targets.min(1, 'A schedule needs a device, a collection or a tag.'),
+  targets: targets.min(1, 'Select at least one device, collection or tag.'),
 }
 export const createScheduleInput = z
   .object({ farmId: uuid, enabled: z.boolean().default(true), ...scheduleFields })

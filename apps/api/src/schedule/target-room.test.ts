@@ -76,9 +76,9 @@ test('a schedule with which the edges of a site would have too much is refused, 
   expect(await namedIn()).toBe(stateTargetsMax)
   const answer = await create('One too many', [{ kind: 'device', deviceId: site().deviceId }])
   expect([answer.status, answer.code]).toEqual([409, 'conflict'])
-  expect(answer.text).toContain(`name ${stateTargetsMax + 1} devices together`)
-  expect(answer.text).toContain(`its edges take ${stateTargetsMax}`)
-  expect(answer.text).toContain('switch off or remove schedules')
+  expect(answer.text).toContain(`name ${stateTargetsMax + 1} devices in total`)
+  expect(answer.text).toContain(`its edges accept ${stateTargetsMax}`)
+  expect(answer.text).toContain('disable or delete schedules')
   expect(await site().query('schedule.list', { limit: 100 })).not.toMatchObject({
     items: [{ name: 'One too many' }],
   })

@@ -74,8 +74,8 @@ export async function requireTargetRoom(db: DbOrTransaction, scope: Scope, befor
   const after = await readOverfullSites(db, scope)
   const [worst, ...others] = after.filter(({ siteId, namedCount }) => namedCount > (known.get(siteId) ?? 0))
   if (!worst) return
-  const more = others.length > 0 ? ` So it is at ${others.length} more sites.` : ''
+  const more = others.length > 0 ? ` The same applies to ${others.length} more sites.` : ''
   throw new AppError('conflict', {
-    public: `With this the schedules of ${worst.siteName} name ${worst.namedCount} devices together, each device once for each schedule, and its edges take ${worst.limit}.${more} Name fewer devices, or switch off or remove schedules that start them.`,
+    public: `With this change, the schedules of ${worst.siteName} would name ${worst.namedCount} devices in total (each device counts once per schedule), but its edges accept ${worst.limit}.${more} Name fewer devices, or disable or delete schedules that start them.`,
   })
 }

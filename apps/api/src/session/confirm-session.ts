@@ -36,10 +36,10 @@ export async function confirmSession(
   })
   if (!account?.password)
     throw new AppError('conflict', {
-      public: 'Your account has no password: sign out, sign in again, and do it within ten minutes.',
+      public: 'Your account has no password. Sign out, sign in again, and repeat this within ten minutes.',
     })
   if (!(await verifyPassword({ password, hash: account.password })))
-    throw await refused(context, 'This is not your password.')
+    throw await refused(context, 'The password is incorrect.')
   await requireCode(context, code)
   await db.session.update({
     where: { id: person.sessionId },
@@ -59,10 +59,10 @@ async function requireCode(context: ConfirmContext, code: string | undefined): P
   if (!authenticator) return
   if (!code)
     throw new AppError('invalid', {
-      public: 'Your account asks for codes: give the one that your authenticator shows now, too.',
+      public: 'Your account uses two-factor authentication. Enter the current code of your authenticator as well.',
     })
   if (!(await verifyCode({ code, sealedSecret: authenticator.secret })))
-    throw await refused(context, 'This code is not right, or no longer.')
+    throw await refused(context, 'The code is incorrect or has expired.')
 }
 
 /** Who guesses leaves a trace. */

@@ -27,7 +27,7 @@ export const sessionRouter = router({
     .meta({
       permission: 'organization.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/session', summary: 'Who calls, and what it may do' },
+      rest: { method: 'GET', path: '/session', summary: 'The caller and its permissions' },
     })
     .output(sessionView)
     .query(({ ctx: { actor } }) => sessionViewOf(actor)),

@@ -114,13 +114,13 @@ async function findLink(db: DbOrTransaction, token: string, now: Date): Promise<
   if (!link)
     throw new AppError('not_found', {
       public:
-        'This link is not known, or a newer one was made. Make another on the server: node apps/api/src/cli.ts owner-link',
+        'This link is unknown, or a newer one was created. Create another on the server: node apps/api/src/cli.ts owner-link',
     })
   if (link.usedAt || (await hasAccounts(db)))
-    throw new AppError('conflict', { public: 'This installation is set up already: sign in.' })
+    throw new AppError('conflict', { public: 'This installation is already set up. Sign in.' })
   if (link.expiresAt <= now)
     throw new AppError('conflict', {
-      public: 'This link has expired. Make a new one on the server: node apps/api/src/cli.ts owner-link',
+      public: 'This link has expired. Create a new one on the server: node apps/api/src/cli.ts owner-link',
     })
   return link
 }

@@ -55,7 +55,7 @@ test('an address that has an account is answered the same and told by mail alone
   const toUnknown = await open('signUp.ask', { email: `${randomUUID()}@example.test` })
   expect([toKnown.status, toKnown.text]).toEqual([toUnknown.status, toUnknown.text])
   await expect.poll(() => mailsTo(known.email).length).toBe(1)
-  expect(mailsTo(known.email)[0]?.subject).toBe('You already have an account at Bootfarm')
+  expect(mailsTo(known.email)[0]?.subject).toBe('You already have a Bootfarm account')
   expect(linkTo(known.email)).toBe('')
 })
 

@@ -35,7 +35,7 @@ export async function askToSignUp(
 ): Promise<z.infer<typeof signUpAsked>> {
   requireSelfService(context)
   const parsed = emailInput.safeParse(given)
-  if (!parsed.success) throw new AppError('invalid', { public: 'This is not an e-mail address.' })
+  if (!parsed.success) throw new AppError('invalid', { public: 'Enter a valid e-mail address.' })
   const email = parsed.data
   const windows = [
     { key: 'sign-up', countMax: asksPerHourMax },
@@ -101,12 +101,12 @@ async function findLink({ db, clock }: SignUpContext, token: string): Promise<{ 
     select: { email: true, expiresAt: true },
   })
   if (!link || link.expiresAt <= clock())
-    throw new AppError('not_found', { public: 'This link is not known, or no longer. Sign up again.' })
+    throw new AppError('not_found', { public: 'This link is unknown or has expired. Sign up again.' })
   const known = await db.user.findUnique({ where: { email: link.email }, select: { id: true } })
   if (known) throw usedUp()
   return { email: link.email }
 }
 
 function usedUp(): AppError {
-  return new AppError('conflict', { public: 'This address has an account by now: sign in.' })
+  return new AppError('conflict', { public: 'This address already has an account. Sign in.' })
 }

@@ -30,7 +30,7 @@ export async function requireReportedSet(
   const sets = await readSets(db, place)
   if (sets.some(({ name }) => name === bootProgramSet)) return
   throw new AppError('conflict', {
-    public: `No edge of this site has the boot programs “${bootProgramSet}”: import them there with bootfarm-edge boot-files.`,
+    public: `No edge of this site has the boot programs “${bootProgramSet}”. Import them there with bootfarm-edge boot-files.`,
   })
 }
 

@@ -67,7 +67,7 @@ async function dropOrRefuse({ db, actor }: ServiceContext, siteId: string, dropF
   if (texts.length === 0) return
   if (!dropForeign)
     throw new AppError('conflict', {
-      public: `vDisks and boot menus stay with the farm, and ${texts.join(' and ')} would lose theirs. Say so knowingly, or choose others first.`,
+      public: `vDisks and boot menus stay in the farm, so ${texts.join(' and ')} would lose theirs. Confirm that, or choose others first.`,
     })
   // What lies in the trash comes back without them, too.
   await withTrash(db, async () => {

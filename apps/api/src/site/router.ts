@@ -71,7 +71,11 @@ export const siteRouter = router({
     .meta({
       permission: 'site.change',
       place: { kind: 'site', id: 'siteId' },
-      rest: { method: 'PUT', path: '/sites/{siteId}/capture', summary: 'Choose which packets a site keeps' },
+      rest: {
+        method: 'PUT',
+        path: '/sites/{siteId}/capture',
+        summary: 'Choose which boots a site captures packets of',
+      },
     })
     .input(setCaptureInput)
     .output(setCaptureResult)
@@ -89,7 +93,7 @@ export const siteRouter = router({
     .meta({
       permission: 'site.change',
       place: { kind: 'site', id: 'siteId' },
-      rest: { method: 'PATCH', path: '/sites/{siteId}', summary: 'Change a site' },
+      rest: { method: 'PATCH', path: '/sites/{siteId}', summary: 'Edit a site' },
     })
     .input(updateSiteInput)
     .output(changedObject)
@@ -110,7 +114,7 @@ export const siteRouter = router({
     .meta({
       permission: 'site.change',
       place: { kind: 'site', id: 'siteId' },
-      rest: { method: 'DELETE', path: '/sites/{siteId}', summary: 'Put a site into the trash' },
+      rest: { method: 'DELETE', path: '/sites/{siteId}', summary: 'Move a site to the trash' },
     })
     .input(removeSiteInput)
     .output(deletedObject)

@@ -20,7 +20,7 @@ export async function startStoreJob(
   const { db, actor } = context
   const { organizationId } = actor
   if (versionId !== null && kind === 'gc')
-    throw new AppError('invalid', { public: 'A store is cleared as a whole: leave the version out.' })
+    throw new AppError('invalid', { public: 'A store is cleaned as a whole. Leave the version out.' })
   const stored =
     versionId === null
       ? null
@@ -73,10 +73,10 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
   })
   const { kind, state, edge } = job
   if (state !== 'queued' && state !== 'running')
-    throw new AppError('conflict', { public: `This job is ${state} already.` })
+    throw new AppError('conflict', { public: `This job is already ${state}.` })
   if (kind === 'seal' && state === 'running')
     throw new AppError('conflict', {
-      public: `${edge.name} is sealing it now, which copies nothing: it is about to be done.`,
+      public: `${edge.name} is sealing it now, which takes only a moment.`,
     })
   await db.storeJob.update({ where, data: { state: 'cancelled', endedAt: clock() }, select: { id: true } })
   await undoJob(db, { organizationId, job })
@@ -88,7 +88,7 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
   await recordChange(context, {
     kind: 'store_job',
     id: jobId,
-    name: `${kind} at ${edge.name}`,
+    name: `${kind} on ${edge.name}`,
     before: { state },
     after: { state: 'cancelled' },
   })

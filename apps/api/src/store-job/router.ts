@@ -8,7 +8,7 @@ export const storeJobRouter = router({
     .meta({
       permission: 'vdisk.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/store-jobs', summary: 'Work of edges’ stores, newest first' },
+      rest: { method: 'GET', path: '/store-jobs', summary: 'Storage jobs, newest first' },
     })
     .input(storeJobListInput)
     .output(storeJobPage)
@@ -17,7 +17,7 @@ export const storeJobRouter = router({
     .meta({
       permission: 'vdisk.read',
       place: { kind: 'store_job', id: 'jobId' },
-      rest: { method: 'GET', path: '/store-jobs/{jobId}', summary: 'How far a store’s job is' },
+      rest: { method: 'GET', path: '/store-jobs/{jobId}', summary: 'Progress of a storage job' },
     })
     .input(storeJobGetInput)
     .output(storeJobView)
@@ -29,7 +29,7 @@ export const storeJobRouter = router({
       rest: {
         method: 'POST',
         path: '/store-jobs',
-        summary: 'Let an edge verify its store, or free what no version holds',
+        summary: 'Verify an edge’s store, or free unused space',
         creates: '/store-jobs/{id}',
       },
     })
@@ -40,7 +40,7 @@ export const storeJobRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: { kind: 'store_job', id: 'jobId' },
-      rest: { method: 'POST', path: '/store-jobs/{jobId}/cancel', summary: 'Cancel a store’s job' },
+      rest: { method: 'POST', path: '/store-jobs/{jobId}/cancel', summary: 'Cancel a storage job' },
     })
     .input(storeJobGetInput)
     .output(storeJobView)

@@ -60,7 +60,7 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
   })
   if (active >= storeJobsMax)
     throw new AppError('conflict', {
-      public: `${edge.name} has ${active} jobs to do already: wait until some are done, or cancel some.`,
+      public: `${edge.name} already has ${active} jobs. Wait until some are done, or cancel some.`,
     })
   const { id } = await db.storeJob.create({
     data: {
@@ -76,7 +76,7 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
   await recordChange(context, {
     kind: 'store_job',
     id,
-    name: `${kind} at ${edge.name}`,
+    name: `${kind} on ${edge.name}`,
     place,
     before: null,
     after: { kind, edge: edge.name, ...what },
@@ -94,12 +94,12 @@ interface WorkingEdge {
 /** Why the edge does no work of this kind; null: it does. */
 export function whyNoWork(edge: WorkingEdge, kind: StoreOrder['kind']): string | null {
   const { name, revokedAt, agentVersion } = edge
-  if (revokedAt) return `${name} was revoked: it does nothing more.`
+  if (revokedAt) return `${name} was revoked and accepts no jobs.`
   const heartbeat = heartbeatOf(edge)
   const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
   // One that was never heard says it when it comes.
   if (!heartbeat || kinds.includes(kind)) return null
-  return `The edge ${name} of release ${agentVersion ?? 'unknown'} does not do ${kind}: update it.`
+  return `The edge ${name} (release ${agentVersion ?? 'unknown'}) does not support ${kind}. Update it.`
 }
 
 /** Edges that are there and whose stores hold the version whole, by name. */

@@ -65,7 +65,7 @@ export async function removeStore(
   const vdisks = await db.vdisk.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
   requireUnused([{ noun: 'vDisk', count: await db.vdisk.count({ where }), names: vdisks.map((one) => one.name) }], {
     verb: 'used',
-    instead: 'say for them where else they lie.',
+    instead: 'choose another store for them.',
   })
   return deleteObject(context, { kind: 'store', id: storeId, name, place })
 }

@@ -112,7 +112,7 @@ export async function requireAdoptable(
     where: { organizationId_edgeId_versionId: { organizationId, edgeId: edge.id, versionId } },
     select: imageSelect,
   })
-  if (!row) throw new AppError('not_found', { public: `The store of ${edge.name} has not named such an image.` })
+  if (!row) throw new AppError('not_found', { public: `The store of ${edge.name} has reported no such image.` })
   const isDeletedSoon = (await deletedSoon(context, edge, [row])).has(versionId)
   const problem = whyNotAdopted(row, edge, { organizationId, isDeletedSoon })
   if (problem) throw new AppError('conflict', { public: problem })
@@ -126,11 +126,11 @@ function whyNotAdopted(
   { organizationId, isDeletedSoon }: { organizationId: string; isDeletedSoon: boolean },
 ): string | null {
   if (state === 'importing')
-    return 'It is still being imported, or was until that was interrupted: finish it at the edge first.'
-  if (state !== 'present') return 'It is damaged: import it again at the edge, or delete it there.'
+    return 'The image is still being imported, or the import was interrupted. Finish it on the edge first.'
+  if (state !== 'present') return 'The image is damaged. Import it again on the edge, or delete it there.'
   if (madeForId !== null && madeForId !== organizationId)
-    return 'Its store was made for another organization: export it there, and import it into a store of yours.'
-  if (isDeletedSoon) return `${edge.name} is asked to delete it.`
+    return 'Its store was created for another organization. Export it there, and import it into a store of yours.'
+  if (isDeletedSoon) return `${edge.name} is deleting it.`
   return whyNoWork(edge, 'adopt')
 }
 

@@ -45,7 +45,7 @@ export const storeRouter = router({
     .meta({
       permission: 'store.change',
       place: { kind: 'store', id: 'storeId' },
-      rest: { method: 'PATCH', path: '/stores/{storeId}', summary: 'Change a store' },
+      rest: { method: 'PATCH', path: '/stores/{storeId}', summary: 'Edit a store' },
     })
     .input(updateStoreInput)
     .output(changedObject)
@@ -54,7 +54,7 @@ export const storeRouter = router({
     .meta({
       permission: 'store.change',
       place: { kind: 'store', id: 'storeId' },
-      rest: { method: 'DELETE', path: '/stores/{storeId}', summary: 'Put a store into the trash' },
+      rest: { method: 'DELETE', path: '/stores/{storeId}', summary: 'Move a store to the trash' },
     })
     .input(removeStoreInput)
     .output(deletedObject)

@@ -117,7 +117,7 @@ async function requireLiveParent(db: DbOrTransaction, kind: TrashKind, { organiz
     where child.organization_id = ${organizationId}::uuid and child.id = ${id}::uuid and parent.deletion_id is not null`
   if (parent)
     throw new AppError('conflict', {
-      public: `Its ${parent.noun} ${parent.name} is in the trash: restore that first.`,
+      public: `Its ${parent.noun} ${parent.name} is in the trash. Restore that first.`,
     })
 }
 
@@ -138,8 +138,8 @@ async function requireFree(
     throw new AppError('conflict', {
       public:
         words === 'name'
-          ? `Taken meanwhile: the ${words} ${told}. Rename what has it first.`
-          : `Taken meanwhile: the ${words} ${told}, by ${first.name}. Change or delete that first.`,
+          ? `The ${words} ${told} was taken in the meantime. Rename the other object first.`
+          : `The ${words} ${told} was taken in the meantime by ${first.name}. Change or delete that first.`,
     })
   }
 }

@@ -8,7 +8,7 @@ export const trashRouter = router({
     .meta({
       permission: 'trash.read',
       place: 'visible',
-      rest: { method: 'GET', path: '/trash', summary: 'What was deleted and can be restored' },
+      rest: { method: 'GET', path: '/trash', summary: 'Deleted objects that can be restored' },
     })
     .input(trashListInput)
     .output(trashPage)
@@ -17,7 +17,7 @@ export const trashRouter = router({
     .meta({
       permission: 'trash.purge',
       place: { kind: 'deletion', id: 'deletionId' },
-      rest: { method: 'DELETE', path: '/trash/{deletionId}', summary: 'Delete for ever' },
+      rest: { method: 'DELETE', path: '/trash/{deletionId}', summary: 'Delete permanently' },
     })
     .input(purgeInput)
     .output(purgedObject)

@@ -20,7 +20,7 @@ export async function adoptVersion(
   { edgeId, versionId, vdiskId, farmId, name, ...fields }: z.output<typeof adoptInput>,
 ): Promise<VersionWithJobs> {
   const edge = await readImagesEdge(context, edgeId)
-  const ofOtherFarm = `${edge.name} is an edge of another farm: adopt its images there.`
+  const ofOtherFarm = `${edge.name} belongs to another farm. Adopt its images there.`
   if (farmId !== null && farmId !== edge.site.farmId) throw new AppError('invalid', { public: ofOtherFarm })
   await requireFreeId(context, edge, versionId)
   const image = await requireAdoptable(context, edge, versionId)
@@ -56,8 +56,8 @@ async function requireFreeId(context: ServiceContext, edge: ImagesEdge, versionI
   const { number, sealedAt, vdisk } = version
   const words = vdisk.farmId === edge.site.farmId ? `version ${number} of ${vdisk.name}` : 'a version of another farm'
   if (version.deletionId !== null || vdisk.deletionId !== null)
-    throw conflict(`This image is ${words}, which lies in the trash: restore it from there.`)
-  throw conflict(sealedAt === null ? `It is being adopted as ${words}.` : `It is ${words} already.`)
+    throw conflict(`This image is ${words}, which is in the trash. Restore it from there.`)
+  throw conflict(sealedAt === null ? `It is already being adopted as ${words}.` : `It is already ${words}.`)
 }
 
 async function createFrom(
@@ -87,7 +87,7 @@ async function createFrom(
     })
   } catch (error) {
     if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')
-      throw conflict('Somebody else has just adopted it.')
+      throw conflict('Someone else has just adopted it.')
     throw error
   }
   // Wherever the same bytes lie under this id; the next inventories say so themselves.

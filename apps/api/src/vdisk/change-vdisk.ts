@@ -85,7 +85,7 @@ export async function removeVdisk(
       { noun: 'boot menu', count: await db.bootMenu.count({ where: ofMenu }), names: namesOf(menus) },
       { noun: 'running device', ...running },
     ],
-    { verb: 'used', instead: 'give them another vDisk first, and restart what runs.' },
+    { verb: 'used', instead: 'assign them another vDisk first, and restart running devices.' },
   )
   return deleteObject(context, { kind: 'vdisk', id: vdiskId, name, place })
 }
@@ -126,5 +126,5 @@ async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, sto
     where: { organizationId: actor.organizationId, farmId, id: storeId },
     select: { id: true },
   })
-  if (!found) throw new AppError('invalid', { public: 'Its farm has no such store.' })
+  if (!found) throw new AppError('invalid', { public: 'The farm has no such store.' })
 }

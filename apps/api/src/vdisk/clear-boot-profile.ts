@@ -27,15 +27,14 @@ export function clearBootProfile(
       orderBy: [{ edge: { name: 'asc' } }, { edgeId: 'asc' }],
       select: { edgeId: true },
     })
-    if (edges.length === 0)
-      throw conflict(`No edge has said that it has learned a boot profile of version ${version.number}.`)
+    if (edges.length === 0) throw conflict(`No edge has learned a boot profile of version ${version.number} yet.`)
     const asked = await db.storeJob.findMany({
       where: { organizationId, versionId, kind: 'clear_profile', state: activeStates },
       select: { edgeId: true },
     })
     const left = edges.filter(({ edgeId }) => !asked.some((job) => job.edgeId === edgeId))
     if (left.length === 0)
-      throw conflict(`Every edge has been asked already to clear the boot profile of version ${version.number}.`)
+      throw conflict(`Every edge has already been asked to clear the boot profile of version ${version.number}.`)
     const jobIds: string[] = []
     for (const { edgeId } of left)
       jobIds.push(await askStore(context, { edgeId, kind: 'clear_profile', vdiskId: vdisk.id, versionId }))

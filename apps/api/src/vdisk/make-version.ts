@@ -34,7 +34,8 @@ export function mergeVersion(
     const { organizationId } = actor
     requireInStore(version, 'merged')
     const edges = await edgesHolding(db, { organizationId, versionId: version.id }, { isLayer: false })
-    if (edges.length === 0) throw conflict(`No edge has said that its store holds version ${version.number} whole.`)
+    if (edges.length === 0)
+      throw conflict(`No edge has reported that its store holds version ${version.number} completely.`)
     const parentVersionId = into === 'base' ? null : await baseOf(context, open)
     const { sizeBytes, commandLine } = version
     const made = await createUnsealed(context, open, {
@@ -70,13 +71,13 @@ export function importVersion(
 ): Promise<VersionWithJobs> {
   if (bootFiles === 'none' && (fields.kernelPath || fields.initrdPath || fields.commandLine))
     throw new AppError('invalid', {
-      public: 'A disk that boots by itself has no kernel, no initramfs and no command line: leave them out.',
+      public: 'A disk with its own boot loader needs no kernel, initramfs or kernel command line. Leave them out.',
     })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const edge = await readImagesEdge(context, edgeId)
     if (open.vdisk.farmId !== edge.site.farmId)
       throw new AppError('invalid', {
-        public: `${edge.name} is an edge of another farm than ${open.vdisk.name}: its devices could not boot the version. Import it at an edge of the vDisk’s farm.`,
+        public: `${edge.name} belongs to another farm than ${open.vdisk.name}, so its devices could not boot the version. Import it on an edge of the vDisk’s farm.`,
       })
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, parentVersionId: null })
     return askAll(context, made, [

@@ -56,7 +56,7 @@ export const vdiskRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: { kind: 'vdisk', id: 'vdiskId' },
-      rest: { method: 'PATCH', path: '/vdisks/{vdiskId}', summary: 'Change a vDisk' },
+      rest: { method: 'PATCH', path: '/vdisks/{vdiskId}', summary: 'Edit a vDisk' },
     })
     .input(updateVdiskInput)
     .output(changedObject)
@@ -68,7 +68,7 @@ export const vdiskRouter = router({
       rest: {
         method: 'PUT',
         path: '/vdisks/{vdiskId}/write-cache',
-        summary: 'Change where writes of a vDisk’s devices go',
+        summary: 'Change the write cache of a vDisk',
       },
     })
     .input(updateWriteCacheInput)
@@ -78,7 +78,7 @@ export const vdiskRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: { kind: 'vdisk', id: 'vdiskId' },
-      rest: { method: 'DELETE', path: '/vdisks/{vdiskId}', summary: 'Put a vDisk into the trash' },
+      rest: { method: 'DELETE', path: '/vdisks/{vdiskId}', summary: 'Move a vDisk to the trash' },
     })
     .input(removeVdiskInput)
     .output(deletedObject)
@@ -99,7 +99,7 @@ export const vdiskRouter = router({
       rest: {
         method: 'POST',
         path: '/vdisks/{vdiskId}/versions',
-        summary: 'Register files of the edges as a version',
+        summary: 'Register files on edges as a version',
         creates: null,
       },
     })
@@ -113,7 +113,7 @@ export const vdiskRouter = router({
       rest: {
         method: 'PATCH',
         path: '/versions/{versionId}',
-        summary: 'Change the note or the labels of a version',
+        summary: 'Edit the note and labels of a version',
       },
     })
     .input(updateVersionInput)
@@ -123,7 +123,7 @@ export const vdiskRouter = router({
     .meta({
       permission: 'vdisk.change',
       place: { kind: 'version', id: 'versionId' },
-      rest: { method: 'DELETE', path: '/versions/{versionId}', summary: 'Put a version into the trash' },
+      rest: { method: 'DELETE', path: '/versions/{versionId}', summary: 'Move a version to the trash' },
     })
     .input(removeVersionInput)
     .output(deletedObject)

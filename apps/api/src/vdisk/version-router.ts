@@ -36,7 +36,7 @@ export const versionRouter = router({
       rest: {
         method: 'GET',
         path: '/versions/{versionId}/preview',
-        summary: 'What will happen to devices and stores, before it is done',
+        summary: 'Preview what a step does to devices and stores',
       },
     })
     .input(previewInput)
@@ -49,7 +49,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/maintenance',
-        summary: 'Begin the next version above this one, written by one device',
+        summary: 'Start a new version based on this one, written by one device',
       },
     })
     .input(startMaintenanceInput)
@@ -62,7 +62,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/seal',
-        summary: 'Seal what was written, for testing',
+        summary: 'Seal a version for testing',
       },
     })
     .input(sealInput)
@@ -75,7 +75,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/discard',
-        summary: 'Discard the version in maintenance and what was written',
+        summary: 'Discard the version in maintenance and its writes',
       },
     })
     .input(discardMaintenanceInput)
@@ -88,7 +88,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/promote',
-        summary: 'Make a version in test the default, now or at an instant',
+        summary: 'Promote a version in test, now or at a set time',
       },
     })
     .input(promoteInput)
@@ -101,7 +101,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/vdisks/{vdiskId}/cancel-release',
-        summary: 'Take back the release to come',
+        summary: 'Cancel a scheduled release',
       },
     })
     .input(cancelReleaseInput)
@@ -114,7 +114,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/revert',
-        summary: 'Make a version the default that was released before',
+        summary: 'Roll back to a version that was released before',
       },
     })
     .input(revertInput)
@@ -127,7 +127,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/override',
-        summary: 'Let production devices boot this version until that is taken back',
+        summary: 'Set an override: production devices boot this version until it is cleared',
       },
     })
     .input(overrideInput)
@@ -140,7 +140,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/vdisks/{vdiskId}/clear-override',
-        summary: 'Take the override back',
+        summary: 'Clear the override',
       },
     })
     .input(clearOverrideInput)
@@ -153,7 +153,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/merge',
-        summary: 'Make a new base, or a merged update, of a version',
+        summary: 'Merge a version into a new base or one update',
       },
     })
     .input(mergeInput)
@@ -166,7 +166,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/vdisks/{vdiskId}/import',
-        summary: 'Make a version of a raw image in an edge’s store',
+        summary: 'Import a raw image from an edge’s store as a version',
       },
     })
     .input(importInput)
@@ -183,7 +183,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/edges/{edgeId}/images/{versionId}/adopt',
-        summary: 'Make a version of an image that was imported by hand at an edge',
+        summary: 'Adopt an image that was imported on an edge by hand',
       },
     })
     .input(adoptInput)
@@ -196,7 +196,7 @@ export const versionRouter = router({
       rest: {
         method: 'POST',
         path: '/versions/{versionId}/clear-boot-profile',
-        summary: 'Let edges forget what they have learned of its boots',
+        summary: 'Clear what edges have learned from boots of a version',
       },
     })
     .input(clearBootProfileInput)

@@ -27,20 +27,20 @@ function storePathProblem(path: string): string | null {
 export const storePath = z
   .string()
   .trim()
-  .min(1, 'Give its path below the store.')
+  .min(1, 'Enter the path in the store directory.')
   .max(255)
   .superRefine((path, { addIssue }) => {
     const problem = storePathProblem(path)
-    if (problem) addIssue(`${problem}: write it as it is below the store’s directory, e.g. imports/linux.raw.`)
+    if (problem) addIssue(`${problem}. Enter the path as it is in the store directory, for example imports/linux.raw.`)
   })
 export const commandLineText = z
   .string()
   .trim()
   .max(commandLineSizeMax)
-  .regex(/^[\x20-\x7e]*$/, 'A command line is one line of printable ASCII.')
+  .regex(/^[\x20-\x7e]*$/, 'A kernel command line is one line of printable ASCII.')
   .refine(
     (text) => !endsScript.test(text),
-    'A command line has no ${, no word || or && or ;, and no word that begins with #: iPXE would take what follows for something else.',
+    'A kernel command line cannot contain ${, the words || or && or ;, or a word that begins with #, because iPXE interprets them.',
   )
   .default('')
 
@@ -209,7 +209,7 @@ export const registerVersionInput = z.object({
     .int()
     .positive()
     .max(sizeBytesMax)
-    .refine((size) => size % 512 === 0, 'A disk’s size is a multiple of 512 bytes.'),
+    .refine((size) => size % 512 === 0, 'A disk size is a multiple of 512 bytes.'),
   kernelPath: storePath.nullable().default(null),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,

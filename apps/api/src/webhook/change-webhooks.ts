@@ -31,7 +31,7 @@ export async function createWebhook(
   const { organizationId } = actor
   requireSendable(url, context.webhookTargets)
   if ((await db.webhookEndpoint.count({ where: { organizationId } })) >= webhooksMax)
-    throw new AppError('conflict', { public: `An organization has at most ${webhooksMax} webhooks.` })
+    throw new AppError('conflict', { public: `An organization can have at most ${webhooksMax} webhooks.` })
   const secret = newWebhookSecret()
   const row = await db.webhookEndpoint.create({
     data: { organizationId, name, url, events: [...new Set(events)], secret, createdAt: clock() },
@@ -67,7 +67,7 @@ export async function updateWebhook(
   })
   if (!row)
     throw new AppError('conflict', {
-      public: `Somebody else changed this webhook meanwhile: it is at revision ${before.revision}. Load it again.`,
+      public: `Someone else changed this webhook in the meantime (now revision ${before.revision}). Load the latest version.`,
     })
   if (!enabled) await stopDeliveries(context, webhookId)
   const view = webhookViewOf(row, clock())

@@ -166,7 +166,7 @@ test('a message that is not taken is sent again, later and later, with the same 
         {
           status: 500,
           answer: 'down for now',
-          error: 'It answered 500; only 200 to 299 counts as received.',
+          error: 'The receiver answered 500. Only 200 to 299 counts as delivered.',
         },
         { status: 500 },
         { status: 204, error: null },
@@ -227,7 +227,7 @@ test('a redirect is not followed, and a large answer is not read', async () => {
   receiver.answer.headers = { location: receiver.url }
   receiver.answer.body = 'x'.repeat(1_000_000)
   const sent = await sendMessage({ url: receiver.url, headers: {}, body: '{}', policy: testWebhookTargets })
-  expect(sent).toMatchObject({ status: 302, error: expect.stringContaining('redirects are not followed') })
+  expect(sent).toMatchObject({ status: 302, error: expect.stringContaining('Redirects are not followed') })
   expect(sent.answer?.length).toBeLessThanOrEqual(1_024)
   expect(receiver.received).toHaveLength(1)
 })

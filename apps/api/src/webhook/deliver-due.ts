@@ -85,7 +85,7 @@ function deliverySpan(attempt: number, { status, error }: Sent): EndedSpan {
       'bootfarm.webhook.attempt': attempt,
       ...(status === null ? {} : { 'http.response.status_code': status }),
     },
-    error: error === null ? null : status === null ? 'not answered' : String(status),
+    error: error === null ? null : status === null ? 'no response' : String(status),
   }
 }
 
@@ -163,9 +163,9 @@ async function noteFailure(db: Transaction, { endpoint, attempt, at, since }: Fa
   const isOver = at.getTime() - since.getTime() >= failingMsMax
   const reason =
     attempt.status === 410
-      ? 'It answered 410: it does not want to hear of anything any more.'
+      ? 'The receiver answered 410: it accepts no more messages.'
       : isOver
-        ? `No message came through since ${since.toISOString()}. The last try: ${attempt.error}`
+        ? `No message was delivered since ${since.toISOString()}. The last error: ${attempt.error}`
         : null
   await db.webhookEndpoint.updateMany({
     where: { organizationId, id },

@@ -106,7 +106,7 @@ function auditOf({ id, eventType, state, attemptCount }: DeliveryView) {
 
 async function requireEnabled(context: ServiceContext, webhookId: string): Promise<{ name: string }> {
   const { name, enabled } = await getWebhook(context, { webhookId })
-  if (!enabled) throw new AppError('conflict', { public: 'This webhook is switched off. Switch it on first.' })
+  if (!enabled) throw new AppError('conflict', { public: 'This webhook is disabled. Enable it first.' })
   return { name }
 }
 

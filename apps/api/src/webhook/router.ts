@@ -38,7 +38,7 @@ export const webhookRouter = router({
         method: 'POST',
         path: '/webhooks',
         summary: 'Create a webhook',
-        description: 'The answer holds the secret that signs its messages, which is shown this once.',
+        description: 'The answer contains the secret that signs the messages, which is shown only once.',
         creates: '/webhooks/{id}',
       },
     })
@@ -51,7 +51,7 @@ export const webhookRouter = router({
       rest: {
         method: 'PUT',
         path: '/webhooks/{webhookId}',
-        summary: 'Replace a webhook, switch it on or off',
+        summary: 'Replace a webhook, enable or disable it',
       },
     })
     .input(updateWebhookInput)
@@ -63,7 +63,7 @@ export const webhookRouter = router({
       rest: {
         method: 'DELETE',
         path: '/webhooks/{webhookId}',
-        summary: 'Remove a webhook and its deliveries',
+        summary: 'Delete a webhook and its deliveries',
         silent: true,
       },
     })
@@ -76,8 +76,8 @@ export const webhookRouter = router({
       rest: {
         method: 'POST',
         path: '/webhooks/{webhookId}/rotate-secret',
-        summary: 'Give a webhook a new secret',
-        description: 'For a day messages are signed with the secret before, too.',
+        summary: 'Rotate the secret of a webhook',
+        description: 'For one day, messages are signed with the old secret as well.',
       },
     })
     .input(webhookInput)
@@ -97,7 +97,7 @@ export const webhookRouter = router({
       rest: {
         method: 'GET',
         path: '/webhooks/{webhookId}/deliveries',
-        summary: 'What was sent, and the answers',
+        summary: 'Deliveries with their answers',
       },
     })
     .input(deliveryListInput)
@@ -109,7 +109,7 @@ export const webhookRouter = router({
       rest: {
         method: 'POST',
         path: '/webhooks/{webhookId}/deliveries/{deliveryId}/redeliver',
-        summary: 'Send a message once more',
+        summary: 'Resend a message',
       },
     })
     .input(deliveryInput)

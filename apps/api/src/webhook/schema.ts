@@ -21,16 +21,16 @@ export const pingType = 'ping'
 export const webhooksMax = 50
 const urlLengthMax = 2_048
 
-const name = nameOf('A webhook needs a name.')
+const name = nameOf('Enter a name for the webhook.')
 /** Where it leads is looked at when a message is sent: webhook/target-guard.ts. */
 const target = z
-  .url({ protocol: /^https?$/, error: 'It must be an https:// address.' })
+  .url({ protocol: /^https?$/, error: 'Enter an https:// URL.' })
   .max(urlLengthMax)
-  .refine((text) => !/\p{C}/u.test(text), 'An address has no control characters.')
+  .refine((text) => !/\p{C}/u.test(text), 'A URL cannot contain control characters.')
 const webhookFields = {
   name,
   url: target,
-  events: z.array(z.enum(webhookEventTypes)).min(1, 'Choose an event.').max(webhookEventTypes.length),
+  events: z.array(z.enum(webhookEventTypes)).min(1, 'Select at least one event.').max(webhookEventTypes.length),
 }
 
 export const webhookListInput = z.object(pageInput)

@@ -40,8 +40,8 @@ export async function sendMessage({ url, headers, body, policy }: Sending): Prom
 }
 
 function refusalText(status: number): string {
-  if (status >= 300 && status < 400) return `It answered ${status}: redirects are not followed.`
-  return `It answered ${status}; only 200 to 299 counts as received.`
+  if (status >= 300 && status < 400) return `The receiver answered ${status}. Redirects are not followed.`
+  return `The receiver answered ${status}. Only 200 to 299 counts as delivered.`
 }
 
 function errorText(error: unknown): string {
@@ -50,15 +50,17 @@ function errorText(error: unknown): string {
   switch (code) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'Its name is not known to DNS.'
+      return 'The host name is unknown to DNS.'
     case 'ECONNREFUSED':
-      return 'It refused the connection.'
+      return 'The receiver refused the connection.'
     case 'ECONNRESET':
-      return 'It closed the connection before it answered.'
+      return 'The receiver closed the connection before it answered.'
     case 'ETIMEDOUT':
-      return `It did not answer within ${timeoutMs / 1000} s.`
+      return `The receiver did not answer within ${timeoutMs / 1000} s.`
     default:
-      return /CERT|SSL|TLS/.test(code) ? `Its certificate is not accepted: ${code}.` : 'It could not be reached.'
+      return /CERT|SSL|TLS/.test(code)
+        ? `The receiver’s certificate is not accepted: ${code}.`
+        : 'The receiver could not be reached.'
   }
 }
 

@@ -47,7 +47,7 @@ const portsAllowed = new Set(['', '443', '8443'])
 export function requireSendable(url: string, policy: TargetPolicy): void {
   const target = new URL(url)
   if (target.username || target.password)
-    throw new AppError('invalid', { public: 'url: It must not hold a name or password.' })
+    throw new AppError('invalid', { public: 'url: It must not contain a user name or password.' })
   const host = hostOf(target)
   if (isIP(host)) refuseAddress(target, { address: host, family: isIPv4(host) ? 4 : 6 }, policy)
   else if (policy.allowedNetworks.length === 0) refuseScheme(target)
@@ -60,13 +60,13 @@ export function refuseAddress(target: URL, { address, family }: Address, policy:
   if (listOf(allowed).check(address, type)) return
   if ((family === 4 ? refusedV4 : refusedV6).check(address, type))
     throw new AppError('invalid', {
-      public: 'url: It leads into a private or special network; messages go to the public internet only.',
+      public: 'url: It leads into a private or special network. Messages are sent to the public internet only.',
     })
   refuseScheme(target)
 }
 
 function refuseScheme({ protocol, port }: URL): void {
-  if (protocol !== 'https:') throw new AppError('invalid', { public: 'url: It must be an https:// address.' })
+  if (protocol !== 'https:') throw new AppError('invalid', { public: 'url: Enter an https:// URL.' })
   if (!portsAllowed.has(port)) throw new AppError('invalid', { public: 'url: Its port must be 443 or 8443.' })
 }
 

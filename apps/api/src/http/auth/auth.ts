@@ -131,7 +131,7 @@ export function createAuth(options: AuthOptions) {
             if (!mayCome)
               throw new APIError('FORBIDDEN', {
                 code: 'not_invited',
-                message: 'Nobody invited this address.',
+                message: 'This address has not been invited.',
               })
           },
         },

@@ -21,7 +21,7 @@ export async function captureRoutes(app: FastifyInstance, { context, checks, fin
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')
     const { success, data } = parameters.safeParse(request.params)
-    if (!success) throw new AppError('invalid', { public: 'This is no id of a boot.' })
+    if (!success) throw new AppError('invalid', { public: 'This is not the ID of a boot.' })
     const places = [{ kind: 'boot' as const, ids: [data.bootId] }]
     const { name, pcap } = await inOrganization(context.db, actor.organizationId, async (db) => {
       await checks.authorise({ db, actor }, { permission: 'boot.inspect' }, places)

@@ -14,12 +14,7 @@ export function docsPage(operations: Operation[]): string {
   )
   return page(
     'API',
-    `<p>Every capability of the dashboard, by the same code. Sign in with an API key:
-<code>Authorization: Bearer bfk_…</code>. The whole of this for programs: <a href="/api/openapi.json">OpenAPI 3.1</a>.
-What went wrong says its <a href="/api/docs/problems">code</a>.</p>
-<p>Lists are read page by page: pass <code>nextCursor</code> as <code>cursor</code> until it is null. A POST with an
-<code>Idempotency-Key</code> is done once, and answered the same for 24 hours.</p>
-<nav aria-label="Contents"><ul>${contents.join('')}</ul></nav>${sections.join('')}`,
+    `<p>Every feature of the dashboard. Sign in with an API key: <code>Authorization: Bearer bfk_…</code>. Machine-readable: <a href="/api/openapi.json">OpenAPI 3.1</a>. Errors carry a stable <a href="/api/docs/problems">code</a>.</p> <p>Lists are paged: pass <code>nextCursor</code> as <code>cursor</code> until it is null. A POST with an <code>Idempotency-Key</code> is executed once and gives the same answer for 24 hours.</p> <nav aria-label="Contents"><ul>${contents.join('')}</ul></nav>${sections.join('')}`,
   )
 }
 
@@ -31,10 +26,7 @@ export function problemsPage(): string {
   )
   return page(
     'Problems',
-    `<p>What goes wrong is answered as <code>application/problem+json</code> (RFC 9457). Decide by <code>code</code>: it is
-stable, and the texts are for people. <a href="/api/docs">All operations</a></p>
-<table><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">Meaning</th></tr></thead>
-<tbody>${rows.join('')}</tbody></table>`,
+    `<p>Errors are <code>application/problem+json</code> (RFC 9457). Use <code>code</code> in programs: it is stable. The texts are for people. <a href="/api/docs">All operations</a></p> <table><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">Meaning</th></tr></thead> <tbody>${rows.join('')}</tbody></table>`,
   )
 }
 

@@ -36,7 +36,7 @@ export async function installRoutes(app: FastifyInstance, { releases }: { releas
     const arch = archOf(request)
     await releases.read(arch)
     if (downloads >= downloadsMax)
-      throw new AppError('unavailable', { public: 'Many servers are being installed at once. Try again.' })
+      throw new AppError('unavailable', { public: 'Too many servers are being installed at once. Try again.' })
     downloads += 1
     reply.raw.once('close', () => {
       downloads -= 1
@@ -58,7 +58,7 @@ function folderOf(releases: EdgeReleases, arch: EdgeArchitecture): string {
 function archOf(request: FastifyRequest): EdgeArchitecture {
   const { success, data } = parameters.safeParse(request.params)
   if (success) return data.arch
-  throw new AppError('not_found', { public: `There are edges for ${edgeArchitectures.join(' and ')} only.` })
+  throw new AppError('not_found', { public: `Edges exist for ${edgeArchitectures.join(' and ')} only.` })
 }
 
 function plain(reply: FastifyReply): FastifyReply {

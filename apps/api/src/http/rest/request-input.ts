@@ -19,13 +19,13 @@ export function inputOf(operation: Operation, { params, query, body }: RequestPa
   for (const [name, value] of Object.entries(query)) {
     const schema = Object.hasOwn(operation.query, name) ? operation.query[name] : undefined
     if (schema) readValue({ in: 'query', name, value }, withoutNull(schema), { input, problems })
-    else problems.push({ in: 'query', field: name, message: 'There is no such parameter.' })
+    else problems.push({ in: 'query', field: name, message: 'Unknown parameter.' })
   }
   for (const name of operation.pathNames) {
     const schema = operation.parameters[name] ?? {}
     readValue({ in: 'path', name, value: params[name] ?? '' }, schema, { input, problems })
   }
-  if (hasNul(input)) problems.push({ in: 'body', field: '', message: 'A text cannot contain the character U+0000.' })
+  if (hasNul(input)) problems.push({ in: 'body', field: '', message: 'Text cannot contain the character U+0000.' })
   if (problems.length > 0) throw invalid(problems)
   // A procedure without an input takes undefined, and one whose fields are all optional an empty object.
   return Object.keys(input).length === 0 && !operation.takesInput ? undefined : input
@@ -50,7 +50,7 @@ function readBody({ body: schema }: Operation, body: unknown, { input, problems 
   }
   for (const [name, value] of Object.entries(body)) {
     if (schema?.properties && Object.hasOwn(schema.properties, name)) input[name] = value
-    else problems.push({ in: 'body', field: name, message: 'There is no such field.' })
+    else problems.push({ in: 'body', field: name, message: 'Unknown field.' })
   }
 }
 
@@ -67,7 +67,7 @@ function readValue(text: TextValue, schema: JsonSchema, { input, problems }: Rea
     input[name] = [value].flat().map((one) => scalarOf(one, schema.items ?? {}, complain))
     return
   }
-  if (Array.isArray(value)) complain('It must be given once.')
+  if (Array.isArray(value)) complain('Give this parameter only once.')
   else input[name] = scalarOf(value, schema, complain)
 }
 
@@ -76,15 +76,15 @@ function scalarOf(text: string, { type }: JsonSchema, complain: (message: string
   switch (type) {
     case 'integer':
       if (/^-?\d{1,15}$/.test(text)) return Number(text)
-      complain('It must be a whole number.')
+      complain('Enter a whole number.')
       return undefined
     case 'number':
       if (/^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text)
-      complain('It must be a number.')
+      complain('Enter a number.')
       return undefined
     case 'boolean':
       if (text === 'true' || text === 'false') return text === 'true'
-      complain('It must be true or false.')
+      complain('Enter true or false.')
       return undefined
     default:
       return text

@@ -150,7 +150,7 @@ describe('what is refused before an operation runs is a problem, too:', () => {
   const draining = () => `/edges/${tenant.spareEdgeId}/draining`
   const text = { 'content-type': 'text/plain' }
   const cases: [string, () => Promise<{ status: number; body: unknown }>, object][] = [
-    ['no such address', () => callRest(api, '/nothing'), { status: 404, code: 'not_found' }],
+    ['This address does not exist', () => callRest(api, '/nothing'), { status: 404, code: 'not_found' }],
     [
       'a method too many',
       () => callRest(api, '/devices', { method: 'PATCH' }),

@@ -39,7 +39,7 @@ export async function restRoutes(app: FastifyInstance, options: RestRoutesOption
   }
 }
 
-const notFound = new AppError('not_found', { public: 'There is no such address: see /api/docs.' })
+const notFound = new AppError('not_found', { public: 'This address does not exist. See /api/docs.' })
 
 /** An empty body is none, whatever its type says; JSON is the only type there is. */
 function takeJson(app: FastifyInstance): void {
@@ -64,7 +64,7 @@ function refuseOtherMethods(app: FastifyInstance, url: string, operations: Opera
     // Whatever body it has: it is the method that is wrong.
     onRequest: async (_request, reply) => {
       reply.header('allow', allow)
-      throw new AppError('method_not_allowed', { public: `This path takes ${allow}.` })
+      throw new AppError('method_not_allowed', { public: `This path supports ${allow}.` })
     },
     handler: async () => {},
   })

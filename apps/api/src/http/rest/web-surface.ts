@@ -60,7 +60,7 @@ function refuseForeignOrigin(request: FastifyRequest, own: string): void {
   if (isForeignOrigin || isForeignSite)
     throw new AppError('foreign_origin', {
       internal: `origin ${String(origin)}, site ${String(site)}`,
-      public: `Another site has sent this request: changes are taken from ${own} and from API keys only.`,
+      public: `This request came from another site. Changes are accepted only from ${own} and with API keys.`,
     })
 }
 

@@ -53,7 +53,7 @@ export const router = t.router
 /** Before the transaction: it looks at the session, and at nothing of the organization. */
 async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
   const person = await ctx.findPerson()
-  if (!person) throw new AppError('forbidden', { public: 'This is for a person, not for an API key.' })
+  if (!person) throw new AppError('forbidden', { public: 'This requires a person. API keys are not accepted.' })
   await requireConfirmed(ctx, person)
 }
 

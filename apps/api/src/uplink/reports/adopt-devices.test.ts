@@ -193,7 +193,7 @@ test('other bytes than were shown are not adopted', async () => {
   await end(made.jobIds[0], foundOf(versionId, rootOf(5)))
   expect(await job(made.jobIds[0])).toMatchObject({
     state: 'failed',
-    untrusted: { message: expect.stringContaining('other bytes under its name') },
+    untrusted: { message: expect.stringContaining('different data under its name') },
   })
   expect(await version(versionId)).toBeUndefined()
 })
@@ -212,8 +212,8 @@ test('of two who adopt it at once one does, into whichever vDisk', async () => {
 
 test.each([
   ['is being imported', { state: 'importing', root: undefined, image: undefined }, 'still being imported'],
-  ['is damaged', { state: 'damaged', root: undefined, image: undefined }, 'It is damaged'],
-  ['was made for another organization', { image: { ...facts, organizationId: randomUUID() } }, 'for another'],
+  ['is damaged', { state: 'damaged', root: undefined, image: undefined }, 'The image is damaged'],
+  ['was created for another organization', { image: { ...facts, organizationId: randomUUID() } }, 'for another'],
 ] as const)('one that %s is refused, and the list says why', async (_what, more, why) => {
   const one = image(more)
   await holds([one])
@@ -234,7 +234,7 @@ test('one that its edge is asked to delete, or whose edge does no such work, is 
   const asked = { edgeId: site().edge.edgeId, kind: 'delete', versionId, askedByName: 'x' } as const
   await site().api.db.storeJob.create({ data: { organizationId, ...asked, askedAt: new Date() } })
   const deleted = await tryAdopting(versionId)
-  expect([deleted.status, deleted.text]).toEqual([409, expect.stringContaining('is asked to delete it')])
+  expect([deleted.status, deleted.text]).toEqual([409, expect.stringContaining('is deleting it')])
 })
 
 test('one whose version lies in the trash is restored from there', async () => {
@@ -246,7 +246,7 @@ test('one whose version lies in the trash is restored from there', async () => {
   await holds([image({ versionId })])
   expect(await images()).toEqual([])
   const refused = await tryAdopting(versionId)
-  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('lies in the trash')])
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('is in the trash')])
 })
 
 test('what the edge has not named, another farm and half a wish are refused', async () => {
@@ -263,7 +263,7 @@ test('what the edge has not named, another farm and half a wish are refused', as
   })
   for (const more of [{ vdiskId: elsewhere.id }, { vdiskId: null, farmId, name: 'New' }]) {
     const refused = await tryAdopting(versionId, more)
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('edge of another farm')])
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('belongs to another farm')])
   }
   for (const more of [{ vdiskId: null }, { vdiskId: null, farmId }, { farmId, name: 'Both' }]) {
     const refused = await tryAdopting(versionId, more)

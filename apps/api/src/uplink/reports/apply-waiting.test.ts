@@ -54,9 +54,9 @@ test('a device that another edge sent back waits for its own, on its page, its b
     since,
     edge: { id: site().edge.edgeId },
     asked: { id: second.edgeId },
-    sentence: expect.stringContaining('The control plane hears'),
+    sentence: expect.stringContaining('The control plane receives reports from'),
     remedy: expect.stringMatching(
-      /^Look at the network between \S+ and the device\. The device goes on .* wrote\. If \S+ is gone for good, start the device again: what it wrote since its last start is lost\.$/,
+      /^Check the network between \S+ and the device\. The device then continues .* writes\. If \S+ is permanently gone, restart the device\. Its writes since the last start are lost\.$/,
     ),
   }
   expect((await device()).waitsFor).toMatchObject(waits)
@@ -164,9 +164,9 @@ test('an edge tells of devices that wait for another one of its own site, and of
 })
 
 test.each([
-  ['edge', /start the device again: what it wrote since its last start is lost/],
-  ['device_ram_overflow', /start the device again/],
-  ['private', /revoke it and move the home of its writes .*device\.moveHome.* is lost/],
+  ['edge', /restart the device\. Its writes since the last start are lost/],
+  ['device_ram_overflow', /restart the device/],
+  ['private', /revoke it and move the persistent-write location .*device\.moveHome.* are lost/],
 ] as const)(
   'of a device whose writes (%s) are at an edge that is not heard this is told without anybody asking',
   async (writeClass, remedy) => {
@@ -209,12 +209,12 @@ test('a device that was never started is told of, where its home is away; with w
   expect((await device()).waitsFor).toMatchObject({
     reason: 'edge_not_heard',
     edge: { id: edge.edgeId },
-    sentence: expect.stringContaining('does not start'),
+    sentence: expect.stringContaining('cannot start'),
   })
   await site().mutate('edge.revoke', { edgeId: edge.edgeId })
   expect((await device()).waitsFor).toMatchObject({
     sentence: expect.stringContaining('was removed'),
-    remedy: expect.stringMatching(/^Move the home .*device\.moveHome.*lost for good/),
+    remedy: expect.stringMatching(/^Move the persistent-write location .*device\.moveHome.*permanently lost/),
   })
   const { deviceId } = site()
   await site().mutate('device.moveHome', { deviceId, edgeId: other.edgeId, giveUp: true })

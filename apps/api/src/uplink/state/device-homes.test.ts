@@ -155,7 +155,7 @@ test('another edge keeps the writes once the one that does has let go, and not w
     asked: { state: 'cancelled' },
   })
   const jobId = await order()
-  expect((await move(to)).text).toContain('cancel that first')
+  expect((await move(to)).text).toContain('Cancel that move first')
   await endJob(from, jobId, 'done')
   for (const edge of [from, to]) expect((await told(edge)).home?.id).toBe(to.edgeId)
   expect(since).toEqual(expect.any(String))
@@ -165,7 +165,7 @@ test('another edge keeps the writes once the one that does has let go, and not w
     where: { organizationId_id: { organizationId, id: site().deviceId } },
     data: { layerClass: 'private', layerEdgeId: to.edgeId, layerBytes: 4096n },
   })
-  expect((await move(from)).text).toContain('keeps 4096 bytes of its own image')
+  expect((await move(from)).text).toContain('stores 4096 bytes of its private image')
 })
 
 test('what a removed edge kept is given up by an order that says so, and not before', async () => {
@@ -180,7 +180,7 @@ test('what a removed edge kept is given up by an order that says so, and not bef
   expect((await move(to, true)).text).toContain('was not removed')
   await site().mutate('edge.revoke', { edgeId: from.edgeId })
   expect((await told(to)).home?.id).toBe(from.edgeId)
-  expect((await move(to)).text).toMatch(/4096 bytes of its own image.*is lost for good/)
+  expect((await move(to)).text).toMatch(/4096 bytes of its private image.*permanently lost/)
   expect((await move(from, true)).status).toBe(400)
   expect((await move(to, true)).status).toBe(200)
   expect((await told(to)).home?.id).toBe(to.edgeId)
@@ -190,5 +190,5 @@ test('what a removed edge kept is given up by an order that says so, and not bef
   const { items } = await site().query<{ items: { before: unknown; after: unknown }[] }>('audit.list', {
     action: 'device.moveHome',
   })
-  expect(items[0]).toMatchObject({ after: { givenUp: '4096 bytes of its own image' } })
+  expect(items[0]).toMatchObject({ after: { givenUp: '4096 bytes of its private image' } })
 })

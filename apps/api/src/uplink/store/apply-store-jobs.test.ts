@@ -202,7 +202,7 @@ test('of a merge at two edges the first says what it is, and other bytes are ref
   await say({ jobs: [report(ofSecond, { state: 'done', made: madeOf(merged.id, 3) })] }, second)
   expect(await job(ofSecond)).toMatchObject({
     state: 'failed',
-    untrusted: { message: 'another edge has made other bytes of it' },
+    untrusted: { message: 'another edge created different data for it' },
   })
   expect(await version(merged.id)).toMatchObject({ manifest: { root: rootOf(2) } })
 })
@@ -341,7 +341,7 @@ test('what an import boots with can be given, or be nothing', async () => {
     { kind: 'import', bootFiles: 'none' },
   ])
   const both = await site().tryMutation('version.import', { ...given, bootFiles: 'none' })
-  expect([both.status, both.text]).toEqual([400, expect.stringContaining('boots by itself')])
+  expect([both.status, both.text]).toEqual([400, expect.stringContaining('with its own boot loader')])
 })
 
 test('what a device writes is sealed once its edge hears nothing of the device any more', async () => {
@@ -394,7 +394,7 @@ test('a boot profile is shown as its edge tells it, and cleared by an order that
     { hardware: 'any', boots: 2, readAheadBytes: 4096, units: 1, learnedUnixMs: 1_795_000_000_000 },
   ]
   const clear = () => site().tryMutation('version.clearBootProfile', { versionId })
-  expect((await clear()).text).toContain('No edge has said that it has learned a boot profile')
+  expect((await clear()).text).toContain('No edge has learned a boot profile')
   await say(inventory(1, [present(versionId, { root: rootOf(1), bootProfiles })]))
   expect((await version(versionId))?.atEdges[0]?.bootProfiles).toEqual([
     { ...profileOf(bootProfiles[1]), learnedAt: '2026-11-18T11:06:40.000Z' },
@@ -402,7 +402,7 @@ test('a boot profile is shown as its edge tells it, and cleared by an order that
   ])
   const { jobIds } = await site().mutate<VersionWithJobs>('version.clearBootProfile', { versionId })
   expect((await site().state()).storeJobs).toMatchObject([{ id: jobIds[0], kind: 'clear_profile', versionId }])
-  expect((await clear()).text).toContain('has been asked already')
+  expect((await clear()).text).toContain('has already been asked')
   expect(await say({ jobs: [report(jobIds[0], { state: 'done' })] })).toEqual(jobIds)
   await say(inventory(2, [present(versionId, { root: rootOf(1) })]))
   expect((await version(versionId))?.atEdges[0]?.bootProfiles).toEqual([])

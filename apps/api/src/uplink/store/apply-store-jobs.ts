@@ -151,20 +151,22 @@ async function finish(
 ): Promise<string | null> {
   const id = madeVersionId(job)
   if (id === null) return null
-  if (made?.versionId !== id) return 'the edge did not say what it has made'
+  if (made?.versionId !== id) return 'the edge did not report what it created'
   const version = await db.vdiskVersion.findFirst({
     where: { organizationId, id },
     select: { state: true, sealedAt: true, manifestRoot: true, commandLine: true, vdiskId: true },
   })
-  if (!version) return 'the version is gone'
+  if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
   // Another edge was first: the same version is the same bytes.
   if (version.sealedAt !== null)
-    return version.manifestRoot && root.equals(version.manifestRoot) ? null : 'another edge has made other bytes of it'
+    return version.manifestRoot && root.equals(version.manifestRoot)
+      ? null
+      : 'another edge created different data for it'
   if (job.kind === 'adopt' && !(await isAsShown(db, { organizationId, job, root })))
-    return 'the edge has other bytes under its name by now: look at it again, and adopt that'
+    return 'the edge has different data under its name now; check it and adopt that image'
   const commandLine = made.commandLine === undefined ? null : commandLineText.safeParse(made.commandLine)
-  if (commandLine && !commandLine.success) return 'the command line of the image cannot be used'
+  if (commandLine && !commandLine.success) return 'the kernel command line of the image is not valid'
   await db.vdiskVersion.update({
     where: ownRow({ organizationId }, id),
     data: {

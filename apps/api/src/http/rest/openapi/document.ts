@@ -100,7 +100,8 @@ const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
-  description: 'Done once, and answered the same for 24 hours, however often it is sent with this key.',
+  description:
+    'The request is executed once and gives the same answer for 24 hours, however often it is sent with this key.',
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 }
 
@@ -115,12 +116,12 @@ function responsesOf(operation: Operation, schemas: NamedSchemas): Json {
 function successOf({ id, status, creates, output }: Operation, schemas: NamedSchemas): Json {
   if (status === 204) return { description: 'Done.' }
   return {
-    description: status === 201 ? 'Created.' : 'As asked for.',
+    description: status === 201 ? 'Created.' : 'The requested data.',
     ...(creates
       ? {
           headers: {
             location: {
-              description: 'Where it is read.',
+              description: 'URL of the created object.',
               schema: { type: 'string', format: 'uri-reference' },
             },
           },

@@ -49,14 +49,14 @@ export const problemSchema = {
   description: 'RFC 9457. `code` is stable; the texts are for people.',
   required: ['type', 'title', 'status', 'code', 'detail', 'requestId'],
   properties: {
-    type: { ...text, format: 'uri-reference', description: 'Where people read about the code.' },
+    type: { ...text, format: 'uri-reference', description: 'Documentation of the code.' },
     title: text,
     status: { type: 'integer', minimum: 400, maximum: 599 },
     code: { type: 'string', enum: Object.keys(errorTable) },
     detail: text,
     errors: {
       type: 'array',
-      description: 'What is wrong with which field.',
+      description: 'Field errors.',
       items: {
         type: 'object',
         required: ['in', 'field', 'message'],
@@ -67,6 +67,6 @@ export const problemSchema = {
         },
       },
     },
-    requestId: { ...text, description: 'By which the request is found in the log of the API.' },
+    requestId: { ...text, description: 'Identifies the request in the API’s log.' },
   },
 }
