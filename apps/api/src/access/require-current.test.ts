@@ -49,12 +49,12 @@ test.each([
   [
     'device.create',
     () => ({ collectionId: site().tenant.collectionId, name: 'pc-01', mac: newMac }),
-    /named pc-01 already/,
+    /already has a device named pc-01/,
   ],
   [
     'device.create',
     () => ({ collectionId: site().tenant.collectionId, name: 'x', mac: site().mac }),
-    /02:bf:00:00:00:01 is pc-01’s already/,
+    /02:bf:00:00:00:01 already belongs to pc-01/,
   ],
 ])('%s says which name or address is taken', async (path, input, text) => {
   const wanted = path === 'farm.create' ? { name: (await names('farm.list'))[0] } : input()
@@ -71,7 +71,7 @@ test('of two changes at once one wins, and the other hears who changed what', as
   const answers = await Promise.all([change('First'), change('Second', other)])
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
   const lost = answers.find(({ status }) => status === 409)
-  expect(lost?.text).toMatch(/changed meanwhile: A (owner|admin) changed name at \d\d:\d\d UTC/)
+  expect(lost?.text).toMatch(/changed in the meantime: A (owner|admin) changed name at \d\d:\d\d UTC/)
   expect(JSON.parse(lost?.text ?? '').error.data.revision).toBe(2)
 })
 

@@ -119,7 +119,7 @@ describe('a boot menu', () => {
     expect([other.status, other.text]).toEqual([400, absent.text])
     const version = await refused(entry({ vdiskId, versionId: foreign.versionId }))
     expect(version).toMatchObject({ status: 400, code: 'invalid' })
-    expect(version.text).toContain('names a version that its vDisk does not have')
+    expect(version.text).toContain('names a version that does not belong to its vDisk')
   })
 
   test('of a name that the farm has already is refused, also for two at once', async () => {
@@ -138,7 +138,7 @@ describe('a boot menu', () => {
     expect((await refused({ menuId, revision }, 'bootMenu.update')).status).toBe(200)
     const second = await refused({ menuId, revision }, 'bootMenu.update')
     expect([second.status, second.code]).toEqual([409, 'conflict'])
-    expect(second.text).toContain('This boot menu was changed meanwhile')
+    expect(second.text).toContain('This boot menu was changed in the meantime')
   })
 
   test('is removed only when nobody shows it', async () => {

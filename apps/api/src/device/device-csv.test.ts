@@ -58,13 +58,13 @@ test.each([
 
 test.each([
   ['mac,name\n"02', 'The file is not a table'],
-  ['mac,colour\n02:00:00:00:00:01,red', 'There is no column colour'],
+  ['mac,colour\n02:00:00:00:00:01,red', 'Unknown column colour'],
   ['mac,mac\na,b', 'twice'],
   ['enabled\nyes', 'Add a column mac or name'],
   ['mac,personality.1x\na,b', 'begins with a letter'],
   ['mac,name\n', 'no rows below'],
   ['mac,name\na,b,c', 'not a table'],
-  [`name\n${'pc\n'.repeat(10_001)}`, 'more than 10000 lines'],
+  [`name\n${'pc\n'.repeat(10_001)}`, 'more than 10000 rows'],
   ['mac\n\uFFFD', 'not UTF-8'],
 ])('%j is refused, and says why', (text, problem) => {
   expect(parseDevicesCsv(text)).toEqual({ problem: expect.stringContaining(problem) })
@@ -74,8 +74,8 @@ test('each line says what is wrong with it', () => {
   const text = 'mac,name,enabled\nff:ff:ff:ff:ff:ff,pc-1,maybe\n,,\n02:00:00:00:00:01,-x,no'
   expect(parseDevicesCsv(text)).toMatchObject({
     devices: [
-      { line: 2, problems: [expect.stringContaining('multicast address'), 'enabled: Write yes or no.'] },
-      { line: 3, problems: [expect.stringContaining('Neither')] },
+      { line: 2, problems: [expect.stringContaining('multicast address'), 'enabled: Enter yes or no.'] },
+      { line: 3, problems: [expect.stringContaining('Enter a MAC address or a name')] },
       { line: 4, problems: [expect.stringContaining('begins and ends')] },
     ],
   })

@@ -88,7 +88,7 @@ test('types of devices are given to many, kept in tables, and filtered by', asyn
   await importCsv(csv.replaceAll(/\btest\b/g, 'Maintenance'))
   expect((await device()).deviceType).toBe('maintenance')
   const wrong = await importCsv('mac,device_type\n02:bf:00:00:00:01,private')
-  expect(wrong.rows[0]?.problems).toEqual(['device_type: Write production, test or maintenance.'])
+  expect(wrong.rows[0]?.problems).toEqual(['device_type: Enter production, test or maintenance.'])
   const { revision } = await device()
   await site().mutate('device.update', { deviceId: site().deviceId, revision, deviceType: 'production' })
   expect(await device()).toMatchObject({ deviceType: 'production', revision: revision + 1 })
@@ -100,7 +100,7 @@ test('an order for many is given to all or to none, and says who cannot', async 
   const answer = await site().tryMutation('device.powerMany', { deviceIds, order: 'power_on' })
   expect([answer.status, answer.text]).toEqual([
     409,
-    expect.stringContaining('2 of 6 cannot: pc-01: This device is disabled.'),
+    expect.stringContaining('2 of 6 devices cannot be changed: pc-01: This device is disabled.'),
   ])
   expect((await site().state()).powerOns).toEqual([])
   await site().mutate('device.powerMany', { deviceIds: deviceIds.slice(2), order: 'power_on' })
@@ -131,7 +131,7 @@ test('two lines about one device, and a new one that says too little, are refuse
     { line: 4, problems: ['A new device needs a name.', 'A new device needs a collection.'] },
     {
       line: 3,
-      problems: ['Line 2 names the same device.', expect.stringContaining('is pc-01’s already')],
+      problems: ['Line 2 names the same device.', expect.stringContaining('already belongs to pc-01')],
     },
   ])
 })

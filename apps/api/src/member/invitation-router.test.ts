@@ -63,7 +63,7 @@ test('the mail names who invites and where, and a line end in a name begins no h
   const { email } = await invited()
   const mail = api.mails.findLast(({ to }) => to === email)
   expect(mail?.subject).toBe('Invitation to Evil Bcc: all@example.test on Bootfarm')
-  expect(mail?.text).toContain('as operator of the whole organization')
+  expect(mail?.text).toContain('with the role operator of the whole organization')
   await api.db.organization.update({ ...organization, data: { name: 'Own' } })
 })
 

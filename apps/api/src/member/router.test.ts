@@ -164,7 +164,7 @@ test('who changes roles that somebody else has changed meanwhile is told who tha
   expect((await grant('operator')).status).toBe(200)
   const late = await grant('auditor')
   expect([late.status, late.code]).toEqual([409, 'conflict'])
-  expect(late.text).toMatch(/member was changed meanwhile: A owner changed role at \d\d:\d\d UTC/)
+  expect(late.text).toMatch(/member was changed in the meantime: A owner changed role at \d\d:\d\d UTC/)
   const { grants, revision: now } = await query<Member>(api, owner, 'member.get', { userId })
   expect(JSON.parse(late.text).error.data.revision).toBe(now)
   const take = (seen: number) => change('member.take', { userId, grantId: grants[0]?.id, revision: seen }, owner)

@@ -80,7 +80,7 @@ test('an owner asks with the typed name, every owner is told, everything goes on
   await job()
   expect((await call(admin, 'organization.cancelDeletion', {})).code).toBe('forbidden')
   expect((await call(cookie, 'organization.cancelDeletion', {})).data).toMatchObject({ deleteAfter: null })
-  expect(mailsOf(tenant, 'cancelled')).toBe(3)
+  expect(mailsOf(tenant, 'will not be deleted')).toBe(3)
   api.clock.advance(30 * dayMs)
   await job()
   expect(await isThere(tenant.organizationId)).toBe(true)
@@ -117,14 +117,14 @@ test('after the grace nobody gets in, edges are told, and then not a row is left
   await mutate(api, cookie, 'organization.askDeletion', { name })
   api.clock.advance(14 * dayMs)
   await job()
-  expect(mailsOf(tenant, 'is deleted')).toBe(2)
+  expect(mailsOf(tenant, 'is being deleted')).toBe(2)
   expect((await callProcedure(api, { path: 'farm.list', type: 'query', input: {}, cookie })).status).toBe(401)
   const byKey = { path: 'farm.list', type: 'query' as const, input: {}, headers: key.headers }
   expect((await callProcedure(api, byKey)).status).toBe(401)
   expect((await edge.heartbeat()).body).toMatchObject({ code: 'edge_revoked' })
   expect(await isThere(organizationId)).toBe(true)
   await job()
-  expect(mailsOf(tenant, 'is deleted')).toBe(2)
+  expect(mailsOf(tenant, 'is being deleted')).toBe(2)
 
   api.clock.advance(edgesToldMs)
   const left = await rowCount(organizationId)
@@ -212,7 +212,7 @@ test('whose account asks for codes gives password and code again, however fresh 
   expect((await ask()).code).toBe('confirmation_needed')
   expect(await confirm({ password })).toMatchObject({
     code: 'invalid',
-    text: expect.stringContaining('codes'),
+    text: expect.stringContaining('two-factor authentication'),
   })
   const wrong = String((Number(code()) + 1) % 1_000_000).padStart(6, '0')
   expect((await confirm({ password, code: wrong })).code).toBe('invalid')

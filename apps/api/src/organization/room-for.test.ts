@@ -71,7 +71,7 @@ test('one more than allowed is refused with the quota, what is used of it, what 
     await allow(set, quota, 0)
     const told = await call(set, path, input)
     expect([path, told.status, told.code, told.text]).toEqual([path, 403, 'quota_exceeded', told.text])
-    expect(told.text).toMatch(/may have \d+ .* and has \d+: 1 more/)
+    expect(told.text).toMatch(/can have \d+ .* and has \d+, so 1 more/)
     expect(told.text).toContain('contact the operator of this installation')
     await allow(set, quota, 1)
     expect([path, (await call(set, path, input)).status]).toEqual([path, 200])

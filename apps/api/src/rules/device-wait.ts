@@ -110,7 +110,7 @@ function askedInVain(
       ? ` The control plane receives reports from ${edge.name}.`
       : ` The control plane does not receive reports from ${edge.name} either.`
   const goesOn = 'The device then continues by itself with all of its writes.'
-  const bring = isOnline ? `Check the network between ${edge.name} and the device. ${goesOn}` : bringBack(edge, goesOn)
+  const bring = isOnline ? `Check the network between ${edge.name} and the device. ${goesOn} ` : bringBack(edge, goesOn)
   return {
     reason: 'asked_another_edge',
     edge: { id: edge.id, name: edge.name },
@@ -137,7 +137,7 @@ function notHeard(edge: WaitEdge, outlivesBoots: boolean): DeviceWait {
 }
 
 function bringBack({ name, revokedAt }: WaitEdge, then: string): string {
-  return revokedAt ? '' : `Bring ${name} back online: check its power, its network and its program. ${then}`
+  return revokedAt ? '' : `Bring ${name} back online: check its power, its network and its program. ${then} `
 }
 
 function ifGone({ name, revokedAt }: WaitEdge, outlivesBoots: boolean): string {

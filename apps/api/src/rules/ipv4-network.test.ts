@@ -9,7 +9,7 @@ test.each([
   ['192.0.2.1', '192.0.2.1/32', true],
   ['192.0.2.2', '192.0.2.1/32', false],
   ['no address', '0.0.0.0/0', false],
-  ['192.0.2.1', 'is not a network', false],
+  ['192.0.2.1', 'no network', false],
 ])('%s in %s: %s', (ip, network, inside) => {
   expect(isInNetwork(ip, network)).toBe(inside)
 })
@@ -19,8 +19,8 @@ test.each(['10.0.0.0/8', ' 192.0.2.128/25 ', '0.0.0.0/0', '192.0.2.7/32'])('%s i
 })
 
 test.each([
-  ['10.1.2.3/8', 'the network is 10.0.0.0/8'],
-  ['192.0.2.130/25', 'the network is 192.0.2.128/25'],
+  ['10.1.2.3/8', 'Use 10.0.0.0/8'],
+  ['192.0.2.130/25', 'Use 192.0.2.128/25'],
   ['10.0.0.0', 'Enter an address and a prefix length'],
   ['10.0.0.0/33', 'Enter an address and a prefix length'],
   ['10.0.0.0/08', 'Enter an address and a prefix length'],

@@ -99,7 +99,7 @@ export function deletionAskedMail(facts: DeletionFacts): Mail {
 
 export function deletionCancelledMail(facts: Omit<DeletionFacts, 'deleteAfter'>): Mail {
   const organization = oneLine(facts.organizationName)
-  return mail(facts.email, `Deletion of ${organization} cancelled`, [
+  return mail(facts.email, `${organization} will not be deleted`, [
     `${oneLine(facts.askedByName)} has cancelled the deletion of the organization ${organization}: ${facts.url}`,
   ])
 }

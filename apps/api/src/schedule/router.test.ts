@@ -112,7 +112,7 @@ describe('a schedule', () => {
     [{ when: { kind: 'once', at: '2027-02-30T06:30' } }, /30 February/],
     [{ when: { kind: 'once', at: '2026-11-20T12:59' } }, /has passed/],
     [{ ratePerMinute: 0 }, /at least one device/],
-    [{ ratePerMinute: 6001 }, /At most 6000/],
+    [{ ratePerMinute: 6001 }, /at most 6000/],
     [{ targets: [] }, /at least one device, collection or tag/],
     [{ targets: [{ kind: 'device', deviceId: randomUUID() }] }, /device of another site/],
   ])('with %j is refused with a sentence', async (changes, sentence) => {

@@ -1,3 +1,4 @@
+import type { scheduleResults } from '@bootfarm/proto/uplink'
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { nameOf, seenRevision, tag } from '../rules/object-fields.ts'
@@ -86,6 +87,20 @@ export const scheduleListInput = z.object({
   /** Part of the name, upper or lower case. */
   search: z.string().trim().max(64).optional(),
 })
+
+/**
+ * Why a device or a run was left out, as the control plane and the edges of its release say it. The fields below are
+ * texts, since a newer edge may have further reasons.
+ */
+export type ScheduleReason =
+  | Exclude<(typeof scheduleResults)[number], 'sent'>
+  | 'nothing_to_boot'
+  | 'stopped'
+  | 'no_answer'
+  | 'no_boot'
+  | 'not_reported'
+  | 'action_unknown'
+  | 'too_many'
 
 export const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
 export const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const

@@ -202,7 +202,7 @@ test('a webhook that takes nothing for days is switched off, and says why', asyn
   }
   await deliver()
   const off = await ask<Webhook>(`/webhooks/${webhook.id}`)
-  expect(off).toMatchObject({ enabled: false, disabledReason: expect.stringContaining('It answered 503') })
+  expect(off).toMatchObject({ enabled: false, disabledReason: expect.stringContaining('The receiver answered 503') })
   expect((await deliveries(webhook)).every(({ state }) => state === 'failed')).toBe(true)
   const { name, url, events, revision } = off as unknown as Record<string, unknown>
   const on = await ask<Webhook>(`/webhooks/${webhook.id}`, 'PUT', {

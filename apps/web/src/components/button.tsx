@@ -8,8 +8,18 @@ const looks = {
   bare: 'text-ink-soft hover:bg-hover hover:text-ink',
 } as const
 
+export type ButtonLook = keyof typeof looks
+
+/** The look of a button, also for links that look like one. */
+export function buttonClasses(look: ButtonLook): string {
+  return classNames(
+    'inline-flex h-8 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 font-medium text-sm transition-colors disabled:opacity-50',
+    looks[look],
+  )
+}
+
 export interface ButtonProps extends ComponentProps<'button'> {
-  look?: keyof typeof looks
+  look?: ButtonLook
   /** Shows that the answer is awaited; the button stays focusable and takes no second press. */
   busy?: boolean
 }
@@ -21,12 +31,7 @@ export function Button({ look = 'quiet', busy = false, className, onClick, ...re
       aria-busy={busy || undefined}
       aria-disabled={busy || undefined}
       onClick={busy ? (event) => event.preventDefault() : onClick}
-      className={classNames(
-        'inline-flex h-8 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 font-medium text-sm transition-colors disabled:opacity-50',
-        looks[look],
-        busy && 'opacity-70',
-        className,
-      )}
+      className={classNames(buttonClasses(look), busy && 'opacity-70', className)}
       {...rest}
     />
   )

@@ -8,7 +8,7 @@ import { ErrorState } from './states'
 import { type Column, Table, TableSkeleton } from './table'
 
 /** The part of an infinite query that a list needs. */
-interface PagedQuery<Row> {
+export interface PagedQuery<Row> {
   data: { pages: { items: Row[] }[] } | undefined
   error: unknown
   isPending: boolean

@@ -53,9 +53,9 @@ describe('the program', () => {
   })
 
   test.each([
-    ['aarch64', /no edge for aarch64\. Build it \(zig build -Darch=aarch64\)/],
-    ['mips', /edges for x86_64 and aarch64 only/],
-    ['..%2f..%2fetc%2fpasswd', /edges for x86_64 and aarch64 only/],
+    ['aarch64', /no edge program for aarch64\. Build it \(zig build -Darch=aarch64\)/],
+    ['mips', /Edges exist for x86_64 and aarch64 only/],
+    ['..%2f..%2fetc%2fpasswd', /Edges exist for x86_64 and aarch64 only/],
   ])('for %s is not there, and it is said what to do', async (arch, detail) => {
     const answer = await get(`edge/${arch}`)
     expect(answer.headers.get('content-type')).toContain('application/problem+json')

@@ -52,6 +52,7 @@ export const appRouter = router({
   trash: trashRouter,
 })
 
+export type { ScheduleReason } from '../../schedule/schema.ts'
 export type AppRouter = typeof appRouter
 export type RouterInputs = inferRouterInputs<AppRouter>
 export type RouterOutputs = inferRouterOutputs<AppRouter>

@@ -121,7 +121,7 @@ test('an adopted image is a version under the id that it has at its edge, once t
   expect(await version(versionId)).toMatchObject({ sealedAt: null, access: null })
   // It is no image of nobody's any more, and no second one either.
   expect(await images()).toEqual([])
-  expect((await tryAdopting(versionId)).text).toContain('It is being adopted as version 2 of Linux')
+  expect((await tryAdopting(versionId)).text).toContain('It is already being adopted as version 2 of Linux')
   await end(made.jobIds[0], foundOf(versionId))
   expect(await version(versionId)).toMatchObject({
     access: 'default',
@@ -204,7 +204,7 @@ test('of two who adopt it at once one does, into whichever vDisk', async () => {
   const answers = await Promise.all(['One', 'Two', 'Three'].map((name) => tryAdopting(versionId, newVdisk(name))))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
   for (const { status, text } of answers)
-    if (status === 409) expect(text).toMatch(/It is being adopted as|Somebody else has just adopted it/)
+    if (status === 409) expect(text).toMatch(/It is already being adopted as|Someone else has just adopted it/)
   // Nothing is left of those who came second.
   const { items } = await site().query<{ items: object[] }>('vdisk.list', {})
   expect(items).toHaveLength(2)
@@ -227,7 +227,7 @@ test('one that its edge is asked to delete, or whose edge does no such work, is 
   await holds([image({ versionId })])
   await speakUp()
   const old = await tryAdopting(versionId)
-  expect([old.status, old.text]).toEqual([409, expect.stringContaining('does not do adopt: update it')])
+  expect([old.status, old.text]).toEqual([409, expect.stringContaining('does not support adopt. Update it')])
   expect(await images()).toMatchObject([{ problem: expect.stringContaining('does not do adopt') }])
   await speakUp('adopt')
   const { organizationId } = site().tenant

@@ -119,7 +119,7 @@ test('another edge keeps the writes once the one that does has let go, and not w
   const old = await move(to)
   expect(old).toMatchObject({
     status: 409,
-    text: expect.stringContaining('of release 9.9 does not do release_home: update it'),
+    text: expect.stringContaining('(release 9.9) does not support release_home. Update it'),
   })
   await speakUp(from, 'release_home')
   const order = async () => {

@@ -144,7 +144,7 @@ test('a weight or a network that is none is refused, with what is wrong', async 
     [101, [], 'weight'],
     [-1, [], 'weight'],
     [1.5, [], 'weight'],
-    [10, ['10.1.0.0/8'], 'the network is 10.0.0.0/8'],
+    [10, ['10.1.0.0/8'], 'Use 10.0.0.0/8'],
     [10, ['lab'], 'is not a network'],
     [10, Array.from({ length: 33 }, (_, n) => `10.${n}.0.0/16`), 'at most 32 networks'],
   ]

@@ -1,13 +1,13 @@
 'use client'
 
 import { useState } from 'react'
+import { encode } from 'uqr'
 import { FormDialog } from '../../components/dialog'
 import { TextField } from '../../components/field'
 import { InfoDialog } from '../../components/info-dialog'
 import { authClient, authProblem, unreachable } from '../session/auth-client'
 import { BackupCodes } from './backup-codes'
 import { PasswordField } from './password-field'
-import { QrCode } from './qr-code'
 import { useAsked } from './use-asked'
 
 interface Secret {
@@ -86,5 +86,23 @@ function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => v
         hint="The current six digits from your authenticator."
       />
     </FormDialog>
+  )
+}
+
+/** The text as a QR code: dark on white in every theme, as cameras expect it. */
+function QrCode({ text, label }: { text: string; label: string }) {
+  const { data, size } = encode(text, { border: 2 })
+  const path = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : []))).join('')
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${size} ${size}`}
+      shapeRendering="crispEdges"
+      className="size-44 shrink-0 rounded-md border border-line"
+    >
+      <rect width={size} height={size} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
   )
 }

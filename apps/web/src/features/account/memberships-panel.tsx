@@ -11,7 +11,7 @@ import { Tag } from '../../components/tag'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
-import { roleWords } from '../people/role-words'
+import { roleText } from '../people/role-text'
 import { useChooseOrganization } from '../session/use-choose-organization'
 
 type Organization = RouterOutputs['session']['organizations'][number]
@@ -46,7 +46,7 @@ function columnsFor(currentId: string | undefined): Column<Organization>[] {
       wide: true,
       cell: ({ roles }) => (
         <span className="whitespace-normal">
-          {roles.map(({ role, isOfPart }) => roleWords(role) + (isOfPart ? 'in part of it' : '')).join(', ')}
+          {roles.map(({ role, isOfPart }) => roleText(role) + (isOfPart ? ' in part of it' : '')).join(', ')}
         </span>
       ),
     },

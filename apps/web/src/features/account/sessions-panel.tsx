@@ -8,7 +8,7 @@ import { ErrorState } from '../../components/states'
 import { type Column, Table, TableSkeleton } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useToast } from '../../components/toast'
-import { agentWords } from '../../lib/agent-words'
+import { agentText } from '../../lib/agent-text'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 
@@ -21,7 +21,7 @@ const columns: Column<Session>[] = [
     cell: ({ agent, isCurrent }) => (
       <span className="flex flex-wrap items-center gap-2 whitespace-normal">
         <span className="font-medium text-ink" title={agent ?? undefined}>
-          {agentWords(agent)}
+          {agentText(agent)}
         </span>
         {isCurrent && <Tag tone="ready">Current</Tag>}
       </span>
@@ -64,7 +64,7 @@ function EndButton({ session: { id, isCurrent, agent } }: { session: Session }) 
     <Button
       className="h-7!"
       busy={end.isPending}
-      aria-label={`Sign out ${agentWords(agent)}`}
+      aria-label={`Sign out ${agentText(agent)}`}
       onClick={() => end.mutate({ sessionId: id })}
     >
       Sign out

@@ -18,7 +18,7 @@ const states: Record<ApiKey['state'], { word: string; tone: Tone; title: string 
 }
 
 /** As people read a role's name. */
-export const roleWords = (role: ApiKey['role']) => role.replace('_', ' ')
+export const roleText = (role: ApiKey['role']) => role.replace('_', ' ')
 
 export const apiKeyColumns: Column<ApiKey>[] = [
   {
@@ -45,7 +45,7 @@ export const apiKeyColumns: Column<ApiKey>[] = [
     cell: ({ role, placeName, permissions }) => (
       <span className="flex flex-col">
         <span>
-          {roleWords(role)}, {placeName ?? 'whole organization'}
+          {roleText(role)}, {placeName ?? 'whole organization'}
         </span>
         {permissions && (
           <span className="truncate text-ink-faint text-xs" title={permissions.join(', ')}>

@@ -2,8 +2,8 @@ import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { Unknown } from '../../components/panel'
 import type { Column } from '../../components/table'
+import { actionText, objectHref, objectText } from './audit-text'
 import type { AuditEntry } from './audit-types'
-import { actionWords, objectHref, objectWords } from './audit-words'
 import { EntryChange } from './entry-change'
 
 export const auditColumns: Column<AuditEntry>[] = [
@@ -22,7 +22,7 @@ export const auditColumns: Column<AuditEntry>[] = [
     ),
   },
   { title: 'Actor', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
-  { title: 'Action', cell: ({ action }) => actionWords(action) },
+  { title: 'Action', cell: ({ action }) => actionText(action) },
   { title: 'Target', cell: (entry) => <Changed entry={entry} /> },
   { title: 'Change', wide: true, cell: (entry) => <EntryChange entry={entry} /> },
   {
@@ -47,7 +47,7 @@ function Actor({ entry }: { entry: AuditEntry }) {
 
 function Changed({ entry }: { entry: AuditEntry }) {
   const href = objectHref(entry)
-  const text = objectWords(entry)
+  const text = objectText(entry)
   return (
     <span className="block max-w-64 truncate max-sm:max-w-32" title={text}>
       {href ? (

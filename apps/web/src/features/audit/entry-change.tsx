@@ -1,5 +1,5 @@
+import { type ChangedField, changedFields } from './audit-text'
 import type { AuditEntry } from './audit-types'
-import { type ChangedField, changedFields } from './audit-words'
 
 /** How many fields changed; opened, each of them as it was and as it is. All of it is text, whoever wrote it. */
 export function EntryChange({ entry }: { entry: AuditEntry }) {

@@ -115,7 +115,7 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
           onChange={({ target: { value } }) => onChange({ starts: { ...starts, versionId: value || null } })}
           className={control}
         >
-          <option value="">{newestWords(versions[0]?.number)}</option>
+          <option value="">{newestText(versions[0]?.number)}</option>
           {versions.map(({ id, number: version }) => (
             <option key={id} value={id}>
               version {version}
@@ -130,7 +130,7 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
   )
 }
 
-function newestWords(newest: number | undefined): string {
+function newestText(newest: number | undefined): string {
   return newest === undefined ? 'latest' : `latest (now ${newest})`
 }
 

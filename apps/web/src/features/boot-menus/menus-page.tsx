@@ -2,10 +2,9 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { Page, PageHeader } from '../../components/page-header'
-import { PagedList } from '../../components/paged-list'
+import { LinkButton } from '../../components/link-button'
+import { ListPage } from '../../components/list-page'
 import { Unknown } from '../../components/panel'
-import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { countOf } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -49,35 +48,22 @@ export function MenusPage() {
     trpc.bootMenu.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
   )
   return (
-    <Page>
-      <PageHeader
-        title="Boot menus"
-        summary="Menus shown on a device before it boots."
-        actions={
-          mayCreate && (
-            <Link
-              href="/boot-menus/new"
-              className="inline-flex h-8 items-center rounded-md bg-ink px-3 font-medium text-canvas text-sm hover:opacity-90"
-            >
-              New menu
-            </Link>
-          )
-        }
-      />
-      <div className="rounded-lg border border-line bg-surface">
-        <PagedList
-          label="Boot menus"
-          query={query}
-          columns={columns}
-          rowKey={(menu) => menu.id}
-          empty={
-            <EmptyState
-              title="No boot menus yet."
-              text="Without a menu, devices boot their collection’s vDisk at once. With a menu, people choose at the machine what to boot."
-            />
-          }
-        />
-      </div>
-    </Page>
+    <ListPage
+      title="Boot menus"
+      summary="Menus shown on a device before it boots."
+      actions={
+        mayCreate && (
+          <LinkButton href="/boot-menus/new" look="primary">
+            New menu
+          </LinkButton>
+        )
+      }
+      query={query}
+      columns={columns}
+      empty={{
+        title: 'No boot menus yet.',
+        text: 'Without a menu, devices boot their collection’s vDisk at once. With a menu, people choose at the machine what to boot.',
+      }}
+    />
   )
 }

@@ -79,11 +79,11 @@ function SetNotices({ set }: { set: ProgramSet }) {
 /** `iPXE for BIOS and x86-64`. */
 function contents({ programs }: ProgramSet): string {
   const kinds = [...new Set(programs.map(({ kind }) => kind))].join(', ')
-  const archs = [...new Set(programs.flatMap(({ arch }) => (arch === 'any' ? [] : architectureWords[arch])))]
+  const archs = [...new Set(programs.flatMap(({ arch }) => (arch === 'any' ? [] : architectureText[arch])))]
   return archs.length === 0 ? kinds : `${kinds} for ${archs.join(', ')}`
 }
 
-export const architectureWords = {
+export const architectureText = {
   bios: 'BIOS',
   x64_uefi: 'x86-64 UEFI',
   arm64_uefi: 'arm64 UEFI',

@@ -2,7 +2,7 @@ import { EmptyState } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { formatBytes } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
-import { architectureWords } from './boot-program-choice'
+import { architectureText } from './boot-program-choice'
 
 type BootProgram = RouterOutputs['edge']['get']['bootPrograms'][number]
 
@@ -18,7 +18,7 @@ const columns: Column<BootProgram>[] = [
       </>
     ),
   },
-  { title: 'Architecture', from: 'sm', cell: (program) => architectureWords[program.arch] },
+  { title: 'Architecture', from: 'sm', cell: (program) => architectureText[program.arch] },
   {
     title: 'Signed by',
     from: 'md',

@@ -3,7 +3,7 @@
 import { useNow } from '../../lib/use-now'
 import type { BootSummary } from './boot-types'
 import { phaseColour } from './phase-colour'
-import { elapsedOf, layOutWaterfall } from './waterfall-layout'
+import { elapsedOf, layOutWaterfall } from './waterfall/waterfall-layout'
 
 const widthPx = 1000
 const refreshMs = 250

@@ -2,7 +2,7 @@
 
 import { formatDuration } from '../../lib/format-quantity'
 import { useNow } from '../../lib/use-now'
-import { elapsedOf } from './waterfall-layout'
+import { elapsedOf } from './waterfall/waterfall-layout'
 
 interface TimedBoot {
   startedAt: string

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/panel'
 import type { BootDetail } from './boot-types'
-import { readAheadWords } from './read-ahead-words'
+import { readAheadText } from './read-ahead-text'
 
 /** DHCP option 93 (RFC 4578, and IANA's registry of processor architecture types). */
 const clientArchitectures: Record<number, string> = {
@@ -49,7 +49,7 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Machine ID', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
     { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
     { label: 'Stream', value: facts.cipher && streamProtection[facts.cipher] },
-    ...(boot.readAhead ? [{ label: 'Read ahead', value: readAheadWords(boot.readAhead) }] : []),
+    ...(boot.readAhead ? [{ label: 'Read ahead', value: readAheadText(boot.readAhead) }] : []),
     { label: 'Reconnects', value: facts.reconnects },
     ...(takenPowerOrder ? [{ label: 'Power order', value: <TakenOrder taken={takenPowerOrder} /> }] : []),
     { label: 'Boot ID', value: <Mono>{boot.id}</Mono> },

@@ -2,6 +2,7 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useSubscription } from '@trpc/tanstack-react-query'
+import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
@@ -18,9 +19,7 @@ import { BootDuration } from './boot-duration'
 import { BootFacts } from './boot-facts'
 import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
-import { BootWaterfall } from './boot-waterfall'
 import { CapturePanel } from './capture-panel'
-import { DetailGone } from './detail-gone'
 import { LastPackets } from './last-packets'
 import { OffersPanel } from './offers-panel'
 import { OriginTags, OutcomeTag } from './outcome-tag'
@@ -28,6 +27,7 @@ import { PhaseTable } from './phase-table'
 import { ReadSizeHistogram, readSizeRows } from './read-size-histogram'
 import { ReadTimesTable } from './read-times-table'
 import { StepTable } from './step-table'
+import { BootWaterfall } from './waterfall/boot-waterfall'
 
 export function BootPage({ bootId }: { bootId: string }) {
   const trpc = useTRPC()
@@ -152,5 +152,23 @@ function BootSkeleton() {
         <Skeleton className="h-64 w-full rounded-lg" />
       </Page>
     </LoadingState>
+  )
+}
+
+/** What is no longer there of a boot whose detail is past its retention. */
+function DetailGone({ keptDays }: { keptDays: number }) {
+  return (
+    <section aria-label="Boot details expired" className="flex gap-3 rounded-lg bg-hover px-4 py-3 text-ink-soft">
+      <span className="pt-0.5">
+        <Icon name="alert" />
+      </span>
+      <div className="min-w-0 text-sm">
+        <p className="font-medium">The details of this boot have expired.</p>
+        <p className="mt-0.5">
+          Boot details are kept for {keptDays} days. The outcome and the times of the phases remain. Phase details, OS
+          boot steps, DHCP offers, packets and device details are deleted.
+        </p>
+      </div>
+    </section>
   )
 }

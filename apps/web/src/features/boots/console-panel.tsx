@@ -5,7 +5,7 @@ import { Panel } from '../../components/panel'
 import { classNames } from '../../lib/class-names'
 import { countOf } from '../../lib/format-quantity'
 import type { ConsoleState } from './use-console'
-import type { Span } from './waterfall'
+import type { Span } from './waterfall/waterfall'
 
 /** So near to its end the list is followed. */
 const followWithinPx = 40

@@ -36,8 +36,8 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
         {readTimes.phases.length === 0 &&
           (running
-            ? 'The device has not reported yet that its operating system started.'
-            : 'Only the whole boot is known. The device did not report when its operating system started.')}
+            ? ' The device has not reported yet that its operating system started.'
+            : ' Only the whole boot is known. The device did not report when its operating system started.')}
       </p>
     </>
   )

@@ -1,6 +1,6 @@
 import { type Column, Table } from '../../components/table'
 import { formatDuration, formatOffset } from '../../lib/format-quantity'
-import { type GuestStep, guestStepColour, guestStepTitles } from './guest-steps'
+import { type GuestStep, guestStepColour, guestStepTitles } from './waterfall/guest-steps'
 
 type Row = GuestStep & { key: string }
 

@@ -8,7 +8,6 @@ import { ObjectPicker } from '../../components/object-picker'
 import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { formProblem, readableError } from '../../lib/readable-error'
-import { saveFile } from '../../lib/save-file'
 import { type RouterInputs, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
@@ -116,4 +115,14 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
       {plan && <PlanTable plan={plan} />}
     </FormDialog>
   )
+}
+
+/** Hands a text to the browser as a file to save. */
+function saveFile(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
 }

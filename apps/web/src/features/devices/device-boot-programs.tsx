@@ -29,7 +29,7 @@ export function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
         label="Set"
         siteId={device.siteId}
         value={own}
-        inherited={inheritedWords(collection, site)}
+        inherited={inheritedText(collection, site)}
         inheritedSet={collection ?? site}
         mayChange={useMay('device.change')}
         onChoose={(bootProgramSet) => choose.mutate({ deviceId: device.id, bootProgramSet })}
@@ -38,7 +38,7 @@ export function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
   )
 }
 
-function inheritedWords(collection: string | null, site: string | null): string {
+function inheritedText(collection: string | null, site: string | null): string {
   if (collection !== null) return `Inherit from collection (${collection})`
   return site === null ? 'Inherit from site (edge default)' : `Inherit from site (${site})`
 }

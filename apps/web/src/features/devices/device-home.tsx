@@ -11,7 +11,7 @@ import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
-import type { DeviceHome } from './home-words'
+import type { DeviceHome } from './home-text'
 import { MoveHomeDialog } from './move-home-dialog'
 
 type DeviceDetail = RouterOutputs['device']['get']

@@ -11,7 +11,7 @@ import { formatBytes } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
-import { layerStanding } from './layer-words'
+import { layerStanding } from './layer-text'
 
 type DeviceDetail = RouterOutputs['device']['get']
 

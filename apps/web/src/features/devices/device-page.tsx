@@ -20,7 +20,7 @@ import { DeviceBootPrograms } from './device-boot-programs'
 import { DeviceHomePanel, isHomeMoving } from './device-home'
 import { DeviceLayerPanel } from './device-layer'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
-import { DeviceTypeTag, deviceTypeWords } from './device-type'
+import { DeviceTypeTag, deviceTypeText } from './device-type'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
 import { WaitNotice } from './wait-notice'
@@ -136,7 +136,7 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
             'none (the collection has no vDisk)'
           ),
         },
-        { label: 'Type', value: deviceTypeWords(device.deviceType) },
+        { label: 'Type', value: deviceTypeText(device.deviceType) },
         { label: 'Collection', value: device.collectionName },
         {
           label: 'Site',

@@ -43,6 +43,6 @@ export function DeviceTypeTag({ type }: { type: DeviceType }) {
   )
 }
 
-export function deviceTypeWords(type: DeviceType): string {
+export function deviceTypeText(type: DeviceType): string {
   return `${type}: ${meanings[type]}`
 }

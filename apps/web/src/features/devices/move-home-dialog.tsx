@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { SelectField } from '../../components/field'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
-import { type DeviceHome, moveRefusal, moveSentences } from './home-words'
+import { type DeviceHome, moveRefusal, moveSentences } from './home-text'
 
 interface MoveHomeDialogProps {
   device: RouterOutputs['device']['get']

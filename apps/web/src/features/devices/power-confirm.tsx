@@ -5,7 +5,7 @@ import { ConfirmDialog } from '../../components/confirm-dialog'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import { type OrderedDevice, type PowerOrder, powerWords } from './power-words'
+import { type OrderedDevice, type PowerOrder, powerText } from './power-text'
 
 interface PowerConfirmProps {
   device: OrderedDevice
@@ -24,7 +24,7 @@ export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
       onSuccess: (_result, { order: given }) => {
         void queryClient.invalidateQueries(trpc.device.pathFilter())
         showToast({
-          title: `Sent a ${powerWords[given].noun} order to ${device.name}.`,
+          title: `Sent a ${powerText[given].noun} order to ${device.name}.`,
           text: 'The device receives it with its next report.',
           tone: 'live',
         })
@@ -38,7 +38,7 @@ export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
     }),
   )
   if (order === null) return null
-  const { verb, does } = powerWords[order]
+  const { verb, does } = powerText[order]
   return (
     <ConfirmDialog
       open

@@ -1,7 +1,7 @@
 import { Instant } from '../../components/instant'
 import { Dot, Tag, type Tone } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
-import { powerWords } from './power-words'
+import { powerText } from './power-text'
 
 type PowerOrderView = NonNullable<RouterOutputs['device']['get']['powerOrder']>
 
@@ -9,7 +9,7 @@ const tones: Record<PowerOrderView['state'], Tone> = { waiting: 'live', taken: '
 
 /** What became of the newest order: a line on the device's page. */
 export function PowerOrderNote({ order }: { order: PowerOrderView }) {
-  const { noun } = powerWords[order.order]
+  const { noun } = powerText[order.order]
   return (
     <p role="status" className="flex items-start gap-2.5 rounded-lg bg-hover px-4 py-2.5 text-ink-soft text-sm">
       <span className="pt-px">
@@ -55,7 +55,7 @@ export function PowerOrderTag({ order }: { order: PowerOrderView | null }) {
           : 'The device did not report in time.'
       }
     >
-      {powerWords[order.order].noun} {order.state === 'waiting' ? 'waiting' : 'expired'}
+      {powerText[order.order].noun} {order.state === 'waiting' ? 'waiting' : 'expired'}
     </Tag>
   )
 }

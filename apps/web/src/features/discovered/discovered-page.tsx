@@ -1,10 +1,10 @@
 'use client'
 
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
-import Link from 'next/link'
 import { useState } from 'react'
 import { z } from 'zod'
 import { FilterBar, SearchFilter } from '../../components/filter'
+import { LinkButton } from '../../components/link-button'
 import { ObjectFilter } from '../../components/object-picker'
 import { Page, PageHeader } from '../../components/page-header'
 import { PagedList } from '../../components/paged-list'
@@ -60,12 +60,9 @@ export function DiscoveredPage() {
         title="Discovered"
         summary="Unregistered machines seen on your networks."
         actions={
-          <Link
-            href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}
-            className="inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-3 font-medium text-ink text-sm hover:bg-hover"
-          >
+          <LinkButton href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}>
             Rules
-          </Link>
+          </LinkButton>
         }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>

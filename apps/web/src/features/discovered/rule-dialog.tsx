@@ -6,7 +6,7 @@ import { SelectField, TextField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
 import { type Picker, usePicker } from '../../lib/use-picker'
 import { PatternHint } from './adopt-dialog'
-import { architectureNames, type Conditions, noConditions, type Rule } from './rule-words'
+import { architectureNames, type Conditions, noConditions, type Rule } from './rule-text'
 
 interface RuleDialogProps {
   /** Null for a new one. */

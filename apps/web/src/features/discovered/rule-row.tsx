@@ -1,6 +1,6 @@
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
-import { actionWords, conditionWords, type Rule } from './rule-words'
+import { actionText, conditionText, type Rule } from './rule-text'
 
 interface RuleRowProps {
   /** From 1 on. */
@@ -16,12 +16,12 @@ interface RuleRowProps {
 }
 
 export function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onDelete }: RuleRowProps) {
-  const conditions = conditionWords(rule.conditions)
+  const conditions = conditionText(rule.conditions)
   return (
     <li className="flex flex-wrap items-center gap-x-4 gap-y-2 border-line border-t px-4 py-3 first:border-t-0">
       <span className="w-5 text-right text-ink-faint">{number}</span>
       <div className="min-w-0 flex-1 basis-64">
-        <p className="font-medium text-ink">{actionWords(rule.action, nameOf)}</p>
+        <p className="font-medium text-ink">{actionText(rule.action, nameOf)}</p>
         <p className="break-words text-ink-soft">
           {conditions.length === 0 ? 'All machines' : `When ${conditions.join(' and ')}`}
         </p>

@@ -11,7 +11,7 @@ import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { RuleDialog } from './rule-dialog'
 import { RuleRow } from './rule-row'
-import { moved, type Rule } from './rule-words'
+import { moved, type Rule } from './rule-text'
 import { RunRulesDialog } from './run-rules-dialog'
 
 interface Editing {

@@ -61,7 +61,7 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
                 ),
               },
               { title: 'Rule', align: 'right', cell: ({ ruleNumber }) => ruleNumber ?? '–' },
-              { title: 'Result', wide: true, cell: (device) => outcomeWords(device) },
+              { title: 'Result', wide: true, cell: (device) => outcomeText(device) },
             ]}
           />
         </div>
@@ -70,7 +70,7 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
   )
 }
 
-function outcomeWords({ outcome, name }: Planned): string {
+function outcomeText({ outcome, name }: Planned): string {
   switch (outcome) {
     case 'adopt':
       return `adopt as ${name}`

@@ -7,7 +7,7 @@ import { ObjectPicker } from '../../components/object-picker'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
-import { adoptionSentences, type EdgeImage, imageName } from './adopt-words'
+import { adoptionSentences, type EdgeImage, imageName } from './adopt-text'
 
 const nameMax = 64
 const newVdisk = 'new'

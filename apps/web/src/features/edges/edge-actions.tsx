@@ -50,7 +50,7 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         {edge.draining ? (
           <p>${edge.name} again receives new boots according to its weight.</p>
         ) : (
-          <DrainWords edge={edge} />
+          <DrainText edge={edge} />
         )}
       </ConfirmDialog>
       <ConfirmDialog
@@ -82,7 +82,7 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
   )
 }
 
-function DrainWords({ edge }: { edge: EdgeDetail }) {
+function DrainText({ edge }: { edge: EdgeDetail }) {
   const others = edge.siteEdgeCount - 1
   return (
     <>

@@ -12,7 +12,7 @@ import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { AdoptDialog } from './adopt-dialog'
-import { type EdgeImage, imageName } from './adopt-words'
+import { type EdgeImage, imageName } from './adopt-text'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
@@ -66,7 +66,7 @@ export function EdgeImages({ edge }: { edge: EdgeDetail }) {
   )
 }
 
-const stateWords = {
+const stateText = {
   present: null,
   importing: 'being imported',
   damaged: 'damaged',
@@ -76,7 +76,7 @@ const stateWords = {
 function ImageRow({ image, onAdopt }: { image: EdgeImage; onAdopt: (() => void) | null }) {
   const { sizeBytes, ownBytes, madeAt, parent, problem, state, versionId } = image
   const name = imageName(image)
-  const word = stateWords[state]
+  const word = stateText[state]
   return (
     <li className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-t px-4 py-3 text-sm first:border-t-0">
       <div className="flex min-w-0 flex-1 basis-72 flex-col gap-1">

@@ -1,3 +1,4 @@
+import type { stateRefusals } from '@bootfarm/proto/uplink'
 import { Facts, Panel } from '../../components/panel'
 import { ProblemNote } from '../../components/problem-note'
 import { EmptyState } from '../../components/states'
@@ -55,7 +56,10 @@ export function VersionRefused({ refused }: { refused: NonNullable<EdgeDetail['r
 }
 
 /** By the words of `stateRefusals` in packages/proto. */
-const stateRefusedWords: Record<string, string> = {
+const stateRefusedText: Record<(typeof stateRefusals)[number], string> = {
+  malformed: 'it is malformed. See the edge’s log.',
+  other_edge: 'it is for another edge. See the edge’s log.',
+  out_of_memory: 'the edge has too little memory for it. Add memory, or spread the devices over more edges and sites.',
   too_large:
     'it is larger than an edge accepts (8 MiB, 20,000 devices, 256 vDisks with 1,024 versions, 131,072 scheduled devices). Spread the devices over more sites, or use fewer schedules and versions.',
   signature_invalid:
@@ -63,11 +67,13 @@ const stateRefusedWords: Record<string, string> = {
   schema_too_new: 'it uses a newer schema. To update the edge, run the “Add edge” command on it again.',
   not_higher: 'it is not newer than the one the edge has. A restored control plane needs a new incarnation.',
 }
+/** A newer edge may have a reason that is not known here. */
+const knownRefusals = new Map<string, string>(Object.entries(stateRefusedText))
 
 export function StateRefused({ reason }: { reason: string }) {
   return (
     <ProblemNote>
-      This edge refused its desired state: {stateRefusedWords[reason] ?? `${reason}. See the edge’s log.`} It keeps
+      This edge refused its desired state: {knownRefusals.get(reason) ?? `${reason}. See the edge’s log.`} It keeps
       booting devices with the previous desired state.
     </ProblemNote>
   )

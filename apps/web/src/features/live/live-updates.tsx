@@ -3,6 +3,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useSubscription } from '@trpc/tanstack-react-query'
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useRef } from 'react'
+import { Dot } from '../../components/tag'
 import { errorCode } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { signInPath } from '../session/sign-in-path'
@@ -79,4 +80,21 @@ function useListRefresh(): () => void {
       void queryClient.invalidateQueries({ predicate: ({ queryKey }) => changesWithBoots(queryKey) })
     }, refreshIntervalMs)
   }, [queryClient])
+}
+
+const statusText = {
+  live: { text: 'Live', tone: 'ready', title: 'Updates appear here live.' },
+  connecting: { text: 'Connecting', tone: 'silent', title: 'Connecting to live updates.' },
+  away: { text: 'Not live', tone: 'failed', title: 'Live updates stopped. Reload the page.' },
+} as const
+
+/** Whether the page is being kept up to date. */
+export function LiveMark() {
+  const { text, tone, title } = statusText[useLiveStatus()]
+  return (
+    <span role="status" title={title} className="flex items-center gap-1.5 text-ink-soft text-xs">
+      <Dot tone={tone} pulsing={tone !== 'failed'} />
+      {text}
+    </span>
+  )
 }

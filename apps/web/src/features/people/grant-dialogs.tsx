@@ -6,7 +6,7 @@ import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { Member } from './member-columns'
 import { RoleChoice, useRoleChoice } from './role-choice'
-import { roleWords, scopeInput, scopeWords } from './role-words'
+import { roleText, scopeInput, scopeText } from './role-text'
 
 interface MemberDialogProps {
   member: Member
@@ -50,7 +50,7 @@ export function TakeRoleDialog({
       onClose={onClose}
     >
       <p className="text-ink text-sm">
-        {seen.name} loses the role {roleWords(role)} of {scopeWords(scope)} with the next request.
+        {seen.name} loses the role {roleText(role)} of {scopeText(scope)} with the next request.
       </p>
     </ObjectDialog>
   )

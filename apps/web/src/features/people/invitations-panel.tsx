@@ -13,7 +13,7 @@ import { Tag } from '../../components/tag'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
-import { roleWords, scopeWords } from './role-words'
+import { roleText, scopeText } from './role-text'
 
 type Invitation = RouterOutputs['invitation']['list']['items'][number]
 
@@ -26,7 +26,7 @@ const columns: Column<Invitation>[] = [
           {email}
         </span>
         <span className="whitespace-normal text-ink-faint text-xs sm:hidden">
-          {roleWords(role)} of {scopeWords(scope)}
+          {roleText(role)} of {scopeText(scope)}
         </span>
       </span>
     ),
@@ -35,7 +35,7 @@ const columns: Column<Invitation>[] = [
     title: 'Role',
     wide: true,
     from: 'sm',
-    cell: ({ role, scope }) => `${roleWords(role)} of ${scopeWords(scope)}`,
+    cell: ({ role, scope }) => `${roleText(role)} of ${scopeText(scope)}`,
   },
   { title: 'Status', from: 'md', cell: (invitation) => <InvitationState {...invitation} /> },
   { title: 'Invited by', from: 'lg', cell: ({ invitedByName }) => invitedByName },

@@ -9,7 +9,7 @@ import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { useSaved } from '../objects/object-dialog'
 import { RoleChoice, useRoleChoice } from './role-choice'
-import { scopeInput } from './role-words'
+import { scopeInput } from './role-text'
 
 const emailLengthMax = 254
 

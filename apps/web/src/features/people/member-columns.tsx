@@ -3,7 +3,7 @@ import { Age } from '../../components/instant'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
-import { roleWords, scopeWords } from './role-words'
+import { roleText, scopeText } from './role-text'
 
 export type Member = RouterOutputs['member']['get']
 
@@ -43,8 +43,8 @@ function RoleList({ grants }: Pick<Member, 'grants'>) {
     <span className="flex flex-col whitespace-normal">
       {grants.map(({ id, role, scope }) => (
         <span key={id}>
-          <span className="text-ink">{roleWords(role)}</span>{' '}
-          <span className="text-ink-soft">of {scopeWords(scope)}</span>
+          <span className="text-ink">{roleText(role)}</span>{' '}
+          <span className="text-ink-soft">of {scopeText(scope)}</span>
         </span>
       ))}
     </span>

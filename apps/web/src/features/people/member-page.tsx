@@ -17,7 +17,7 @@ import { QueryError } from '../shell/query-error'
 import { GiveRoleDialog, TakeRoleDialog } from './grant-dialogs'
 import { LastSignIn, type Member, TotpTag } from './member-columns'
 import { RemoveMember } from './remove-member'
-import { roleWords, scopeWords } from './role-words'
+import { roleText, scopeText } from './role-text'
 
 type Grant = Member['grants'][number]
 
@@ -80,11 +80,11 @@ function RolesPanel({ member }: { member: Member }) {
 
 function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
   return [
-    { title: 'Role', cell: ({ role }) => <span className="font-medium text-ink">{roleWords(role)}</span> },
+    { title: 'Role', cell: ({ role }) => <span className="font-medium text-ink">{roleText(role)}</span> },
     {
       title: 'Scope',
       wide: true,
-      cell: ({ scope }) => <span className="whitespace-normal">{scopeWords(scope)}</span>,
+      cell: ({ scope }) => <span className="whitespace-normal">{scopeText(scope)}</span>,
     },
     { title: 'Granted', from: 'sm', cell: ({ grantedAt }) => <Instant at={grantedAt} /> },
     {
@@ -94,7 +94,7 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
         grant.mayTake && (
           <Button
             className="h-7!"
-            aria-label={`Remove ${roleWords(grant.role)} of ${scopeWords(grant.scope)}`}
+            aria-label={`Remove ${roleText(grant.role)} of ${scopeText(grant.scope)}`}
             onClick={() => onTake(grant)}
           >
             Remove

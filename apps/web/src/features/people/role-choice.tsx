@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { SelectField } from '../../components/field'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
-import { type Role, roleWords, type Scope, scopeKey, scopeWords } from './role-words'
+import { type Role, roleText, type Scope, scopeKey, scopeText } from './role-text'
 
 type Place = RouterOutputs['member']['grantable'][number]
 
@@ -41,7 +41,7 @@ export function RoleChoice({ choice }: { choice: ReturnType<typeof useRoleChoice
       <SelectField
         label="Role"
         value={chosen?.role ?? ''}
-        options={(place?.roles ?? []).map((one) => ({ value: one, label: roleWords(one) }))}
+        options={(place?.roles ?? []).map((one) => ({ value: one, label: roleText(one) }))}
         onChange={(value) => setWanted(place?.roles.find((one) => one === value) ?? null)}
         hint="You can only grant permissions that you have there yourself."
       />
@@ -50,6 +50,6 @@ export function RoleChoice({ choice }: { choice: ReturnType<typeof useRoleChoice
 }
 
 function optionOf({ scope }: Place) {
-  const words = scopeWords(scope).replace(/^the /, '')
+  const words = scopeText(scope).replace(/^the /, '')
   return { value: scopeKey(scope), label: words[0]?.toUpperCase() + words.slice(1) }
 }

@@ -9,7 +9,7 @@ import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { ExplainPanel } from './explain-panel'
-import { type Role, roleWords } from './role-words'
+import { type Role, roleText } from './role-text'
 import { YesOrNo } from './yes-or-no'
 
 type PermissionRow = RouterOutputs['member']['roleTable']['permissions'][number]
@@ -59,7 +59,7 @@ const mayColumn: Column<PermissionRow> = {
 
 function roleColumn(role: Role): Column<PermissionRow> {
   return {
-    title: roleWords(role),
+    title: roleText(role),
     narrow: true,
     cell: ({ roles }) => <YesOrNo isYes={roles.includes(role)} />,
   }

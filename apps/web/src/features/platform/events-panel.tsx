@@ -11,18 +11,20 @@ import { useTRPC } from '../../lib/trpc'
 
 type PlatformEvent = RouterOutputs['platform']['events']['items'][number]
 
-const words: Record<string, string> = {
-  'organization.founded': 'Organization created (self-service)',
-  'organization.askDeletion': 'Deletion requested',
-  'organization.cancelDeletion': 'Deletion cancelled',
-  'organization.deleted': 'Organization deleted',
-  'organization.suspend': 'Suspended',
-  'organization.unsuspend': 'Suspension lifted',
-  'organization.setQuotas': 'Quotas changed',
-}
+const actionText = new Map(
+  Object.entries({
+    'organization.founded': 'Organization created (self-service)',
+    'organization.askDeletion': 'Deletion requested',
+    'organization.cancelDeletion': 'Deletion cancelled',
+    'organization.deleted': 'Organization deleted',
+    'organization.suspend': 'Suspended',
+    'organization.unsuspend': 'Suspension lifted',
+    'organization.setQuotas': 'Quotas changed',
+  }),
+)
 
 const columns: Column<PlatformEvent>[] = [
-  { title: 'Event', cell: ({ action }) => words[action] ?? action },
+  { title: 'Event', cell: ({ action }) => actionText.get(action) ?? action },
   { title: 'Time', cell: ({ at }) => <Instant at={at} /> },
   { title: 'Organization', from: 'sm', wide: true, cell: ({ organizationId }) => <Id id={organizationId} /> },
   { title: 'Actor', from: 'lg', cell: ({ actorUserId }) => <Id id={actorUserId} /> },

@@ -9,8 +9,8 @@ import { countOf } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { noteText } from './schedule-text'
 import type { PlannedInstant, ScheduleFields, ScheduleWhen } from './schedule-types'
-import { noteWords } from './schedule-words'
 
 interface NextInstantsProps {
   farmId: string
@@ -46,7 +46,7 @@ export function NextInstants({ ratePerMinute, ...asked }: NextInstantsProps) {
               <span className="font-medium text-ink">{countOf(data.deviceCount, 'device')}</span>
               {data.skippedCount > 0 && `, ${data.skippedCount} of them skipped: disabled, or no vDisk to boot`}
               {data.deviceCount > 1 &&
-                `; the last one starts ${spanWords(data.deviceCount, ratePerMinute)} after the first`}
+                `; the last one starts ${spanText(data.deviceCount, ratePerMinute)} after the first`}
             </p>
             {data.knownUntil && data.instants.length > 1 && (
               <p>
@@ -81,7 +81,7 @@ function InstantRow({ instant, timeZone }: { instant: PlannedInstant; timeZone: 
       {viewers !== local && <span className="block text-ink-faint text-xs">{viewers} your time</span>}
       {instant.note && (
         <div className="mt-1">
-          <Notice tone="silent">{noteWords[instant.note]}</Notice>
+          <Notice tone="silent">{noteText[instant.note]}</Notice>
         </div>
       )}
     </li>
@@ -102,7 +102,7 @@ function DstRule() {
   )
 }
 
-function spanWords(devices: number, ratePerMinute: number): string {
+function spanText(devices: number, ratePerMinute: number): string {
   const seconds = Math.round(((devices - 1) * 60) / ratePerMinute)
   if (seconds < 120) return `${seconds} s`
   const minutes = Math.round(seconds / 60)

@@ -18,8 +18,8 @@ import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { DeviceTag, RunBar, RunTag } from './run-tags'
 import { RunTimeline } from './run-timeline'
+import { countsText, deviceStateText, powerText, reasonText } from './schedule-text'
 import type { RunDevice } from './schedule-types'
-import { countsWords, deviceStateWords, powerWords, reasonWords } from './schedule-words'
 
 type RunDetail = RouterOutputs['schedule']['run']
 
@@ -63,9 +63,9 @@ function Run({ run }: { run: RunDetail }) {
               { label: 'Scheduled', value: formatInstantInFull(at, run.timeZone) },
               { label: 'Your time', value: formatInstantInFull(at) },
               { label: 'Started', value: run.startedAt ? <Instant at={run.startedAt} full /> : null },
-              { label: 'Result', value: countsWords(run) },
-              ...(run.reason ? [{ label: 'Reason', value: reasonWords(run.reason) }] : []),
-              { label: 'Power-on method', value: powerWords[run.power] },
+              { label: 'Result', value: countsText(run) },
+              ...(run.reason ? [{ label: 'Reason', value: reasonText(run.reason) }] : []),
+              { label: 'Power-on method', value: powerText[run.power] },
               { label: 'Start rate', value: `${countOf(run.ratePerMinute, 'device')} per minute` },
             ]}
           />
@@ -97,7 +97,7 @@ const columns: Column<RunDevice>[] = [
     cell: (device) => (
       <>
         <DeviceTag state={device.state} />
-        <span className="block whitespace-normal text-ink-soft text-xs md:hidden">{whyWords(device)}</span>
+        <span className="block whitespace-normal text-ink-soft text-xs md:hidden">{whyText(device)}</span>
       </>
     ),
   },
@@ -105,7 +105,7 @@ const columns: Column<RunDevice>[] = [
     title: 'Reason',
     wide: true,
     from: 'md',
-    cell: (device) => <span className="text-ink-soft text-xs">{whyWords(device)}</span>,
+    cell: (device) => <span className="text-ink-soft text-xs">{whyText(device)}</span>,
   },
   {
     title: 'Powered on',
@@ -127,11 +127,11 @@ const columns: Column<RunDevice>[] = [
   },
 ]
 
-function whyWords({ reason, text }: RunDevice): string {
-  return [reasonWords(reason), text].filter(Boolean).join(': ')
+function whyText({ reason, text }: RunDevice): string {
+  return [reasonText(reason), text].filter(Boolean).join(': ')
 }
 
-const states = Object.entries(deviceStateWords).map(([value, label]) => ({ value, label }))
+const states = Object.entries(deviceStateText).map(([value, label]) => ({ value, label }))
 
 function Devices({ run }: { run: RunDetail }) {
   const [state, setState] = useState<RunDevice['state'] | ''>('')

@@ -1,6 +1,6 @@
 import { Dot, Tag, type Tone } from '../../components/tag'
+import { deviceStateText, reasonText } from './schedule-text'
 import type { RunDevice, RunSummary } from './schedule-types'
-import { deviceStateWords, reasonWords } from './schedule-words'
 
 const runTones: Record<RunSummary['state'], { tone: Tone; word: string }> = {
   waiting: { tone: 'plain', word: 'Waiting for edges' },
@@ -16,7 +16,7 @@ export function RunTag({ run }: { run: RunSummary }) {
   const isWhole = run.state !== 'done' || failed + not_seen === 0
   const shown = isWhole ? tone : 'silent'
   return (
-    <Tag tone={shown} {...(run.reason ? { title: reasonWords(run.reason) ?? '' } : {})}>
+    <Tag tone={shown} {...(run.reason ? { title: reasonText(run.reason) ?? '' } : {})}>
       <Dot tone={shown} pulsing={run.state === 'running'} />
       {word}
     </Tag>
@@ -38,7 +38,7 @@ export function DeviceTag({ state }: { state: RunDevice['state'] }) {
   return (
     <Tag tone={tone}>
       <Dot tone={tone} pulsing={state === 'booting'} />
-      {deviceStateWords[state]}
+      {deviceStateText[state]}
     </Tag>
   )
 }

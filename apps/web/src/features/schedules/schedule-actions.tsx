@@ -1,11 +1,11 @@
 'use client'
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import Link from 'next/link'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { ConfirmDialog } from '../../components/confirm-dialog'
+import { LinkButton } from '../../components/link-button'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
@@ -47,12 +47,7 @@ export function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
       <Button busy={toggle.isPending} onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}>
         {enabled ? 'Disable' : 'Enable'}
       </Button>
-      <Link
-        href={`/schedules/${scheduleId}/edit`}
-        className="inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-3 font-medium text-ink text-sm hover:bg-hover"
-      >
-        Edit
-      </Link>
+      <LinkButton href={`/schedules/${scheduleId}/edit`}>Edit</LinkButton>
       <Remove schedule={schedule} onError={onError} />
     </div>
   )

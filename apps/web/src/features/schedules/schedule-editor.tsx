@@ -8,8 +8,8 @@ import { Panel } from '../../components/panel'
 import { usePicker } from '../../lib/use-picker'
 import { NextInstants } from './next-instants'
 import { bareTarget, fieldsOf, type ScheduleDraft, targetKey, whenOf, withTarget } from './schedule-draft'
+import { powerText } from './schedule-text'
 import type { ScheduleFields } from './schedule-types'
-import { powerWords } from './schedule-words'
 import { TargetsField } from './targets-field'
 import { WhenField } from './when-field'
 
@@ -85,7 +85,7 @@ export function ScheduleEditor({ farm, site, initial, action, busy, failure, onS
             <SelectField
               label="Power-on method"
               value={draft.power}
-              options={Object.entries(powerWords).map(([value, label]) => ({ value, label }))}
+              options={Object.entries(powerText).map(([value, label]) => ({ value, label }))}
               onChange={(power) => change({ power: power as ScheduleDraft['power'] })}
               hint="The power command is set on the edge with --power-hook."
             />

@@ -20,8 +20,8 @@ import { NextInstants } from './next-instants'
 import { RunBar, RunTag } from './run-tags'
 import { ScheduleActions } from './schedule-actions'
 import { bareTarget } from './schedule-draft'
+import { countsText, powerText, targetText, whenText } from './schedule-text'
 import type { RunSummary, ScheduleDetail } from './schedule-types'
-import { countsWords, powerWords, targetWords, whenWords } from './schedule-words'
 
 /** A run goes on although none of its boots says so. */
 const refreshMs = 5_000
@@ -51,7 +51,7 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
       <PageHeader
         title={schedule.name}
         tags={!schedule.nextInstant && <Tag>{enabled ? 'Completed' : 'Disabled'}</Tag>}
-        summary={`${whenWords(when)}, ${timeZone.replaceAll('_', ' ')}`}
+        summary={`${whenText(when)}, ${timeZone.replaceAll('_', ' ')}`}
         actions={mayChange && <ScheduleActions schedule={schedule} />}
       />
       {schedule.wrongClocks.map(({ edgeId, name, offsetMs }) => (
@@ -73,9 +73,9 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
           <Panel title="Details">
             <Facts
               facts={[
-                { label: 'Devices', value: targets.map(targetWords).join(', ') || 'none left' },
+                { label: 'Devices', value: targets.map(targetText).join(', ') || 'none left' },
                 { label: 'Site', value: schedule.siteName ?? `all sites of ${schedule.farmName}` },
-                { label: 'Power-on method', value: powerWords[schedule.power] },
+                { label: 'Power-on method', value: powerText[schedule.power] },
                 { label: 'Start rate', value: `${countOf(ratePerMinute, 'device')} per minute` },
               ]}
             />
@@ -125,7 +125,7 @@ const columns: Column<RunSummary>[] = [
     ),
   },
   { title: 'Devices', wide: true, from: 'md', cell: (run) => <RunBar run={run} /> },
-  { title: 'Result', align: 'right', from: 'sm', cell: countsWords },
+  { title: 'Result', align: 'right', from: 'sm', cell: countsText },
 ]
 
 function Runs({ scheduleId }: { scheduleId: string }) {

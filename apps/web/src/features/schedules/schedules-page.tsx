@@ -3,17 +3,16 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { PagedList } from '../../components/paged-list'
+import { LinkButton } from '../../components/link-button'
+import { ListPage } from '../../components/list-page'
 import { Unknown } from '../../components/panel'
-import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { RunTag } from './run-tags'
+import { whenText } from './schedule-text'
 import type { ScheduleSummary } from './schedule-types'
-import { whenWords } from './schedule-words'
 
 const columns: Column<ScheduleSummary>[] = [
   {
@@ -34,7 +33,7 @@ const columns: Column<ScheduleSummary>[] = [
     from: 'sm',
     cell: (schedule) => (
       <>
-        {whenWords(schedule.when)}{' '}
+        {whenText(schedule.when)}{' '}
         <span className="text-ink-faint text-xs">{schedule.timeZone.replaceAll('_', ' ')}</span>
       </>
     ),
@@ -74,35 +73,22 @@ export function SchedulesPage() {
     useTRPC().schedule.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
   )
   return (
-    <Page>
-      <PageHeader
-        title="Schedules"
-        summary="Edges run schedules even when the control plane is offline."
-        actions={
-          mayCreate && (
-            <Link
-              href="/schedules/new"
-              className="inline-flex h-8 items-center rounded-md bg-ink px-3 font-medium text-canvas text-sm hover:opacity-90"
-            >
-              New schedule
-            </Link>
-          )
-        }
-      />
-      <div className="rounded-lg border border-line bg-surface">
-        <PagedList
-          label="Schedules"
-          query={query}
-          columns={columns}
-          rowKey={(schedule) => schedule.id}
-          empty={
-            <EmptyState
-              title="No schedules yet."
-              text="Power on devices at set times, at a limited rate. For example, start a classroom before its first lesson."
-            />
-          }
-        />
-      </div>
-    </Page>
+    <ListPage
+      title="Schedules"
+      summary="Edges run schedules even when the control plane is offline."
+      actions={
+        mayCreate && (
+          <LinkButton href="/schedules/new" look="primary">
+            New schedule
+          </LinkButton>
+        )
+      }
+      query={query}
+      columns={columns}
+      empty={{
+        title: 'No schedules yet.',
+        text: 'Power on devices at set times, at a limited rate. For example, start a classroom before its first lesson.',
+      }}
+    />
   )
 }

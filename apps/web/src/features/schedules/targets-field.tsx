@@ -9,8 +9,8 @@ import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { targetKey } from './schedule-draft'
+import { targetText } from './schedule-text'
 import type { ScheduleTarget } from './schedule-types'
-import { targetWords } from './schedule-words'
 
 interface TargetsFieldProps {
   siteId: string | null
@@ -30,10 +30,10 @@ export function TargetsField({ siteId, targets, onAdd, onRemove }: TargetsFieldP
             key={targetKey(target)}
             className="inline-flex h-8 items-center gap-1 rounded-md border border-line-strong pl-2.5 text-sm"
           >
-            {targetWords(target)}
+            {targetText(target)}
             <button
               type="button"
-              aria-label={`Remove ${targetWords(target)}`}
+              aria-label={`Remove ${targetText(target)}`}
               onClick={() => onRemove(target)}
               className="grid size-7 place-items-center rounded-md text-ink-soft hover:bg-hover hover:text-ink"
             >

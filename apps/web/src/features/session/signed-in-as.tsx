@@ -64,7 +64,7 @@ export function SignedInAs({ session }: { session: SessionView }) {
 
 /** Roles that hold in a part of the organization alone are marked as such. */
 function rolesOf({ grants }: SessionView): string {
-  const names = grants.map(({ role, farmId }) => role.replace('_', ' ') + (farmId ? 'in part of it' : ''))
+  const names = grants.map(({ role, farmId }) => role.replace('_', ' ') + (farmId ? ' in part of it' : ''))
   return [...new Set(names)].join(', ') || 'no role'
 }
 

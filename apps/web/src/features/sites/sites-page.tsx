@@ -2,9 +2,7 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { Page, PageHeader } from '../../components/page-header'
-import { PagedList } from '../../components/paged-list'
-import { EmptyState } from '../../components/states'
+import { ListPage } from '../../components/list-page'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -41,21 +39,13 @@ export function SitesPage() {
     ),
   )
   return (
-    <Page>
-      <PageHeader
-        title="Sites"
-        summary="Locations with their edges and collections of devices."
-        actions={<NewSite />}
-      />
-      <div className="rounded-lg border border-line bg-surface">
-        <PagedList
-          label="Sites"
-          query={query}
-          columns={columns}
-          rowKey={(site) => site.id}
-          empty={<EmptyState title="No sites yet." text="A site holds the edges and devices of one location." />}
-        />
-      </div>
-    </Page>
+    <ListPage
+      title="Sites"
+      summary="Locations with their edges and collections of devices."
+      actions={<NewSite />}
+      query={query}
+      columns={columns}
+      empty={{ title: 'No sites yet.', text: 'A site holds the edges and devices of one location.' }}
+    />
   )
 }

@@ -10,7 +10,7 @@ import { formatBytes } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
-import { isActive, isCancellable, jobPercent, jobWords, type StoreJob } from './job-words'
+import { isActive, isCancellable, jobPercent, jobText, type StoreJob } from './job-text'
 
 const tones: Record<StoreJob['state'], Tone> = {
   queued: 'plain',
@@ -27,7 +27,7 @@ export function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) 
     <li className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-t px-4 py-3 text-sm first:border-t-0">
       <div className="flex min-w-0 flex-1 basis-72 flex-col gap-1">
         <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
-          <span className="break-words font-medium text-ink">{jobWords(job)}</span>
+          <span className="break-words font-medium text-ink">{jobText(job)}</span>
           <Tag tone={tones[state]}>{state}</Tag>
         </div>
         <p className="text-ink-faint text-xs">
@@ -78,7 +78,7 @@ function JobProgress({ job }: { job: StoreJob }) {
     <div className="max-w-md">
       <div
         role="progressbar"
-        aria-label={jobWords(job)}
+        aria-label={jobText(job)}
         aria-valuemin={0}
         aria-valuemax={100}
         {...(percent === null ? {} : { 'aria-valuenow': percent })}
@@ -108,7 +108,7 @@ function CancelJob({ job }: { job: StoreJob }) {
     <Button
       className="h-7!"
       busy={cancel.isPending}
-      aria-label={`Cancel: ${jobWords(job)}`}
+      aria-label={`Cancel: ${jobText(job)}`}
       onClick={() => cancel.mutate({ jobId: job.id })}
     >
       Cancel

@@ -7,7 +7,7 @@ import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { JobRow } from './job-row'
-import { isActive } from './job-words'
+import { isActive } from './job-text'
 
 /** How soon a bar moves, and how soon work is noticed that others have begun. */
 const activeRefreshMs = 1500

@@ -5,14 +5,14 @@ import { Age } from '../../components/instant'
 import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
-import { type BootProfile, bootProfileWords } from './boot-profile-words'
+import { type BootProfile, bootProfileText } from './boot-profile-text'
 import type { VdiskDetail, Version } from './version-types'
 
 /** What an edge has learned of the version's boots: of all first, then of each class of hardware. */
 export function BootProfiles({ profiles }: { profiles: BootProfile[] }) {
   return profiles.map((profile) => (
     <p key={profile.hardware} className="break-words pl-4">
-      {bootProfileWords(profile)}
+      {bootProfileText(profile)}
       {profile.learnedAt && (
         <>
           , last <Age at={profile.learnedAt} />

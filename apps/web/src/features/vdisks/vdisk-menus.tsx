@@ -19,7 +19,7 @@ export function VdiskMenus({ menus }: { menus: VdiskDetail['menus'] }) {
             >
               {name}
             </Link>
-            <span className="text-ink-soft">: {versionNumbers.map(versionWords).join(', ')}</span>
+            <span className="text-ink-soft">: {versionNumbers.map(versionText).join(', ')}</span>
           </li>
         ))}
       </ul>
@@ -30,6 +30,6 @@ export function VdiskMenus({ menus }: { menus: VdiskDetail['menus'] }) {
   )
 }
 
-function versionWords(number: number | null): string {
+function versionText(number: number | null): string {
   return number === null ? 'latest version' : `version ${number}`
 }

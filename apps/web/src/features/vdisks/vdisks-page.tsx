@@ -3,10 +3,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { PagedList } from '../../components/paged-list'
+import { ListPage } from '../../components/list-page'
 import { Unknown } from '../../components/panel'
-import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -56,22 +54,16 @@ export function VdisksPage() {
     trpc.vdisk.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
   )
   return (
-    <Page>
-      <PageHeader title="vDisks" summary="Disk images that many devices boot from." actions={<NewVdisk />} />
-      <div className="rounded-lg border border-line bg-surface">
-        <PagedList
-          label="vDisks"
-          query={query}
-          columns={columns}
-          rowKey={(vdisk) => vdisk.id}
-          empty={
-            <EmptyState
-              title="No vDisks yet."
-              text="A vDisk is a disk image with versions. Devices boot the version promoted last."
-            />
-          }
-        />
-      </div>
-    </Page>
+    <ListPage
+      title="vDisks"
+      summary="Disk images that many devices boot from."
+      actions={<NewVdisk />}
+      query={query}
+      columns={columns}
+      empty={{
+        title: 'No vDisks yet.',
+        text: 'A vDisk is a disk image with versions. Devices boot the version promoted last.',
+      }}
+    />
   )
 }

@@ -1,10 +1,9 @@
 'use client'
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { DropdownMenu } from 'radix-ui'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { Icon } from '../../components/icon'
+import { Menu } from '../../components/menu'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
@@ -12,7 +11,7 @@ import { useMay } from '../session/use-may'
 import { DiscardDialog, SealDialog, StartMaintenanceDialog } from './maintenance-dialogs'
 import { DeleteVersionDialog, MergeDialog, OverrideDialog, PromoteDialog, RevertDialog } from './step-dialogs'
 import { EditVersionDialog } from './version-dialog'
-import { type Step, stepsOf, stepWords } from './version-steps'
+import { type Step, stepsOf, stepText } from './version-steps'
 import type { VdiskDetail, Version } from './version-types'
 
 interface VersionActionsProps {
@@ -36,37 +35,17 @@ export function VersionActions({ vdisk, version }: VersionActionsProps) {
           key={step}
           className="h-7!"
           busy={takeBack.isPending}
-          aria-label={`${stepWords[step]}: version ${version.number}`}
+          aria-label={`${stepText[step]}: version ${version.number}`}
           onClick={() => choose(step)}
         >
-          {stepWords[step]}
+          {stepText[step]}
         </Button>
       ))}
-      <DropdownMenu.Root>
-        <DropdownMenu.Trigger
-          aria-label={`More actions for version ${version.number}`}
-          className="grid size-7 place-items-center rounded-md border border-line-strong text-ink hover:bg-hover data-[state=open]:bg-hover"
-        >
-          <Icon name="more" />
-        </DropdownMenu.Trigger>
-        <DropdownMenu.Portal>
-          <DropdownMenu.Content
-            align="end"
-            sideOffset={4}
-            className="z-50 w-52 animate-[appear_120ms_ease-out] rounded-lg border border-line bg-raised p-1 shadow-black/10 shadow-lg"
-          >
-            {more.map((step) => (
-              <DropdownMenu.Item
-                key={step}
-                onSelect={() => choose(step)}
-                className="flex h-8 cursor-pointer items-center rounded-md px-2.5 text-ink text-sm outline-none data-[highlighted]:bg-hover"
-              >
-                {stepWords[step]}
-              </DropdownMenu.Item>
-            ))}
-          </DropdownMenu.Content>
-        </DropdownMenu.Portal>
-      </DropdownMenu.Root>
+      <Menu
+        label={`More actions for version ${version.number}`}
+        framed
+        items={more.map((step) => ({ key: step, label: stepText[step], onSelect: () => choose(step) }))}
+      />
       {open && <StepDialog step={open} vdisk={vdisk} version={version} onClose={() => setOpen(null)} />}
     </div>
   )

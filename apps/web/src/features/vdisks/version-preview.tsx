@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import { previewSentences } from './preview-words'
+import { previewSentences } from './preview-text'
 import type { VersionPreview } from './version-types'
 
 /** Asked anew whenever a dialog opens: what was true a minute ago is no preview. */

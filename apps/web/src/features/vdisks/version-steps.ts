@@ -1,7 +1,7 @@
 import type { VdiskDetail, Version } from './version-types'
 
 /** What can be done with a version, in the words of its button. */
-export const stepWords = {
+export const stepText = {
   startMaintenance: 'New version',
   seal: 'Seal',
   discard: 'Discard',
@@ -14,7 +14,7 @@ export const stepWords = {
   label: 'Edit note and labels',
   delete: 'Delete',
 } as const
-export type Step = keyof typeof stepWords
+export type Step = keyof typeof stepText
 
 interface Steps {
   /** What is usually done next. */

@@ -17,7 +17,7 @@ import {
   limitMib,
   readLimit,
   writeCacheText,
-} from './write-cache-words'
+} from './write-cache-text'
 
 /** Where the writes of this vDisk's devices go, and how much they may be. */
 export function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {

@@ -10,7 +10,7 @@ import { Tag, type Tone } from '../../components/tag'
 import { useToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import type { Delivery } from './webhook-words'
+import type { Delivery } from './webhook-text'
 
 /** Messages are on their way for a moment: their answers are looked for as long as one is. */
 const refreshMs = 1_000

@@ -9,7 +9,7 @@ import { useToast } from '../../components/toast'
 import { formProblem, readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { WebhookDialog } from './webhook-dialog'
-import type { Webhook } from './webhook-words'
+import type { Webhook } from './webhook-text'
 
 interface WebhookActionsProps {
   webhook: Webhook

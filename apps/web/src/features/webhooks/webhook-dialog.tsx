@@ -3,7 +3,7 @@
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { TextField } from '../../components/field'
-import { events, eventWords, type Webhook, type WebhookEvent } from './webhook-words'
+import { events, eventText, type Webhook, type WebhookEvent } from './webhook-text'
 
 export interface WebhookDraft {
   name: string
@@ -50,7 +50,7 @@ export function WebhookDialog({ webhook, busy, failure, onSave, onClose }: Webho
         {events.map((event) => (
           <label key={event} className="flex items-center gap-2 py-0.5 text-ink text-sm max-md:py-2">
             <input type="checkbox" checked={chosen.includes(event)} onChange={() => toggle(event)} />
-            <span className="flex-1">{eventWords[event]}</span>
+            <span className="flex-1">{eventText[event]}</span>
             <code className="font-mono text-ink-faint text-xs">{event}</code>
           </label>
         ))}

@@ -14,7 +14,7 @@ import { QueryError } from '../shell/query-error'
 import { DeliveryList } from './delivery-list'
 import { WebhookActions } from './webhook-actions'
 import { WebhookState } from './webhook-state'
-import { eventWords, type Webhook } from './webhook-words'
+import { eventText, type Webhook } from './webhook-text'
 
 export function WebhookPage({ webhookId }: { webhookId: string }) {
   const query = useQuery(useTRPC().webhook.get.queryOptions({ webhookId }))
@@ -55,7 +55,7 @@ function Shown({ webhook }: { webhook: Webhook }) {
         <Facts
           facts={[
             { label: 'URL', value: <code className="break-all font-mono text-xs">{webhook.url}</code> },
-            { label: 'Events', value: webhook.events.map((event) => eventWords[event]).join(', ') },
+            { label: 'Events', value: webhook.events.map((event) => eventText[event]).join(', ') },
             ...(webhook.disabledReason ? [{ label: 'Disabled', value: webhook.disabledReason }] : []),
             ...(webhook.failingSince
               ? [{ label: 'Failing since', value: <Instant at={webhook.failingSince} full /> }]

@@ -1,5 +1,5 @@
 import { Tag } from '../../components/tag'
-import type { Webhook } from './webhook-words'
+import type { Webhook } from './webhook-text'
 
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   if (!webhook.enabled)

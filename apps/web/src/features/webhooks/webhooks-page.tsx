@@ -16,7 +16,7 @@ import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { WebhookDialog } from './webhook-dialog'
 import { WebhookState } from './webhook-state'
-import type { Webhook } from './webhook-words'
+import type { Webhook } from './webhook-text'
 
 const columns: Column<Webhook>[] = [
   {

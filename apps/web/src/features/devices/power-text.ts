@@ -1,0 +1,15 @@
+import type { RouterInputs } from '../../lib/trpc'
+
+export type PowerOrder = RouterInputs['device']['orderPower']['order']
+
+/** The device as an order names it. */
+export interface OrderedDevice {
+  id: string
+  name: string
+  mac: string
+}
+
+export const powerText = {
+  restart: { verb: 'Restart', noun: 'restart', does: 'restarts its operating system' },
+  power_off: { verb: 'Power off', noun: 'power-off', does: 'shuts down and powers off' },
+} as const satisfies Record<PowerOrder, { verb: string; noun: string; does: string }>
