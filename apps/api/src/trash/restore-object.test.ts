@@ -82,7 +82,10 @@ test('names and addresses in the trash are free, and a restoration that meets th
   const { deletionId } = await remove('device.remove', { deviceId: site().deviceId })
   const again = await make('device.create', { collectionId, name: 'pc-new', mac: site().mac })
   const answer = await site().tryMutation('device.restore', { deletionId })
-  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`${site().mac} was taken in the meantime by pc-new`)])
+  expect([answer.status, answer.text]).toEqual([
+    409,
+    expect.stringContaining(`${site().mac} was taken in the meantime by pc-new`),
+  ])
   await remove('device.remove', { deviceId: again.id })
   await site().mutate('device.restore', { deletionId })
   expect((await site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })).name).toBe('pc-01')

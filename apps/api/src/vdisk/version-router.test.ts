@@ -94,7 +94,7 @@ describe('promote', () => {
       versions.map((versionId) => site().tryMutation('version.promote', { versionId, vdiskRevision })),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
-    expect(answers.find(({ status }) => status === 409)?.text).toContain('This vDisk was changed meanwhile')
+    expect(answers.find(({ status }) => status === 409)?.text).toContain('This vDisk was changed in the meantime')
     expect(Object.values(await accesses()).filter((access) => access === 'default')).toHaveLength(1)
   })
 
