@@ -99,5 +99,5 @@ test('nothing is dropped of a device that runs, of another class, or of one that
   expect((await site().tryMutation('device.dropWrites', drop('edge'))).status).toBe(400)
   await boot('edge_persistent', { isRunning: true })
   const running = await site().tryMutation('device.dropWrites', drop('edge_persistent'))
-  expect(running).toMatchObject({ status: 409, text: expect.stringMatching(/shut the device down/) })
+  expect(running).toMatchObject({ status: 409, text: expect.stringMatching(/Shut the device down/) })
 })

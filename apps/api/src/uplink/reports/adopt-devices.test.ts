@@ -164,7 +164,7 @@ test('an update that was imported by hand follows its parent, once that was adop
   expect(await version(update.versionId)).toMatchObject({ parentVersionId: base.versionId })
 })
 
-test('an adoption that fails, or is cancelled, leaves the image as it was, and nothing is being deleted', async () => {
+test('an adoption that fails, or is cancelled, leaves the image as it was, and nothing is deleted', async () => {
   const { versionId } = image()
   await holds([image({ versionId })])
   const failed = await adopt(versionId)

@@ -207,7 +207,7 @@ test('of a merge at two edges the first says what it is, and other bytes are ref
   expect(await version(merged.id)).toMatchObject({ manifest: { root: rootOf(2) } })
 })
 
-test('a merge that fails everywhere leaves no version; cancelled under way, what was made of it is being deleted', async () => {
+test('a merge that fails everywhere leaves no version; cancelled under way, what was made of it is deleted', async () => {
   await say(inventory(1, [present(site().tenant.versionId, { root: rootOf(1) })]))
   const failed = await merge()
   await say({ jobs: [report(failed.jobIds[0], { state: 'failed', message: 'disk full' })] })
@@ -305,7 +305,7 @@ test('who cancels a job takes nothing of its version away while its edge speaks 
   expect(await version(made.id)).toBeUndefined()
 })
 
-test('of an import that is cancelled before its edge has spoken of it, what the edge may have begun is being deleted', async () => {
+test('of an import that is cancelled before its edge has spoken of it, what the edge may have begun is deleted', async () => {
   const input = {
     vdiskId: site().tenant.vdiskId,
     edgeId: site().edge.edgeId,
