@@ -38,8 +38,7 @@ export function ApiKeysPage() {
           <>
             Credentials for scripts.{' '}
             <a href="/api/docs" className="underline underline-offset-4">
-              {' '}
-              API reference{' '}
+              API reference
             </a>
           </>
         }

@@ -61,7 +61,7 @@ function WentOn({ handOver }: { handOver: NonNullable<BootDetail['handOver']> })
   const { edgeId, edgeName, fromEdgeName, at, count } = handOver
   return (
     <>
-      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, because {fromEdgeName ?? 'its edge'} did not answer{' '}
+      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, because {fromEdgeName ?? 'its edge'} did not answer
       {count > 1 && ` (${count} fail-overs in total)`}
     </>
   )

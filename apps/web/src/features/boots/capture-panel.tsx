@@ -83,7 +83,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
         <Packets bootId={boot.id} packetCount={capture.packetCount} />
       ) : (
         <p className="px-4 py-3 text-ink-soft text-sm">
-          Packets between the device and the edge before OS disk streaming{' '}
+          Packets between the device and the edge before OS disk streaming
           {mayRead ? '.' : '. Operators can view and download them.'}
         </p>
       )}

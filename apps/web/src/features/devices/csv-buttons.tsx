@@ -86,8 +86,7 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
           className="rounded underline underline-offset-4"
           onClick={() => saveFile('devices-template.csv', template)}
         >
-          {' '}
-          Download a template{' '}
+          Download a template
         </button>
       </p>
       <ObjectPicker

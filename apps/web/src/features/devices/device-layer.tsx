@@ -46,18 +46,16 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
         <p>
           {formatBytes(layer.usedBytes)} on{' '}
           <Link prefetch={false} href={`/edges/${layer.edge.id}`} className={link}>
-            {' '}
-            {layer.edge.name}{' '}
-          </Link>{' '}
+            {layer.edge.name}
+          </Link>
           , based on{' '}
           {layer.version ? (
             <Link prefetch={false} href={`/vdisks/${layer.version.vdiskId}`} className={link}>
-              {' '}
-              version {layer.version.number} of {layer.version.vdiskName}{' '}
+              version {layer.version.number} of {layer.version.vdiskName}
             </Link>
           ) : (
             'a deleted version'
-          )}{' '}
+          )}
           .
         </p>
         <p>{layerStanding(layer)}</p>

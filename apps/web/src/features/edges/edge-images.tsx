@@ -85,17 +85,15 @@ function ImageRow({ image, onAdopt }: { image: EdgeImage; onAdopt: (() => void) 
           {word && <Tag tone={state === 'importing' ? 'live' : 'failed'}>{word}</Tag>}
         </div>
         <p className="break-words text-ink-soft text-xs">
-          {sizeBytes !== null && <>a disk of {formatBytes(sizeBytes)}, </>} {formatBytes(ownBytes)} unique{' '}
+          {sizeBytes !== null && <>a disk of {formatBytes(sizeBytes)}, </>} {formatBytes(ownBytes)} unique
           {madeAt && (
             <>
-              {' '}
-              , created <Instant at={madeAt} />{' '}
+              , created <Instant at={madeAt} />
             </>
-          )}{' '}
+          )}
           {parent && (
             <>
-              {' '}
-              , based on version {parent.number} of {parent.vdiskName}{' '}
+              , based on version {parent.number} of {parent.vdiskName}
             </>
           )}
         </p>

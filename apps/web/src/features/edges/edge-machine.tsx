@@ -39,7 +39,7 @@ function StoreFill({ machine: { storeTotalBytes, storeFreeBytes } }: { machine: 
   const isAlmostFull = storeFreeBytes < storeTotalBytes * almostFullShare
   return (
     <span className={isAlmostFull ? 'text-silent' : ''}>
-      {formatBytes(storeFreeBytes)} of {formatBytes(storeTotalBytes)} free{' '}
+      {formatBytes(storeFreeBytes)} of {formatBytes(storeTotalBytes)} free
       {isAlmostFull && '. Free space, or new versions will not fit'}
     </span>
   )

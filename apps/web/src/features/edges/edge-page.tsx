@@ -56,8 +56,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
               href={`/sites/${edge.siteId}`}
               className="underline decoration-line-strong underline-offset-4"
             >
-              {' '}
-              {edge.siteName}{' '}
+              {edge.siteName}
             </Link>
           </>
         }

@@ -18,7 +18,7 @@ export function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeD
     <Panel title="Lost reports" flush>
       <p role="status" className="px-4 py-3 text-silent text-sm">
         This edge lost {countOf(reportsLost, 'report')}. Devices booted, but boots from these times may be missing or
-        unfinished in the lists. For a larger log, set <span className="font-mono text-xs">serve --report-log</span>.{' '}
+        unfinished in the lists. For a larger log, set <span className="font-mono text-xs">serve --report-log</span>.
         {shown < reportsLost && ` The times of ${countOf(reportsLost - shown, 'report')} are no longer stored.`}
       </p>
       {reportGaps.length > 0 && (

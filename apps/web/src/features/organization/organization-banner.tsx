@@ -14,7 +14,7 @@ export function OrganizationBanner() {
     <>
       {data.suspendedAt && (
         <Banner>
-          This organization is suspended and read-only. Devices still boot.{' '}
+          This organization is suspended and read-only. Devices still boot.
           {data.contact && ` Contact ${data.contact}.`}
         </Banner>
       )}
@@ -22,8 +22,7 @@ export function OrganizationBanner() {
         <Banner>
           This organization will be deleted after <Instant at={data.deleteAfter} full />.{' '}
           <Link href="/organization" className="underline underline-offset-4">
-            {' '}
-            An owner can cancel the deletion{' '}
+            An owner can cancel the deletion
           </Link>
         </Banner>
       )}

@@ -77,11 +77,10 @@ function EdgeLine({ edge }: { edge: EdgeSummary }) {
           {edge.name}
         </Link>
         <p className="truncate text-ink-faint text-xs">
-          {edge.agentVersion} on {edge.arch}{' '}
+          {edge.agentVersion} on {edge.arch}
           {edge.heartbeatAt && (
             <>
-              {' '}
-              , last seen <Age at={edge.heartbeatAt} />{' '}
+              , last seen <Age at={edge.heartbeatAt} />
             </>
           )}
         </p>

@@ -38,8 +38,7 @@ export function MembersPage() {
           <>
             People with access.{' '}
             <Link href="/roles" className="underline underline-offset-4">
-              {' '}
-              About roles{' '}
+              About roles
             </Link>
           </>
         }

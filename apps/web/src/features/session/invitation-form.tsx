@@ -68,8 +68,7 @@ function SignInFirst({ offer, token }: { offer: Offer; token: string }) {
         <>You are signed in as {offer.signedInEmail}. Sign out, then open this link again.</>
       ) : (
         <Link href={signInPath(`/invitation/${token}`)} className="underline underline-offset-4">
-          {' '}
-          Sign in to accept{' '}
+          Sign in to accept
         </Link>
       )}
     </p>

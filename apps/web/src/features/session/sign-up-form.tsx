@@ -24,7 +24,7 @@ export function SignUpForm() {
         ) : (
           <div className="flex flex-col gap-4">
             <p className="text-ink">
-              Sign-up is closed. Ask an owner of your organization for an invitation{' '}
+              Sign-up is closed. Ask an owner of your organization for an invitation
               {contact ? `, or contact ${contact}` : ''}.
             </p>
             <Link href="/sign-in" className="text-ink-soft text-sm underline underline-offset-4">

@@ -43,7 +43,7 @@ export function Welcome() {
         />
       ) : (
         <p className="text-ink-soft text-sm">
-          You cannot create an organization here. Ask an owner of yours for an invitation{' '}
+          You cannot create an organization here. Ask an owner of yours for an invitation
           {contact ? `, or contact ${contact}` : ''}.
         </p>
       )}

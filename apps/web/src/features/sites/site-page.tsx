@@ -147,8 +147,7 @@ function Site({ site }: { site: SiteDetail }) {
                           href={`/discovered?site=${site.id}`}
                           className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
                         >
-                          {' '}
-                          Discovered{' '}
+                          Discovered
                         </Link>
                       </>
                     ),

@@ -33,24 +33,21 @@ export function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) 
         <p className="text-ink-faint text-xs">
           {showEdge && (
             <>
-              {' '}
               on{' '}
               <Link
                 prefetch={false}
                 href={`/edges/${edge.id}`}
                 className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
               >
-                {' '}
-                {edge.name}, {edge.siteName}{' '}
-              </Link>{' '}
-              ;{' '}
+                {edge.name}, {edge.siteName}
+              </Link>
+              ;
             </>
           )}{' '}
-          requested by {askedBy}, <Instant at={askedAt} />{' '}
+          requested by {askedBy}, <Instant at={askedAt} />
           {endedAt && (
             <>
-              {' '}
-              ; finished <Instant at={endedAt} />{' '}
+              ; finished <Instant at={endedAt} />
             </>
           )}
         </p>

@@ -44,8 +44,7 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
         <Notice tone="silent">
           No maintenance device is assigned this vDisk. First set the type of one of its{' '}
           <Link href="/devices" className="underline underline-offset-4">
-            {' '}
-            devices{' '}
+            devices
           </Link>{' '}
           to maintenance.
         </Notice>
@@ -121,7 +120,7 @@ export function DiscardDialog({ version, onClose }: StepProps) {
     >
       <StillRuns version={version} />
       <p className="text-ink-soft text-sm">
-        This permanently deletes the writes{' '}
+        This permanently deletes the writes
         {writtenAt.length > 0 && ` on ${writtenAt.map(({ edgeName }) => edgeName).join(', ')}`}. The device boots as a
         test device again. The version number is not reused.
       </p>

@@ -61,9 +61,8 @@ function Writer({ vdisk: { maintenance }, version }: VersionCardProps) {
     <p className="text-ink-soft">
       Written by{' '}
       <Link prefetch={false} href={`/devices/${device.id}`} className="text-ink underline underline-offset-4">
-        {' '}
-        {device.name}{' '}
-      </Link>{' '}
+        {device.name}
+      </Link>
       {version.isSealing ? '.' : '. Boot it, make your changes, shut it down, then seal the version.'}
     </p>
   )

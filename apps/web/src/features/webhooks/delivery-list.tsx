@@ -35,7 +35,7 @@ function Answers({ delivery }: { delivery: Delivery }) {
   return (
     <details className="min-w-0">
       <summary className="cursor-pointer rounded text-ink-soft text-xs">
-        {last.status ?? 'No response'} in {last.durationMs} ms{' '}
+        {last.status ?? 'No response'} in {last.durationMs} ms
         {delivery.attempts.length > 1 && `, ${delivery.attempts.length} attempts`}
       </summary>
       <ol className="mt-2 flex flex-col gap-1 whitespace-normal text-xs">

@@ -74,7 +74,7 @@ export function WebhooksPage() {
         }
       />
       {secret && (
-        <Panel title="Secret of the new webhook">
+        <Panel title="New webhook">
           <ShownSecret
             label="Secret of the new webhook"
             secret={secret}
