@@ -136,7 +136,7 @@ test('an adopted image is a version under the id that it has at its edge, once t
   expect(await images()).toEqual([])
   expect(await tryAdopting(versionId)).toMatchObject({
     status: 409,
-    text: expect.stringContaining('It is version 2 of Linux already'),
+    text: expect.stringContaining('It is already version 2 of Linux'),
   })
 })
 
@@ -228,7 +228,7 @@ test('one that its edge is asked to delete, or whose edge does no such work, is 
   await speakUp()
   const old = await tryAdopting(versionId)
   expect([old.status, old.text]).toEqual([409, expect.stringContaining('does not support adopt. Update it')])
-  expect(await images()).toMatchObject([{ problem: expect.stringContaining('does not do adopt') }])
+  expect(await images()).toMatchObject([{ problem: expect.stringContaining('does not support adopt') }])
   await speakUp('adopt')
   const { organizationId } = site().tenant
   const asked = { edgeId: site().edge.edgeId, kind: 'delete', versionId, askedByName: 'x' } as const

@@ -134,7 +134,7 @@ test('another edge keeps the writes once the one that does has let go, and not w
     ])
     return jobId
   }
-  expect((await move(from)).text).toContain('keeps what pc-01 writes already')
+  expect((await move(from)).text).toContain('already stores the writes of pc-01')
   const failedId = await order()
   expect(await home()).toMatchObject({ asked: { jobId: failedId, state: 'queued' } })
   await endJob(from, failedId, 'failed')
