@@ -6,7 +6,9 @@ const std = @import("std");
 const Aegis = std.crypto.aead.aegis.Aegis128L;
 
 comptime {
-    if (!std.crypto.core.aes.has_hardware_support) @compileError("this part is built for processors with AES instructions");
+    if (!std.crypto.core.aes.has_hardware_support) @compileError(
+        "this part is built for processors with AES instructions",
+    );
 }
 
 const Key = [Aegis.key_length]u8;
@@ -37,6 +39,7 @@ export fn bootfarm_aegis128l_open(
     nonce: *const Nonce,
     key: *const Key,
 ) callconv(.c) bool {
-    Aegis.decrypt(out[0..size], sealed[0..size], tag.*, known[0..known_size], nonce.*, key.*) catch return false;
+    Aegis.decrypt(out[0..size], sealed[0..size], tag.*, known[0..known_size], nonce.*, key.*) catch
+        return false;
     return true;
 }

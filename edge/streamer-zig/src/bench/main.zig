@@ -11,7 +11,7 @@
 //!
 //!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
 //!
-//!     zig build store-bench -- writes-stream WORDS --mib N    (an edge, by the words of its boot script)
+//!     zig build store-bench -- writes-stream WORDS --mib N    (an edge; words of its boot script)
 
 const std = @import("std");
 const base = @import("base");
@@ -39,7 +39,13 @@ const usage =
 ;
 const read_size = 32 << 10;
 
-const Numbers = struct { mib: u64 = 1024, versions: u8 = 32, reads: u64 = 20_000, extents: u64 = 25_000_000, rounds: u64 = 5 };
+const Numbers = struct {
+    mib: u64 = 1024,
+    versions: u8 = 32,
+    reads: u64 = 20_000,
+    extents: u64 = 25_000_000,
+    rounds: u64 = 5,
+};
 
 pub fn main(init: std.process.Init) !u8 {
     const arguments = try init.minimal.args.toSlice(init.arena.allocator());
@@ -48,8 +54,13 @@ pub fn main(init: std.process.Init) !u8 {
     var index: usize = 3;
     while (index + 1 < arguments.len) : (index += 2) {
         const value = arguments[index + 1];
-        inline for (@typeInfo(Numbers).@"struct".field_names) |name| if (std.mem.eql(u8, arguments[index], "--" ++ name)) {
-            @field(numbers, name) = std.fmt.parseInt(@FieldType(Numbers, name), value, 10) catch return usageError();
+        inline for (@typeInfo(Numbers).@"struct".field_names) |name| if (std.mem.eql(
+            u8,
+            arguments[index],
+            "--" ++ name,
+        )) {
+            @field(numbers, name) = std.fmt.parseInt(@FieldType(Numbers, name), value, 10) catch
+                return usageError();
         };
     }
     var buffer: [4096]u8 = undefined;
@@ -69,7 +80,8 @@ pub fn main(init: std.process.Init) !u8 {
     var on = try LinuxFiles.open(arguments[2]);
     defer on.close();
     const gpa = std.heap.smp_allocator;
-    Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch |err| if (err != error.Exists) return err;
+    Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch |err|
+        if (err != error.Exists) return err;
     if (std.mem.eql(u8, arguments[1], "reads")) {
         try measureReads(gpa, on.files(), &numbers, arguments[2], &out.interface);
     } else if (std.mem.eql(u8, arguments[1], "difference")) {
@@ -94,7 +106,13 @@ const VersionDraft = struct {
     nodes: Appender,
     builder: TreeBuilder,
 
-    fn begin(draft: *VersionDraft, gpa: std.mem.Allocator, store: *Store, root: block.Entry, disk_size: u64) !void {
+    fn begin(
+        draft: *VersionDraft,
+        gpa: std.mem.Allocator,
+        store: *Store,
+        root: block.Entry,
+        disk_size: u64,
+    ) !void {
         draft.* = .{
             .store = store,
             .change = try store.lockForChange(),
@@ -108,7 +126,10 @@ const VersionDraft = struct {
     fn putRandom(draft: *VersionDraft, prng: *Prng, index: u64) !void {
         var bytes: block.Block = undefined;
         prng.fill(&bytes);
-        try draft.builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try draft.data.append(&bytes) });
+        try draft.builder.put(
+            index,
+            .{ .hash = block.hashOf(&bytes), .location = try draft.data.append(&bytes) },
+        );
     }
 
     fn commit(draft: *VersionDraft, id: Uuid, parent: Uuid, disk_size: u64) !void {
@@ -159,7 +180,8 @@ fn measureReads(
     var prng: Prng = .init(1);
     for (1..@as(u64, numbers.versions) + 1) |number| {
         if (store.manifestOf(idOf(number))) |_| continue else |_| {}
-        const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(number - 1))).root;
+        const root = if (number ==
+            1) block.Entry.zeros else (try store.manifestOf(idOf(number - 1))).root;
         var draft: VersionDraft = undefined;
         try draft.begin(gpa, &store, root, disk_size);
         defer draft.end(gpa);
@@ -168,11 +190,19 @@ fn measureReads(
         } else for (0..count / 100) |step| try draft.putRandom(&prng, step * 100 + prng.below(100));
         try draft.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
     }
-    if (files.open("raw", .read)) |handle| files.close(handle) else |_| try writeRaw(&store, idOf(numbers.versions), files, disk_size);
+    if (files.open("raw", .read)) |handle| files.close(handle) else |_| try writeRaw(
+        &store,
+        idOf(numbers.versions),
+        files,
+        disk_size,
+    );
     var path: [4096]u8 = undefined;
     var raw = try StoreFile.open(try std.mem.print(&path, "{s}/raw", .{dir}), .disk);
     defer raw.close();
-    try out.print("{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[", .{ numbers.mib, numbers.versions, numbers.reads });
+    try out.print(
+        "{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[",
+        .{ numbers.mib, numbers.versions, numbers.reads },
+    );
     for (0..numbers.rounds) |round| {
         if (round > 0) try out.writeAll(",");
         try out.writeAll("{");
@@ -190,10 +220,13 @@ fn measureReads(
             const bottom_us = try timed(&bottom.reader.source(), seed, reads, disk_size, is_cold);
             if (is_cold) store.cache.clear();
             const chain_us = try timed(&chain.reader.source(), seed, reads, disk_size, is_cold);
-            try out.print("\"{s}\":{{\"reads\":{d},\"rawUs\":{d},\"baseUs\":{d},\"chainUs\":{d}}}{s}", .{
-                name,                      reads, raw_us, bottom_us, chain_us,
-                if (is_cold) "," else "}",
-            });
+            try out.print(
+                "\"{s}\":{{\"reads\":{d},\"rawUs\":{d},\"baseUs\":{d},\"chainUs\":{d}}}{s}",
+                .{
+                    name,                      reads, raw_us, bottom_us, chain_us,
+                    if (is_cold) "," else "}",
+                },
+            );
         }
     }
     try out.writeAll("]}\n");
@@ -245,7 +278,12 @@ fn dropPageCache() void {
 }
 
 /// Merging an update that differs from its base by this much, with its blocks written.
-fn measureDifference(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
+fn measureDifference(
+    gpa: std.mem.Allocator,
+    files: store_module.Files,
+    numbers: *const Numbers,
+    out: *std.Io.Writer,
+) !void {
     const disk_size: u64 = 100 << 30;
     var store: Store = try .open(gpa, files, .{});
     defer store.close(gpa);
@@ -265,10 +303,16 @@ fn measureDifference(gpa: std.mem.Allocator, files: store_module.Files, numbers:
     {
         var change = try store.lockForChange();
         defer change.end();
-        try store_module.merge.merge(&change, .{ .of = idOf(2), .onto = null, .version = idOf(3), .number = 3, .created_unix_ms = 0 });
+        try store_module.merge.merge(
+            &change,
+            .{ .of = idOf(2), .onto = null, .version = idOf(3), .number = 3, .created_unix_ms = 0 },
+        );
     }
     const merge_us = nowUs() - begin_us;
-    try out.print("{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n", .{ numbers.mib << 20, merge_us, try sizeOf(&store) - before });
+    try out.print(
+        "{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n",
+        .{ numbers.mib << 20, merge_us, try sizeOf(&store) - before },
+    );
 }
 
 /// Bytes of all extents and nodes.
@@ -276,14 +320,21 @@ fn sizeOf(store: *Store) !u64 {
     var total: u64 = 0;
     for ([_]*store_module.file_set.FileSet{ &store.data, &store.nodes }) |set| {
         var file: u24 = 0;
-        while (try set.next(file)) |found| : (file = found) total += try store.files.size(try set.handleOf(found));
+        while (try set.next(file)) |found| : (file = found) {
+            total += try store.files.size(try set.handleOf(found));
+        }
     }
     return total;
 }
 
 /// A version of 100 GiB with this many blocks, all scattered. Nodes only: its blocks are not read
 /// here.
-fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
+fn measureLarge(
+    gpa: std.mem.Allocator,
+    files: store_module.Files,
+    numbers: *const Numbers,
+    out: *std.Io.Writer,
+) !void {
     const disk_size: u64 = 100 << 30;
     const count = block.blockCount(disk_size);
     {
@@ -298,7 +349,10 @@ fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *con
             prng.fill(&hash);
             // No two neighbours are adjacent, and no location is used twice.
             const place: u40 = @intCast(index *% 0x9e37_79b1 % (1 << 25));
-            try draft.builder.put(index, .{ .hash = hash, .location = .{ .file = 1, .block = place } });
+            try draft.builder.put(
+                index,
+                .{ .hash = hash, .location = .{ .file = 1, .block = place } },
+            );
         }
         try draft.commit(idOf(1), .zero, disk_size);
     }
@@ -313,23 +367,30 @@ fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *con
     {
         var change = try store.lockForChange();
         defer change.end();
-        try store_module.merge.merge(&change, .{ .of = idOf(1), .onto = null, .version = idOf(2), .number = 2, .created_unix_ms = 0 });
+        try store_module.merge.merge(
+            &change,
+            .{ .of = idOf(1), .onto = null, .version = idOf(2), .number = 2, .created_unix_ms = 0 },
+        );
     }
     const merge_us = nowUs() - merge_begin_us;
     const usage_begin_us = nowUs();
     var counted: store_module.usage.Usage = try .of(gpa, &store);
     defer counted.deinit();
-    try out.print("{{\"extents\":{d},\"openUs\":{d},\"mergeUs\":{d},\"usageUs\":{d},\"usageBytes\":{d},\"peakKib\":{d}}}\n", .{
-        numbers.extents,                                        open_us,
-        merge_us,                                               nowUs() - usage_begin_us,
-        counted.data.memorySize() + counted.nodes.memorySize(), peakKib(),
-    });
+    try out.print(
+        "{{\"extents\":{d},\"openUs\":{d},\"mergeUs\":{d},\"usageUs\":{d},\"usageBytes\":{d},\"peakKib\":{d}}}\n",
+        .{
+            numbers.extents,                                        open_us,
+            merge_us,                                               nowUs() - usage_begin_us,
+            counted.data.memorySize() + counted.nodes.memorySize(), peakKib(),
+        },
+    );
 }
 
 pub fn nowUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.MONOTONIC, &ts);
-    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
+        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
 }
 
 fn peakKib() u64 {

@@ -27,7 +27,13 @@ const cases = [_]Case{
     .{ .name = "random 64 KiB", .piece = 64 << 10, .is_random = true },
     .{ .name = "random 32 KiB", .piece = 32 << 10, .is_random = true, .share = 2 },
     .{ .name = "random 4 KiB", .piece = 4 << 10, .is_random = true, .share = 8 },
-    .{ .name = "random 4 KiB, each flushed", .piece = 4 << 10, .is_random = true, .share = 256, .flushes_always = true },
+    .{
+        .name = "random 4 KiB, each flushed",
+        .piece = 4 << 10,
+        .is_random = true,
+        .share = 256,
+        .flushes_always = true,
+    },
 };
 
 /// Prints one line of JSON with the time of each case; the largest writes `bytes`.
@@ -37,7 +43,10 @@ pub fn measure(device: *NbdDevice, bytes: u64, out: *std.Io.Writer) !void {
         const count = bytes / case.share / case.piece;
         const us, const flushes = try run(device, &case, number, count);
         if (number > 0) try out.writeAll(",");
-        try out.print("{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}", .{ case.name, count * case.piece, us, flushes });
+        try out.print(
+            "{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}",
+            .{ case.name, count * case.piece, us, flushes },
+        );
     }
     try out.writeAll("]}\n");
 }

@@ -15,7 +15,11 @@ export fn bootfarm_x25519_public(out: *[32]u8, secret: *const [32]u8) callconv(.
 }
 
 /// Returns false for the few public keys that give everybody the same secret.
-export fn bootfarm_x25519_shared(out: *[32]u8, secret: *const [32]u8, public: *const [32]u8) callconv(.c) bool {
+export fn bootfarm_x25519_shared(
+    out: *[32]u8,
+    secret: *const [32]u8,
+    public: *const [32]u8,
+) callconv(.c) bool {
     out.* = X25519.scalarmult(secret.*, public.*) catch return false;
     return true;
 }
@@ -56,17 +60,26 @@ export fn bootfarm_ed25519_is_signed(
     const key = Ed25519.PublicKey.fromBytes(public.*) catch return false;
     var verifier = Ed25519.Signature.fromBytes(signature.*).verifier(key) catch return false;
     for (pieces[0..count]) |piece| verifier.update(piece.from[0..piece.size]);
-    if (is_strict) verifier.verifyStrict() catch return false else verifier.verify() catch return false;
+    if (is_strict) verifier.verifyStrict() catch return false else verifier.verify() catch
+        return false;
     return true;
 }
 
 /// Compresses whole blocks into a state.
-export fn bootfarm_sha256_plain(state: *sha256.State, from: [*]const u8, blocks: usize) callconv(.c) void {
+export fn bootfarm_sha256_plain(
+    state: *sha256.State,
+    from: [*]const u8,
+    blocks: usize,
+) callconv(.c) void {
     sha256.compressPlain(state, from[0 .. blocks * sha256.block_length]);
 }
 
 /// The same; only if the processor has the instructions.
-export fn bootfarm_sha256_fast(state: *sha256.State, from: [*]const u8, blocks: usize) callconv(.c) void {
+export fn bootfarm_sha256_fast(
+    state: *sha256.State,
+    from: [*]const u8,
+    blocks: usize,
+) callconv(.c) void {
     if (sha256.is_compiled) sha256.compressFast(1, .{state}, .{from}, blocks);
 }
 

@@ -62,7 +62,10 @@ pub fn signatures(case: *Case) Violation!bool {
     while (reader.next() catch null) |element| {
         try expectWithin(element.content, table);
         try expectWithin(element.whole, table);
-        try expect(element.whole.len >= element.content.len + 2, "an element has a tag and a length");
+        try expect(
+            element.whole.len >= element.content.len + 2,
+            "an element has a tag and a length",
+        );
     }
     return signers.constSlice().len > 0;
 }

@@ -31,7 +31,10 @@ pub fn reader(case: *Case) Violation!bool {
     const key = Ed25519.KeyPair.generateDeterministic(@splat(9)) catch unreachable;
     var buffer: [2 * well_made.len]u8 = undefined;
     @memcpy(buffer[0..well_made.len], well_made);
-    const payload = if (case.prng.chance(1, 8)) buffer[0..well_made.len] else case.mutate(&buffer, well_made.len);
+    const payload = if (case.prng.chance(1, 8))
+        buffer[0..well_made.len]
+    else
+        case.mutate(&buffer, well_made.len);
     // The API's JSON encoder never sends bytes that are not UTF-8; damaged bytes are the subject of
     // the envelope's case below.
     for (payload) |*byte| byte.* &= 0x7f;
@@ -47,7 +50,10 @@ pub fn reader(case: *Case) Violation!bool {
     const policy = core.boot.Policy.init(case.gpa, &state) catch unreachable;
     for (state.devices) |device| switch (policy.decide(device.mac, case.prng.between(0, 1 << 53))) {
         .target => |target| for (target.command_line) |byte|
-            try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),
+            try fuzz_case.expect(
+                byte >= 0x20 and byte < 0x7f,
+                "a command line is one line of printable ASCII",
+            ),
         .unknown_device => try fuzz_case.expect(false, "a device that is listed is known"),
         .ignored_device, .disabled, .version_missing => {},
     };

@@ -42,13 +42,20 @@ pub fn netlinkParser(case: *Case) Violation!bool {
 }
 
 pub fn optionsParser(case: *Case) Violation!bool {
-    const good = "quiet bootfarm.edge=10.77.0.1:6910 bootfarm.boot=00112233-4455-4677-8899-aabbccddeeff " ++
+    const good =
+        "quiet bootfarm.edge=10.77.0.1:6910 bootfarm.boot=00112233-4455-4677-8899-aabbccddeeff " ++
         "bootfarm.token=000102030405060708090a0b0c0d0e0f root=/dev/nbd0";
     var buffer: [400]u8 = undefined;
     @memcpy(buffer[0..good.len], good);
-    const words = if (case.prng.chance(1, 8)) buffer[0..good.len] else case.mutate(&buffer, good.len);
+    const words = if (case.prng.chance(1, 8))
+        buffer[0..good.len]
+    else
+        case.mutate(&buffer, good.len);
     const options = core.target.options.TargetOptions.parse(words) catch |reason| {
-        try expect(core.target.options.TargetOptions.explain(reason).len > 0, "each error has a sentence");
+        try expect(
+            core.target.options.TargetOptions.explain(reason).len > 0,
+            "each error has a sentence",
+        );
         return false;
     };
     try expect(options.edge.port != 0, "an edge has a port");
@@ -74,7 +81,16 @@ const Model = struct {
     fn ask(model: *Model) void {
         if (model.asked == requests_max or !model.queue.wantsRequest()) return;
         const prng = &model.case.prng;
-        const commands = [_]nbd.Command{ .read, .read, .read, .read, .write, .flush, .trim, @fromBackingInt(99) };
+        const commands = [_]nbd.Command{
+            .read,
+            .read,
+            .read,
+            .read,
+            .write,
+            .flush,
+            .trim,
+            @fromBackingInt(99),
+        };
         const request: nbd.Request = .{
             .command = prng.pick(nbd.Command, &commands),
             .flags = 0,
@@ -90,8 +106,14 @@ const Model = struct {
     fn read(model: *Model) Violation!void {
         const part = model.queue.nextPart() orelse return;
         try expect(model.parts[part.slot] == null, "a slot has one part at a time");
-        try expect(part.length > 0 and part.length <= core.target.nbd_queue.part_size_max, "a part fits its buffer");
-        try expect(part.offset + part.length <= model.queue.disk_size, "a part lies within the disk");
+        try expect(
+            part.length > 0 and part.length <= core.target.nbd_queue.part_size_max,
+            "a part fits its buffer",
+        );
+        try expect(
+            part.offset + part.length <= model.queue.disk_size,
+            "a part lies within the disk",
+        );
         model.parts[part.slot] = part;
     }
 
@@ -113,7 +135,11 @@ const Model = struct {
         const sending = &model.sending.?;
         const request = model.requests[sending.request];
         if (model.parts[piece.slot]) |part| {
-            try expectEqual(request.offset + sending.size, part.offset, "bytes are sent in their order");
+            try expectEqual(
+                request.offset + sending.size,
+                part.offset,
+                "bytes are sent in their order",
+            );
             try expectEqual(part.length, piece.length, "a part is sent whole");
         } else try expectEqual(@as(u32, 0), piece.length, "only what was read is sent");
         sending.size += piece.length;
@@ -142,6 +168,9 @@ pub fn queue(case: *Case) Violation!bool {
         2 => try model.send(),
         else => unreachable,
     };
-    for (model.answered[0..model.asked]) |answered| try expect(answered, "every request is answered");
+    for (model.answered[0..model.asked]) |answered| try expect(
+        answered,
+        "every request is answered",
+    );
     return model.asked > 0;
 }

@@ -75,9 +75,16 @@ fn fits(case: *Case, packet: *const dhcp.Packet) Violation!void {
     var scratch: dhcp.Scratch = undefined;
     const again = dhcp.parse(bytes, &scratch) catch
         return fuzz_case.violated("a packet that was made to fit is parsed");
-    try expectEqual(packet.options.message_type, again.options.message_type, "the message type always fits");
+    try expectEqual(
+        packet.options.message_type,
+        again.options.message_type,
+        "the message type always fits",
+    );
     if (packet.options.relay_agent) |value|
-        try expect(std.mem.eql(u8, value, again.options.relay_agent orelse ""), "a relay agent's option is whole");
+        try expect(
+            std.mem.eql(u8, value, again.options.relay_agent orelse ""),
+            "a relay agent's option is whole",
+        );
 }
 
 fn makePacket(case: *Case, texts: *Texts) dhcp.Packet {
@@ -152,7 +159,11 @@ const addresses_max = 3;
 const Model = struct {
     holders: [pools.len * pool_size]Holder = @splat(.{}),
 
-    const Holder = struct { client: Client = .nobody, until_us: u64 = 0, declined_until_us: u64 = 0 };
+    const Holder = struct {
+        client: Client = .nobody,
+        until_us: u64 = 0,
+        declined_until_us: u64 = 0,
+    };
 
     fn holderOf(model: *Model, ip: Ip4) ?*Holder {
         for (pools, 0..) |pool, index| {
@@ -162,15 +173,29 @@ const Model = struct {
         return null;
     }
 
-    fn granted(model: *Model, now_us: u64, client: *const Client, packet: *const dhcp.Packet) Violation!void {
+    fn granted(
+        model: *Model,
+        now_us: u64,
+        client: *const Client,
+        packet: *const dhcp.Packet,
+    ) Violation!void {
         const ip = packet.yiaddr;
-        const holder = model.holderOf(ip) orelse return fuzz_case.violated("an address is of a pool");
+        const holder = model.holderOf(ip) orelse
+            return fuzz_case.violated("an address is of a pool");
         try expect(!ip.eql(server_ip), "the server's own address is not given away");
-        const is_other = !holder.client.isUnknown() and !holder.client.eql(client) and holder.until_us > now_us;
+        const is_other = !holder.client.isUnknown() and !holder.client.eql(client) and
+            holder.until_us > now_us;
         try expect(!is_other, "no address has two clients whose leases run");
-        try expect(holder.declined_until_us <= now_us, "an address in use by somebody is left alone");
+        try expect(
+            holder.declined_until_us <= now_us,
+            "an address in use by somebody is left alone",
+        );
         const is_reserved = ip.eql(.init(10, 0, 0, 2));
-        if (is_reserved) try expectEqual(deviceMac(reserved_device), client.mac, "a reserved address is its device's");
+        if (is_reserved) try expectEqual(
+            deviceMac(reserved_device),
+            client.mac,
+            "a reserved address is its device's",
+        );
         const time_s = packet.options.lease_time_s orelse 0;
         try expect(time_s >= lease_time_s and time_s <= 120, "a lease keeps to its limits");
         holder.* = .{ .client = client.*, .until_us = now_us + @as(u64, time_s) * second };
@@ -256,7 +281,10 @@ fn makeRequest(case: *Case, buffer: []u8) Violation![]u8 {
             .user_class = if (prng.chance(1, 4)) "iPXE" else null,
             .client_arch = prng.pick(?dhcp.ClientArch, &archs),
             .client_machine_id = case.maybe(dhcp.MachineId{ .guid = @splat(5) }),
-            .client_identifier = if (prng.chance(1, 8)) case.garbage(&id) else prng.pick(?[]const u8, &ids),
+            .client_identifier = if (prng.chance(1, 8))
+                case.garbage(&id)
+            else
+                prng.pick(?[]const u8, &ids),
             .max_message_size = case.maybe(case.number()),
             .subnet_selection = prng.pick(?Ip4, &selections),
             .relay_agent = if (prng.chance(1, 4)) case.garbage(&relay_option) else null,
@@ -332,9 +360,15 @@ fn checkReply(
     try expectEqual(request.giaddr, packet.giaddr, "an answer names the relay agent");
     const size_max = dhcp.replySizeMax(request.options.max_message_size);
     try expect(reply.payload.len <= size_max, "an answer is as short as its client wants it");
-    try expect(reply.payload.len >= dhcp.packet_size_min, "an answer is as long as relay agents want it");
+    try expect(
+        reply.payload.len >= dhcp.packet_size_min,
+        "an answer is as long as relay agents want it",
+    );
     if (request.options.relay_agent) |value|
-        try expect(std.mem.eql(u8, value, packet.options.relay_agent orelse ""), "a relay agent gets its option back");
+        try expect(
+            std.mem.eql(u8, value, packet.options.relay_agent orelse ""),
+            "a relay agent gets its option back",
+        );
     try checkDestination(arrival, request, reply);
     if (!request.giaddr.isZero()) try expect(arrival.port == .dhcp, "port 4011 is not relayed");
     const gives = machine.options.networks[0].mode == .server and arrival.port == .dhcp;
@@ -355,9 +389,15 @@ fn checkDestination(
 ) Violation!void {
     if (!request.giaddr.isZero()) {
         try expect((Ip4Prefix.of(relay_ip, 24)).contains(request.giaddr) or
-            (Ip4Prefix.of(server_ip, 24)).contains(request.giaddr), "only configured networks are relayed");
+            (Ip4Prefix.of(server_ip, 24)).contains(
+                request.giaddr,
+            ), "only configured networks are relayed");
         try expectEqual(request.giaddr, reply.destination.ip, "an answer goes to the relay agent");
-        return expectEqual(@as(u16, 67), reply.destination.port, "an answer goes to the relay agent's port");
+        return expectEqual(
+            @as(u16, 67),
+            reply.destination.port,
+            "an answer goes to the relay agent's port",
+        );
     }
     const is_inform = request.options.message_type == .inform;
     const want_ip: Ip4 = if (!arrival.source.ip.isZero())

@@ -39,7 +39,11 @@ pub fn markedPartition(case: *Case) Violation!bool {
     const marked = wire.marked_partition;
     var table: marked.TestTable = .init(&.{
         .{ .name = marked.name, .first = prng.below(1 << 18), .last = prng.below(1 << 18) },
-        .{ .name = prng.pick([]const u8, &.{ "root", marked.name }), .first = prng.below(1 << 18), .last = prng.below(1 << 18) },
+        .{
+            .name = prng.pick([]const u8, &.{ "root", marked.name }),
+            .first = prng.below(1 << 18),
+            .last = prng.below(1 << 18),
+        },
     });
     for (0..@intCast(prng.below(3))) |_| table.header[@intCast(prng.between(8, 91))] = case.byte();
     for (0..@intCast(prng.below(3))) |_| table.entries[@intCast(prng.below(256))] = case.byte();
@@ -48,7 +52,10 @@ pub fn markedPartition(case: *Case) Violation!bool {
     try expect(found.number > 0, "partitions are numbered from 1");
     try expect(found.size > 0, "a partition is not empty");
     try expect(found.first >= 2 * 512, "a partition does not begin at the table");
-    try expect(found.first + found.size <= marked.TestTable.geometry.disk_size, "a partition ends within its disk");
+    try expect(
+        found.first + found.size <= marked.TestTable.geometry.disk_size,
+        "a partition ends within its disk",
+    );
     return true;
 }
 

@@ -13,8 +13,14 @@ pub fn parser(case: *Case) Violation!bool {
     const packet = ethernet.parse(frame) catch return false;
     const start = @intFromPtr(frame.ptr);
     const at = @intFromPtr(packet.payload.ptr);
-    try expect(at >= start and at + packet.payload.len <= start + frame.len, "a payload lies within its frame");
-    try expect(packet.payload.len <= packet.payload_size, "a payload is no longer than its packet says");
+    try expect(
+        at >= start and at + packet.payload.len <= start + frame.len,
+        "a payload lies within its frame",
+    );
+    try expect(
+        packet.payload.len <= packet.payload_size,
+        "a payload is no longer than its packet says",
+    );
     if (packet.transport != .udp or !packet.isWhole()) return true;
     var again_buffer: [ethernet.frame_size_max]u8 = undefined;
     const emitted = ethernet.emitUdp(
@@ -24,8 +30,12 @@ pub fn parser(case: *Case) Violation!bool {
         packet.destination,
         packet.payload,
     ) catch return fuzz_case.violated("a parsed datagram fits a frame");
-    const again = ethernet.parse(emitted) catch return fuzz_case.violated("an emitted frame is parsed");
-    try expect(again.source.eql(packet.source) and again.destination.eql(packet.destination), "parse(emit(x)) == x");
+    const again = ethernet.parse(emitted) catch
+        return fuzz_case.violated("an emitted frame is parsed");
+    try expect(
+        again.source.eql(packet.source) and again.destination.eql(packet.destination),
+        "parse(emit(x)) == x",
+    );
     try expect(again.payload_size == packet.payload_size, "parse(emit(x)) has the same size");
     return true;
 }

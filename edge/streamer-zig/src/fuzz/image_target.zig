@@ -25,13 +25,17 @@ pub fn disks(case: *Case) Violation!bool {
     disk.open(&source) catch return false;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
     const answer = image.find(fixed.allocator(), &disk) catch |problem| {
-        try expect(problem != error.OutOfMemory, "what is looked for takes no more memory than is said");
+        try expect(
+            problem != error.OutOfMemory,
+            "what is looked for takes no more memory than is said",
+        );
         return false;
     };
     switch (answer) {
         .reason => |reason| {
             var text: [8192]u8 = undefined;
-            _ = std.mem.print(&text, "{f}", .{reason}) catch return fuzz_case.violated("a reason is a sentence");
+            _ = std.mem.print(&text, "{f}", .{reason}) catch
+                return fuzz_case.violated("a reason is a sentence");
             return false;
         },
         .found => |*files| try expectWhole(files),
@@ -45,7 +49,9 @@ fn damage(case: *Case) void {
     var at: usize = 0;
     // Most of a table is empty: used parts are damaged more often.
     for (0..16) |_| {
-        at = @intCast(prng.below(if (prng.chance(1, 8)) test_disk.size - 4 else test_disk.meta_size));
+        at = @intCast(prng.below(
+            if (prng.chance(1, 8)) test_disk.size - 4 else test_disk.meta_size,
+        ));
         if (bytes[at] != 0) break;
     }
     switch (prng.below(4)) {
@@ -57,8 +63,14 @@ fn damage(case: *Case) void {
 }
 
 fn expectWhole(files: *const image.BootFiles) Violation!void {
-    try expect(files.kernel.size() <= image.boot_files.kernel_size_max, "a kernel is no larger than its limit");
-    try expect(files.command_line.len <= image.command_line.size_max, "a command line is no longer than its limit");
+    try expect(
+        files.kernel.size() <= image.boot_files.kernel_size_max,
+        "a kernel is no larger than its limit",
+    );
+    try expect(
+        files.command_line.len <= image.command_line.size_max,
+        "a command line is no longer than its limit",
+    );
     var stream: image.Stream = .open(&disk, &files.kernel);
     var buffer: [64 << 10]u8 = undefined;
     var size: u64 = 0;
@@ -75,7 +87,12 @@ fn expectWhole(files: *const image.BootFiles) Violation!void {
 pub fn partitionTables(case: *Case) Violation!bool {
     const prng = &case.prng;
     var table = image.partitions.testGpt();
-    const places = [_][2]u64{ .{ 440, 512 }, .{ 512, 604 }, .{ 1024, 1536 }, .{ table.len - 512, table.len - 400 } };
+    const places = [_][2]u64{
+        .{ 440, 512 },
+        .{ 512, 604 },
+        .{ 1024, 1536 },
+        .{ table.len - 512, table.len - 400 },
+    };
     if (prng.chance(1, 3)) table[450] = 5;
     for (0..@intCast(prng.below(5))) |_| {
         const place = prng.pick([2]u64, &places);
@@ -86,8 +103,12 @@ pub fn partitionTables(case: *Case) Violation!bool {
     var work: image.volume.ReadBudget = .{ .reads_left = 10_000 };
     const layout = image.partitions.read(&.whole(&source, &work)) catch return false;
     for (layout.partitions.constSlice()) |partition| {
-        try expect(partition.number > 0 and partition.first > 0 and partition.size > 0, "a partition is somewhere");
-        _ = std.math.add(u64, partition.first, partition.size) catch return fuzz_case.violated("a partition has an end");
+        try expect(
+            partition.number > 0 and partition.first > 0 and partition.size > 0,
+            "a partition is somewhere",
+        );
+        _ = std.math.add(u64, partition.first, partition.size) catch
+            return fuzz_case.violated("a partition has an end");
     }
     return layout.partitions.count > 0;
 }
@@ -125,19 +146,32 @@ pub fn loaderTexts(case: *Case) Violation!bool {
     const sample = prng.pick([]const u8, &.{ grub, extlinux, entry });
     var buffer: [1024]u8 = undefined;
     @memcpy(buffer[0..sample.len], sample);
-    const text = if (prng.chance(1, 16)) case.garbage(&buffer) else case.mutate(&buffer, sample.len);
-    const menu = image.grub_menu.read(case.gpa, text, null) catch return fuzz_case.violated("a small menu takes little memory");
-    const bls = image.loader_texts.readBls(case.gpa, text) catch return fuzz_case.violated("a small entry takes little memory");
-    const found = menu.chosen orelse image.loader_texts.readExtlinux(text) orelse bls orelse return false;
+    const text = if (prng.chance(1, 16))
+        case.garbage(&buffer)
+    else
+        case.mutate(&buffer, sample.len);
+    const menu = image.grub_menu.read(case.gpa, text, null) catch
+        return fuzz_case.violated("a small menu takes little memory");
+    const bls = image.loader_texts.readBls(case.gpa, text) catch
+        return fuzz_case.violated("a small entry takes little memory");
+    const found = menu.chosen orelse image.loader_texts.readExtlinux(text) orelse bls orelse
+        return false;
     try expect(found.kernel.len > 0, "an entry starts a kernel");
     var line: [image.command_line.size_max]u8 = undefined;
     const cleaned = image.command_line.clean(found.options, &line) catch return true;
     for (cleaned.kept) |byte| try expect(std.ascii.isPrint(byte), "a command line is printable");
-    try expect(std.mem.find(u8, cleaned.kept, "root=") != 0, "a command line has no root of a disk");
-    const once_more = image.command_line.clean(cleaned.kept, &buffer) catch return fuzz_case.violated("what was cleaned fits");
+    try expect(
+        std.mem.find(u8, cleaned.kept, "root=") != 0,
+        "a command line has no root of a disk",
+    );
+    const once_more = image.command_line.clean(cleaned.kept, &buffer) catch
+        return fuzz_case.violated("what was cleaned fits");
     try expect(once_more.removed == 0, "what was cleaned is clean");
     const a = case.text(buffer[0..32], 0);
     const order = image.version_order.compare(a, found.kernel);
-    try expect(image.version_order.compare(found.kernel, a) == order.invert(), "versions have one order");
+    try expect(
+        image.version_order.compare(found.kernel, a) == order.invert(),
+        "versions have one order",
+    );
     return true;
 }

@@ -41,7 +41,11 @@ const targets = [_]Target{
     .{ .name = "partition-table", .run = @import("disk_target.zig").partitions, .weight = 4 },
     .{ .name = "marked-partition", .run = @import("disk_target.zig").markedPartition, .weight = 8 },
     .{ .name = "super-blocks", .run = @import("disk_target.zig").superBlocks, .weight = 4 },
-    .{ .name = "image-partitions", .run = @import("image_target.zig").partitionTables, .weight = 4 },
+    .{
+        .name = "image-partitions",
+        .run = @import("image_target.zig").partitionTables,
+        .weight = 4,
+    },
     .{ .name = "image-disks", .run = @import("image_target.zig").disks, .weight = 16 },
     .{ .name = "image-loader-texts", .run = @import("image_target.zig").loaderTexts },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },

@@ -50,13 +50,22 @@ const LossyLink = struct {
             .read_done => |done| {
                 link.has_read = true;
                 const index = try link.endOf(done.tag);
-                try expect(done.buffer.ptr == &link.buffers[index], "a read has the buffer that was given");
+                try expect(
+                    done.buffer.ptr == &link.buffers[index],
+                    "a read has the buffer that was given",
+                );
             },
             .read_failed => |failed| _ = try link.endOf(failed.tag),
             else => {},
         };
-        if (link.client.deadline()) |at_us| try expect(at_us > link.now_us, "what is due now was sent now");
-        try expect(link.client.inFlightBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
+        if (link.client.deadline()) |at_us| try expect(
+            at_us > link.now_us,
+            "what is due now was sent now",
+        );
+        try expect(
+            link.client.inFlightBytes() <= reads_max * read_size_max,
+            "no more is outstanding than was asked for",
+        );
     }
 
     fn endOf(link: *LossyLink, tag: u64) Violation!usize {
@@ -76,18 +85,29 @@ const LossyLink = struct {
                 if (link.server.showSize(&admission, &large)) |bytes| link.deliver(bytes);
                 if (admission.reply) |bytes| link.deliver(bytes);
             },
-            .probe => |probe| if (link.server.answerProbe(probe, &large)) |bytes| link.deliver(bytes),
+            .probe => |probe| if (link.server.answerProbe(probe, &large)) |bytes|
+                link.deliver(bytes),
             .read => |*read| {
                 var sealer = link.server.sealer(read.session_id) orelse return;
                 var fragments = read.fragments();
                 const payload: [stream.fragment_size_max]u8 = @splat(7);
-                while (fragments.next()) |fragment| link.deliver(sealer.seal(&fragment.header, payload[0..fragment.length], &large));
+                while (fragments.next()) |fragment| link.deliver(
+                    sealer.seal(&fragment.header, payload[0..fragment.length], &large),
+                );
             },
-            .write => |*write| if (link.server.finishWrite(write.ref, .done, &reply)) |outgoing| link.deliver(outgoing.packet),
-            .control => |*control| if (link.server.finishWrite(control.ref, .done, &reply)) |outgoing| link.deliver(outgoing.packet),
+            .write => |*write| if (link.server.finishWrite(write.ref, .done, &reply)) |outgoing|
+                link.deliver(outgoing.packet),
+            .control => |*control| if (link.server.finishWrite(
+                control.ref,
+                .done,
+                &reply,
+            )) |outgoing| link.deliver(outgoing.packet),
             .ready => |ready| link.deliver(ready.reply),
             .report => |*report| {
-                const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(@intCast(1 + link.tags % 200)) };
+                const ack: stream.ReportAck = .{
+                    .order = .restart,
+                    .order_id = @splat(@intCast(1 + link.tags % 200)),
+                };
                 if (link.server.acknowledgeReport(report, ack, &reply)) |bytes| link.deliver(bytes);
             },
             .ignored, .used, .taken => {},
@@ -114,7 +134,10 @@ const LossyLink = struct {
         if (prng.chance(1, 16)) return;
         var copy: [stream.packet_size_max + 64]u8 = undefined;
         @memcpy(copy[0..packet.len], packet);
-        if (prng.chance(1, 12)) link.client.receive(link.now_us, link.case.mutate(&copy, packet.len));
+        if (prng.chance(1, 12)) link.client.receive(
+            link.now_us,
+            link.case.mutate(&copy, packet.len),
+        );
         if (prng.chance(15, 16)) link.client.receive(link.now_us, packet);
         if (prng.chance(1, 16)) link.client.receive(link.now_us, packet);
     }
@@ -125,8 +148,13 @@ const LossyLink = struct {
         var room: stream_target.PacketMemory = .{};
         var buffer: [stream.packet_size_max]u8 = undefined;
         var packet = stream_target.makePacket(link.case, &room);
-        if (packet.session_id != 0 and prng.chance(7, 8)) packet.session_id = if (link.client.session) |*session| session.id else 1;
-        if (packet.request_id != 0) packet.request_id = 1 +% packet.request_id % (link.client.request_id_next + 1);
+        if (packet.session_id != 0 and
+            prng.chance(7, 8)) packet.session_id = if (link.client.session) |*session|
+            session.id
+        else
+            1;
+        if (packet.request_id != 0)
+            packet.request_id = 1 +% packet.request_id % (link.client.request_id_next + 1);
         switch (packet.body) {
             .hello => |*hello| hello.client_nonce = link.client.greeting.nonce,
             .cookie => |*cookie| cookie.client_nonce = link.client.greeting.nonce,
@@ -139,7 +167,10 @@ const LossyLink = struct {
             else => {},
         }
         const bytes = stream.emit(packet, &buffer);
-        link.client.receive(link.now_us, if (prng.chance(1, 4)) link.case.mutate(&buffer, bytes.len) else bytes);
+        link.client.receive(
+            link.now_us,
+            if (prng.chance(1, 4)) link.case.mutate(&buffer, bytes.len) else bytes,
+        );
     }
 
     fn want(link: *LossyLink) void {
@@ -171,7 +202,10 @@ pub fn client(case: *Case) Violation!bool {
         .client = StreamClient.init(case.gpa, .{
             .reads_max = reads_max,
             .writes_max = writes_max,
-            .packet_size_max = prng.pick(u16, &.{ stream.packet_size_ethernet, stream.packet_size_max }),
+            .packet_size_max = prng.pick(
+                u16,
+                &.{ stream.packet_size_ethernet, stream.packet_size_max },
+            ),
             .ciphers = clear_text,
         }) catch return fuzz_case.violated("a client of this size can be made"),
         .server = StreamServer.init(case.gpa, .{
@@ -186,13 +220,17 @@ pub fn client(case: *Case) Violation!bool {
     defer link.server.deinit(case.gpa);
     var seed: [32]u8 = undefined;
     prng.fill(&seed);
-    link.client.start(link.now_us, .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home });
+    link.client.start(
+        link.now_us,
+        .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home },
+    );
     for (0..steps_per_case) |_| {
         if (prng.chance(3, 4)) link.want();
         if (prng.chance(1, 3)) link.makeUp();
         try link.talk();
         const due_us = link.client.deadline() orelse link.now_us;
-        link.now_us = if (prng.chance(1, 2)) @max(due_us, link.now_us + 1) else link.now_us + prng.between(1, std.time.us_per_s);
+        link.now_us = if (prng.chance(1, 2)) @max(due_us, link.now_us + 1) else link.now_us +
+            prng.between(1, std.time.us_per_s);
     }
     return link.has_read;
 }

@@ -72,7 +72,11 @@ fn cacheOf(device: *const Device) StreamServer.WriteCache {
 /// Some devices have another edge for a fail-over.
 fn failoverOf(device: *const Device) ?stream.ticket.Failover {
     if (device.from.port % 3 == 0) return null;
-    var failover: stream.ticket.Failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(5) };
+    var failover: stream.ticket.Failover = .{
+        .lifetime_s = 100,
+        .edges = .empty,
+        .ticket = @splat(5),
+    };
     failover.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, 2), .port = 6910 });
     return failover;
 }
@@ -121,41 +125,27 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
     const prng = &case.prng;
     const request_id = prng.nextU32();
     switch (prng.below(8)) {
-        0, 1 => {
-            var hello: stream.Hello = .{
-                .client_nonce = @splat(@intCast(prng.below(2))),
-                .cookie = device.cookie,
-                .kind = prng.pick(stream.HelloKind, &.{ .token, .token, .token, .token, .resumption, .ticket }),
-                .ciphers = .{ .clear = prng.chance(3, 4), .chacha20_poly1305 = true },
-                .boot_id = device.boot_id.bytes,
-                .client_public = @splat(@intCast(prng.below(3))),
-                .proof = @splat(case.byte()),
-                .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
-            };
-            if (hello.kind == .ticket) hello.shown = .{ .age_us = prng.nextU64(), .ticket = @splat(case.byte()) };
-            if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
-            return .{ .body = .{ .hello = hello } };
-        },
+        0, 1 => return .{ .body = .{ .hello = makeHello(case, device) } },
         2 => {
             if (prng.chance(1, 2)) makeRanges(prng, list);
             const read: stream.Read = .{
                 .version_tag = device.version_tag,
                 .kind = @fromBackingInt(@as(u4, @intCast(prng.below(3)))),
-                .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_ethernet + 9)),
-                .offset = prng.below(disk_size / 512 + 8) * 512 % (if (prng.chance(1, 4)) @as(u64, profile_size) else disk_size + 4096),
+                .fragment_size = @intCast(prng.between(
+                    stream.fragment_size_min,
+                    stream.fragment_size_ethernet + 9,
+                )),
+                .offset = prng.below(disk_size / 512 + 8) * 512 %
+                    (if (prng.chance(1, 4)) @as(u64, profile_size) else disk_size + 4096),
                 .length = @intCast(prng.between(1, 200) * 512),
                 .attempt = @intCast(prng.below(2)),
                 .ranges = list.view(),
             };
-            return .{
-                .session_id = device.session_id,
-                .request_id = request_id,
-                .body = .{ .read = read },
-            };
+            return inSession(device, request_id, .{ .read = read });
         },
-        3 => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
+        3 => return inSession(device, request_id, .{
             .report = .{ .uptime_us = prng.nextU64(), .write_cache_size = prng.nextU64() },
-        } },
+        }),
         4, 5 => {
             // Few ids and places, so that requests collide.
             const sizes = [_]u32{ 512, 4096, 8192, 200 * 512 };
@@ -163,25 +153,55 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
             const count = stream.writes.fragmentCount(length, stream.fragment_size_ethernet);
             const index: u16 = @intCast(prng.below(count));
             const size = stream.writes.fragmentLength(length, stream.fragment_size_ethernet, index);
-            return .{ .session_id = device.session_id, .request_id = request_id % 80, .body = .{ .write = .{
+            return inSession(device, request_id % 80, .{ .write = .{
                 .version_tag = device.version_tag,
                 .offset = prng.below(4) * 4096,
                 .length = length,
                 .fragment_size = stream.fragment_size_ethernet,
                 .index = index,
                 .payload = payload_of_writes[0..size],
-            } } };
+            } });
         },
-        6 => return .{ .session_id = device.session_id, .request_id = request_id % 80, .body = .{ .control = .{
+        6 => return inSession(device, request_id % 80, .{ .control = .{
             .version_tag = device.version_tag,
             .operation = .discard,
             .offset = prng.below(disk_size / 512 + 8) * 512,
             .length = 4096,
-        } } },
-        else => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
+        } }),
+        else => return inSession(device, request_id, .{
             .ready = .{ .outcome = .ready, .uptime_us = prng.nextU64() },
-        } },
+        }),
     }
+}
+
+fn inSession(device: *const Device, request_id: u32, body: stream.Body) stream.Packet {
+    return .{ .session_id = device.session_id, .request_id = request_id, .body = body };
+}
+
+fn makeHello(case: *Case, device: *const Device) stream.Hello {
+    const prng = &case.prng;
+    var hello: stream.Hello = .{
+        .client_nonce = @splat(@intCast(prng.below(2))),
+        .cookie = device.cookie,
+        .kind = prng.pick(
+            stream.HelloKind,
+            &.{ .token, .token, .token, .token, .resumption, .ticket },
+        ),
+        .ciphers = .{ .clear = prng.chance(3, 4), .chacha20_poly1305 = true },
+        .boot_id = device.boot_id.bytes,
+        .client_public = @splat(@intCast(prng.below(3))),
+        .proof = @splat(case.byte()),
+        .packet_size_max = @intCast(prng.between(
+            stream.packet_size_min,
+            stream.packet_size_max,
+        )),
+    };
+    if (hello.kind == .ticket) hello.shown = .{
+        .age_us = prng.nextU64(),
+        .ticket = @splat(case.byte()),
+    };
+    if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
+    return hello;
 }
 
 const payload_of_writes: [stream.fragment_size_ethernet]u8 = @splat(0x3c);
@@ -212,68 +232,74 @@ fn exchange(
         .ignored => return false,
         .reply => |bytes| {
             const is_of_write = datagram.len > 1 and datagram[1] == @backingInt(stream.Type.write);
-            if (!is_of_write) try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
+            if (!is_of_write) try expect(
+                bytes.len <= datagram.len,
+                "an answer is not longer than its request",
+            );
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
             if (packet.body == .cookie) device.cookie = packet.body.cookie.cookie;
-            return false;
         },
         .admit => |claim| {
             const grant = model.grantOf(claim.boot_id);
             const admission = machine.admit(now_us, claim, grant, &reply);
             var large: StreamServer.LargeBuffer = undefined;
-            if (machine.showSize(&admission, &large)) |bytes|
-                try expect(bytes.len <= claim.hello.packet_size_max, "a large WELCOME is as large as the device takes");
+            if (machine.showSize(&admission, &large)) |bytes| try expect(
+                bytes.len <= claim.hello.packet_size_max,
+                "a large WELCOME is as large as the device takes",
+            );
             try checkAdmission(model, device, &claim, &admission, datagram.len);
-            return false;
         },
         .read => |read| {
             try checkRead(device, &read);
             return true;
         },
-        .taken => return false,
+        .taken => {},
         .probe => |probe| {
             var large: StreamServer.LargeBuffer = undefined;
             const bytes = machine.answerProbe(probe, &large) orelse
                 return fuzz_case.violated("who asks for a packet's size has a session");
             try expect(bytes.len == probe.size, "the packet is as large as was asked for");
-            return false;
         },
         .used => |used| {
             try expect(used.units.count() > 0, "a USED has a unit");
-            return false;
         },
         .write => |write| {
             try expect(write.offset + write.bytes.len <= disk_size, "a write lies within the disk");
             try expect(cacheOf(device).class != .device_ram, "only who has a write cache writes");
             try finish(machine, device, write.ref);
-            return false;
         },
         .control => |control| {
-            try expect(control.offset + control.length <= disk_size, "a discard lies within the disk");
+            try expect(
+                control.offset + control.length <= disk_size,
+                "a discard lies within the disk",
+            );
             try finish(machine, device, control.ref);
-            return false;
         },
         .ready => |ready| {
             try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
-            return false;
         },
         .report => |report| {
             const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(7) };
             const bytes = machine.acknowledgeReport(&report, ack, &reply) orelse
                 return fuzz_case.violated("who reports has a session");
             try expect(bytes.len <= datagram.len, "REPORT_ACK is shorter than any REPORT");
-            return false;
         },
     }
+    return false;
 }
 
-fn finish(machine: *StreamServer, device: *const Device, ref: StreamServer.WriteRef) Violation!void {
+fn finish(
+    machine: *StreamServer,
+    device: *const Device,
+    ref: StreamServer.WriteRef,
+) Violation!void {
     var reply: StreamServer.ReplyBuffer = undefined;
     const outgoing = machine.finishWrite(ref, .done, &reply) orelse
         return fuzz_case.violated("who has just written has a session");
     try expect(outgoing.to.eql(device.from), "the end of a write is told to who wrote");
-    const packet = stream.parse(outgoing.packet) catch return fuzz_case.violated("WRITE_ACK can be parsed");
+    const packet = stream.parse(outgoing.packet) catch
+        return fuzz_case.violated("WRITE_ACK can be parsed");
     try expect(packet.body.write_ack.code == .done, "the end is the one that was given");
 }
 
@@ -287,10 +313,17 @@ fn checkAdmission(
     if (admission.reply) |bytes| {
         // Its address has shown a cookie: a WELCOME with a ticket for another edge may be longer
         // than HELLO.
-        const size_max = if (ownerOf(model, claim.boot_id)) |owner| if (failoverOf(owner) != null) @max(request_size, welcome_size_max) else request_size else request_size;
-        try expect(bytes.len <= size_max, "WELCOME is not longer than HELLO, or than one with a ticket");
+        const size_max = if (ownerOf(model, claim.boot_id)) |owner|
+            if (failoverOf(owner) != null) @max(request_size, welcome_size_max) else request_size
+        else
+            request_size;
+        try expect(
+            bytes.len <= size_max,
+            "WELCOME is not longer than HELLO, or than one with a ticket",
+        );
         const is_welcome = bytes[1] == @backingInt(stream.Type.welcome);
-        const is_sealed = is_welcome and stream.welcomeKnown(bytes[0..stream.welcome_size]).?.cipher != .clear;
+        const is_sealed = is_welcome and
+            stream.welcomeKnown(bytes[0..stream.welcome_size]).?.cipher != .clear;
         if (!is_sealed) {
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an admission can be parsed");
@@ -305,7 +338,11 @@ fn checkAdmission(
             const owner = ownerOf(model, claim.boot_id) orelse
                 return fuzz_case.violated("only a known boot opens a session");
             try expect(claim.hello.kind == .token, "a session is opened by a token");
-            const is_token = std.mem.eql(u8, &claim.hello.proof, &stream_seal.helloProof(&owner.token, &claim.hello));
+            const is_token = std.mem.eql(
+                u8,
+                &claim.hello.proof,
+                &stream_seal.helloProof(&owner.token, &claim.hello),
+            );
             try expect(is_token, "only the right token opens a session");
             const nonce = owner.token_nonce orelse claim.hello.client_nonce;
             const is_same = std.mem.eql(u8, &nonce, &claim.hello.client_nonce);

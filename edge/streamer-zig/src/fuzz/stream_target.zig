@@ -28,7 +28,10 @@ pub fn parser(case: *Case) Violation!bool {
             var kept: stream.ReadTimeList = .empty;
             var times = report.read_times.iterate();
             while (times.next()) |entry| kept.append(entry.phase, entry.kind, &entry.histogram);
-            try expect(std.mem.eql(u8, kept.view().bytes, report.read_times.bytes), "read times are kept byte for byte");
+            try expect(
+                std.mem.eql(u8, kept.view().bytes, report.read_times.bytes),
+                "read times are kept byte for byte",
+            );
         },
         .ready => |ready| try fuzz_case.expectWithin(ready.sentence, payload),
         .data => |data| try fuzz_case.expectWithin(data.payload, payload),
@@ -39,16 +42,29 @@ pub fn parser(case: *Case) Violation!bool {
         .used => |used| {
             try expect(used.units.count() > 0, "a USED has a unit");
             try fuzz_case.expectWithin(used.units.bytes, payload);
-            for (0..used.units.count()) |index| try expect(used.units.at(@intCast(index)).blocks != 0, "a unit has blocks");
+            for (0..used.units.count()) |index| try expect(
+                used.units.at(@intCast(index)).blocks != 0,
+                "a unit has blocks",
+            );
         },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
-        .hello => |hello| try expect((hello.kind == .ticket) == (hello.shown != null), "a ticket is shown by a hello of its kind alone"),
+        .hello => |hello| try expect(
+            (hello.kind == .ticket) == (hello.shown != null),
+            "a ticket is shown by a hello of its kind alone",
+        ),
         .welcome => |welcome| if (welcome.failover) |failover| {
-            try expect(failover.edges.count > 0 and failover.edges.count <= stream.ticket.edges_max, "a list of edges has one to eight");
+            try expect(
+                failover.edges.count > 0 and failover.edges.count <= stream.ticket.edges_max,
+                "a list of edges has one to eight",
+            );
             try expect(failover.lifetime_s > 0, "a ticket is good for some time");
-            for (failover.edges.constSlice()) |edge| try expect(edge.port != 0 and !edge.ip.eql(.zero), "an edge of the list can be asked");
+            for (failover.edges.constSlice()) |edge| try expect(
+                edge.port != 0 and !edge.ip.eql(.zero),
+                "an edge of the list can be asked",
+            );
         },
-        .cookie, .refuse, .read_error, .no_session, .ready_ack, .report_ack, .control, .probe, .probe_ack => {},
+        .cookie, .refuse, .read_error, .no_session => {},
+        .ready_ack, .report_ack, .control, .probe, .probe_ack => {},
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
@@ -84,14 +100,19 @@ pub fn ticketBody(case: *Case) Violation!bool {
     }
     const body = bytes[0..stream.ticket.body_size];
     const ticket = stream.ticket.parseBody(body) catch return false;
-    try expect(ticket.disk_size > 0 and ticket.disk_size % stream.sector_size == 0, "a ticket is of a whole disk");
+    try expect(
+        ticket.disk_size > 0 and ticket.disk_size % stream.sector_size == 0,
+        "a ticket is of a whole disk",
+    );
     for (ticket.phases) |phase| if (phase) |known| if (known.end_us) |end_us|
         try expect(known.start_us <= end_us, "a phase begins before it ends");
     var again: [stream.ticket.body_size]u8 = undefined;
     stream.ticket.emitBody(&ticket, &again);
     // A phase that never began has no end, whatever the field holds.
     try fuzz_case.expectEqual(ticket, stream.ticket.parseBody(&again) catch
-        return fuzz_case.violated("what was parsed can be parsed again"), "parse(emit(ticket)) == ticket");
+        return fuzz_case.violated(
+            "what was parsed can be parsed again",
+        ), "parse(emit(ticket)) == ticket");
     return true;
 }
 
@@ -104,27 +125,52 @@ fn makeTicket(prng: *base.Prng) stream.ticket.Ticket {
         .edge_id = undefined,
         .resume_secret = undefined,
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, @truncate(prng.nextU32()) } },
-        .write_cache = prng.pick(stream.WriteCacheClass, &.{ .device_ram, .edge, .edge_persistent, .device_ram_overflow }),
-        .flags = .{ .managed = prng.chance(1, 2), .simulated = prng.chance(1, 2), .local_disk = prng.chance(1, 2) },
+        .write_cache = prng.pick(
+            stream.WriteCacheClass,
+            &.{ .device_ram, .edge, .edge_persistent, .device_ram_overflow },
+        ),
+        .flags = .{
+            .managed = prng.chance(1, 2),
+            .simulated = prng.chance(1, 2),
+            .local_disk = prng.chance(1, 2),
+        },
         .hand_overs = @truncate(prng.nextU32()),
         .started_unix_ms = prng.nextU64(),
         .elapsed_us = prng.nextU64(),
         .expires_unix_ms = prng.nextU64(),
         .disk_size = prng.between(1, 1 << 40) * stream.sector_size,
     };
-    inline for (.{ "boot_id", "version_id", "vdisk_id", "device_id", "edge_id", "resume_secret" }) |name| prng.fill(&@field(ticket, name));
+    inline for (.{
+        "boot_id",
+        "version_id",
+        "vdisk_id",
+        "device_id",
+        "edge_id",
+        "resume_secret",
+    }) |name| prng.fill(&@field(ticket, name));
     for (&ticket.phases) |*phase| if (prng.chance(1, 2)) {
         const start_us: u48 = @intCast(prng.below(1 << 40));
-        phase.* = .{ .start_us = start_us, .end_us = if (prng.chance(1, 2)) start_us + @as(u48, @intCast(prng.below(1 << 40))) else null };
+        phase.* = .{
+            .start_us = start_us,
+            .end_us = if (prng.chance(1, 2)) start_us +
+                @as(u48, @intCast(prng.below(1 << 40))) else null,
+        };
     };
     return ticket;
 }
 
 /// Unreadable bytes in place of a ticket.
 pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
-    var failover: stream.ticket.Failover = .{ .lifetime_s = prng.nextU32() | 1, .edges = .empty, .ticket = undefined };
+    var failover: stream.ticket.Failover = .{
+        .lifetime_s = prng.nextU32() | 1,
+        .edges = .empty,
+        .ticket = undefined,
+    };
     prng.fill(&failover.ticket);
-    for (0..@intCast(prng.between(1, stream.ticket.edges_max))) |index| failover.edges.appendAssumeCapacity(.{
+    for (0..@intCast(prng.between(
+        1,
+        stream.ticket.edges_max,
+    ))) |index| failover.edges.appendAssumeCapacity(.{
         .ip = .init(10, 0, 0, @intCast(index + 1)),
         .port = @intCast(prng.between(1, 65535)),
     });
@@ -133,23 +179,52 @@ pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
 
 /// Any type, with any values.
 pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
+    var draw: Draw = .{
+        .session_id = undefined,
+        .request_id = undefined,
+        .size = undefined,
+    };
+    case.prng.fill(&draw.bytes);
+    draw.session_id = case.prng.nextU64() | 1;
+    draw.request_id = case.prng.nextU32();
+    draw.size = @intCast(case.prng.between(1, 600));
+    const packet_type: stream.Type = @fromBackingInt(@as(u8, @intCast(case.prng.between(0, 17))));
+    return switch (packet_type) {
+        .hello, .cookie, .welcome, .refuse => makeHandshake(case, packet_type, &draw),
+        .read,
+        .data,
+        .read_error,
+        .used,
+        .probe,
+        .probe_ack,
+        .no_session,
+        => makeRead(case, packet_type, &draw, room),
+        .ready,
+        .ready_ack,
+        .report,
+        .report_ack,
+        .write,
+        .control,
+        .write_ack,
+        => makeReportOrWrite(case, packet_type, &draw, room),
+    };
+}
+
+/// Random values that every type of packet starts from.
+const Draw = struct {
+    bytes: [64]u8 = undefined,
+    session_id: u64,
+    request_id: u32,
+    size: usize,
+};
+
+/// HELLO and its answers.
+fn makeHandshake(case: *Case, packet_type: stream.Type, draw: *const Draw) stream.Packet {
     const prng = &case.prng;
-    const content = &room.content;
-    var bytes: [64]u8 = undefined;
-    prng.fill(&bytes);
-    const session_id = prng.nextU64() | 1;
-    const request_id = prng.nextU32();
+    const bytes = draw.bytes;
     const nonce = bytes[0..16].*;
-    const size: usize = @intCast(prng.between(1, 600));
-    switch (@as(stream.Type, @fromBackingInt(@as(u8, @intCast(prng.between(0, 17)))))) {
-        .used => {
-            const count = size / stream.profile.entry_size + 1;
-            for (0..count) |index| stream.profile.Unit.encode(
-                .{ .index = @truncate(prng.nextU64()), .blocks = @intCast(prng.between(1, 255)) },
-                content[index * stream.profile.entry_size ..][0..stream.profile.entry_size],
-            );
-            return in(session_id, request_id, .{ .used = .{ .units = .{ .bytes = content[0 .. count * stream.profile.entry_size] } } });
-        },
+    const session_id = draw.session_id;
+    switch (packet_type) {
         .hello => {
             const kind = prng.pick(stream.HelloKind, &.{ .token, .resumption, .ticket });
             return .{ .body = .{ .hello = .{
@@ -159,8 +234,14 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
                 .client_public = bytes[0..32].*,
                 .proof = bytes[32..64].*,
                 .ciphers = .{ .clear = prng.chance(1, 2), .aegis_128l = true },
-                .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
-                .shown = if (kind == .ticket) .{ .age_us = prng.nextU64(), .ticket = makeFailover(prng).ticket } else null,
+                .packet_size_max = @intCast(prng.between(
+                    stream.packet_size_min,
+                    stream.packet_size_max,
+                )),
+                .shown = if (kind == .ticket) .{
+                    .age_us = prng.nextU64(),
+                    .ticket = makeFailover(prng).ticket,
+                } else null,
             } } };
         },
         .cookie => return .{ .body = .{ .cookie = .{
@@ -189,6 +270,23 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
             .client_nonce = nonce,
             .code = @fromBackingInt(@as(u16, @intCast(prng.between(1, 8)))),
         } } },
+        else => unreachable,
+    }
+}
+
+/// Packets of reads, of the profile and of MTU probes.
+fn makeRead(
+    case: *Case,
+    packet_type: stream.Type,
+    draw: *const Draw,
+    room: *PacketMemory,
+) stream.Packet {
+    const prng = &case.prng;
+    const content = &room.content;
+    const session_id = draw.session_id;
+    const request_id = draw.request_id;
+    const size = draw.size;
+    switch (packet_type) {
         .read => {
             var next: u64 = 0;
             for (0..@intCast(prng.below(8))) |_| {
@@ -202,7 +300,10 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
             }
             return .{ .session_id = session_id, .request_id = request_id, .body = .{ .read = .{
                 .kind = @fromBackingInt(@as(u4, @intCast(prng.below(3)))),
-                .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_max)),
+                .fragment_size = @intCast(prng.between(
+                    stream.fragment_size_min,
+                    stream.fragment_size_max,
+                )),
                 .version_tag = prng.nextU64(),
                 .offset = prng.below(1 << 40) * stream.sector_size,
                 .length = stream.read_size_max,
@@ -216,7 +317,42 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
         .read_error => return .{ .session_id = session_id, .request_id = request_id, .body = .{
             .read_error = .{ .code = @fromBackingInt(@as(u16, @intCast(prng.between(1, 6)))) },
         } },
+        .used => {
+            const count = size / stream.profile.entry_size + 1;
+            for (0..count) |index| stream.profile.Unit.encode(
+                .{ .index = @truncate(prng.nextU64()), .blocks = @intCast(prng.between(1, 255)) },
+                content[index * stream.profile.entry_size ..][0..stream.profile.entry_size],
+            );
+            return in(session_id, request_id, .{ .used = .{
+                .units = .{ .bytes = content[0 .. count * stream.profile.entry_size] },
+            } });
+        },
+        .probe => return in(session_id, request_id, .{ .probe = .{
+            .size = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
+        } }),
+        .probe_ack => return in(
+            session_id,
+            request_id,
+            .{ .probe_ack = @intCast(prng.between(stream.packet_size_min, 1400)) },
+        ),
         .no_session => return in(session_id, request_id, .no_session),
+        else => unreachable,
+    }
+}
+
+/// Packets of reports and writes.
+fn makeReportOrWrite(
+    case: *Case,
+    packet_type: stream.Type,
+    draw: *const Draw,
+    room: *PacketMemory,
+) stream.Packet {
+    const prng = &case.prng;
+    const content = &room.content;
+    const session_id = draw.session_id;
+    const request_id = draw.request_id;
+    const size = draw.size;
+    switch (packet_type) {
         .ready => return in(session_id, request_id, .{ .ready = .{
             .outcome = .ready,
             .uptime_us = prng.nextU64(),
@@ -228,14 +364,21 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
         .report_ack => {
             const order: stream.Order = @fromBackingInt(@as(u8, @intCast(prng.below(3))));
             const id: [16]u8 = if (order == .none) @splat(0) else @splat(7);
-            return in(session_id, request_id, .{ .report_ack = .{ .order = order, .order_id = id } });
+            return in(
+                session_id,
+                request_id,
+                .{ .report_ack = .{ .order = order, .order_id = id } },
+            );
         },
         .write => return in(session_id, request_id, .{ .write = .{
             .version_tag = prng.nextU64(),
             .offset = prng.below(1 << 40) * stream.sector_size,
             .length = @intCast(prng.between(1, 256) * stream.sector_size),
             .attempt = @truncate(prng.nextU32()),
-            .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_ethernet)),
+            .fragment_size = @intCast(prng.between(
+                stream.fragment_size_min,
+                stream.fragment_size_ethernet,
+            )),
             .index = @intCast(prng.below(stream.writes.fragments_max)),
             .payload = content[0..size],
         } }),
@@ -256,10 +399,7 @@ pub fn makePacket(case: *Case, room: *PacketMemory) stream.Packet {
                 .missing = missing,
             } });
         },
-        .probe => return in(session_id, request_id, .{ .probe = .{
-            .size = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
-        } }),
-        .probe_ack => return in(session_id, request_id, .{ .probe_ack = @intCast(prng.between(stream.packet_size_min, 1400)) }),
+        else => unreachable,
     }
 }
 
@@ -272,14 +412,22 @@ comptime {
 
 fn makeReport(prng: *base.Prng, room: *PacketMemory) stream.Report {
     const has_times = prng.chance(1, 2);
-    const phases: []const stream.ReadPhase = if (prng.chance(1, 3)) &.{.whole} else &.{ .initramfs, .system };
+    const phases: []const stream.ReadPhase = if (prng.chance(1, 3))
+        &.{.whole}
+    else
+        &.{ .initramfs, .system };
     // Steps are dropped if they leave no space for them.
     if (has_times) for (phases) |phase| for (std.enums.values(stream.ReadTimeKind)) |kind| {
         var histogram: base.DurationHistogram = .{};
-        for (0..@intCast(prng.below(20))) |_| histogram.note(prng.nextU64() >> @intCast(prng.below(64)));
+        for (0..@intCast(prng.below(20))) |_| histogram.note(
+            prng.nextU64() >> @intCast(prng.below(64)),
+        );
         room.times.append(phase, kind, &histogram);
     };
-    const steps_most = if (has_times) (stream.steps_size_max - room.times.size) / 50 else stream.steps_max;
+    const steps_most = if (has_times)
+        (stream.steps_size_max - room.times.size) / 50
+    else
+        stream.steps_max;
     for (0..@intCast(prng.below(steps_most + 1))) |_| room.steps.append(.{
         .group = @fromBackingInt(@as(u8, @intCast(prng.below(5)))),
         .name = sentence[0..@intCast(prng.between(1, 32))],

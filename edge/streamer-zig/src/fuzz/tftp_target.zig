@@ -226,7 +226,10 @@ fn exchange(
                 // A peer that has answered may get a sentence.
                 .err => {
                     const sentence: usize = if (peer.has_answered) 48 else 0;
-                    try expect(packet.bytes.len <= @max(datagram.len, sentence), "an error is short");
+                    try expect(
+                        packet.bytes.len <= @max(datagram.len, sentence),
+                        "an error is short",
+                    );
                 },
                 // Only by the digits of `tsize`.
                 .oack => try expect(packet.bytes.len <= datagram.len + 20, "an OACK is short"),

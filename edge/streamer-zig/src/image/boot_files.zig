@@ -87,14 +87,29 @@ pub const Reason = union(enum) {
     pub fn format(reason: Reason, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (reason) {
             .refused => |it| try writer.print("{s}", .{sentence(it.refusal)}),
-            .no_kernel => try writer.print("no kernel was found, neither in /boot nor in a boot or EFI system partition; {s}", .{given}),
-            .unified => |path| try writer.print("{s} is a unified kernel image, which cannot be used yet; {s}", .{ path, given }),
-            .kernel => |it| try writer.print("{s} {s}; {s}", .{ it.path, wire.kernel_image.sentence(it.problem), given }),
-            .too_large => |it| try writer.print("{s} has {d} bytes, more than the {d} that a boot file may have", .{
-                it.path, it.size, it.size_max,
-            }),
-            .command_line_too_long => try writer.print("the command line is longer than the {d} characters that a version may have; " ++
-                "give a shorter one (--cmdline)", .{command_line.size_max}),
+            .no_kernel => try writer.print(
+                "no kernel was found, neither in /boot nor in a boot or EFI system partition; {s}",
+                .{given},
+            ),
+            .unified => |path| try writer.print(
+                "{s} is a unified kernel image, which cannot be used yet; {s}",
+                .{ path, given },
+            ),
+            .kernel => |it| try writer.print(
+                "{s} {s}; {s}",
+                .{ it.path, wire.kernel_image.sentence(it.problem), given },
+            ),
+            .too_large => |it| try writer.print(
+                "{s} has {d} bytes, more than the {d} that a boot file may have",
+                .{
+                    it.path, it.size, it.size_max,
+                },
+            ),
+            .command_line_too_long => try writer.print(
+                "the command line is longer than the {d} characters that a version may have; " ++
+                    "give a shorter one (--cmdline)",
+                .{command_line.size_max},
+            ),
         }
     }
 };
@@ -109,7 +124,8 @@ pub fn sentence(refusal: file_system.Refusal) []const u8 {
         .lvm => given ++ "the file systems are in LVM",
         .luks => given ++ "the file system is encrypted (LUKS)",
         .swap => given ++ "only swap space was found",
-        .not_unmounted => "the file system was not unmounted: boot and shut it down first, or run e2fsck on the image",
+        .not_unmounted => "the file system was not unmounted: boot and shut it down first, or " ++
+            "run e2fsck on the image",
         .unknown_feature => given ++ "the file system has an unknown feature",
         .damaged => "the file system is damaged: run e2fsck on the image, or import it again",
         .unknown => given ++ "no known file system was found",
@@ -128,7 +144,12 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     const bases = try loader_entries.bases(gpa, disk);
     for (std.enums.values(Source)) |by| for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
-        const answer = answerOf(scratch.allocator(), disk, &base, by) catch |reason| switch (reason) {
+        const answer = answerOf(
+            scratch.allocator(),
+            disk,
+            &base,
+            by,
+        ) catch |reason| switch (reason) {
             // Skip a damaged configuration; the kernel may still be found by its name.
             error.Corrupt, error.Encrypted => continue,
             else => |other| return other,
@@ -143,7 +164,11 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     if (problem) |reason| return .{ .reason = reason };
     for (bases) |base| {
         _ = scratch.reset(.retain_capacity);
-        const path = kernel_names.unified(scratch.allocator(), disk, base.part) catch |reason| switch (reason) {
+        const path = kernel_names.unified(
+            scratch.allocator(),
+            disk,
+            base.part,
+        ) catch |reason| switch (reason) {
             error.Corrupt, error.Encrypted => continue,
             else => |other| return other,
         };
@@ -153,7 +178,12 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     return .{ .reason = whatRefused(disk) };
 }
 
-fn answerOf(scratch: Allocator, disk: *Disk, base: *const loader_entries.Base, by: Source) Error!?Answer {
+fn answerOf(
+    scratch: Allocator,
+    disk: *Disk,
+    base: *const loader_entries.Base,
+    by: Source,
+) Error!?Answer {
     const candidate = try loader_entries.candidate(scratch, disk, base, by) orelse return null;
     return try judge(scratch, disk, &candidate, by);
 }
@@ -194,22 +224,37 @@ fn whatRefused(disk: *const Disk) Reason {
         const before = if (worst) |other| disk.parts.buffer[other].volume.size else 0;
         if (worst == null or part.volume.size > before) worst = @intCast(index);
     }
-    if (worst) |part| return .{ .refused = .{ .part = part, .refusal = disk.parts.buffer[part].content.refused } };
-    for (disk.parts.buffer[0..disk.parts.count]) |*part| if (part.content == .readable) return .no_kernel;
+    if (worst) |part| return .{
+        .refused = .{ .part = part, .refusal = disk.parts.buffer[part].content.refused },
+    };
+    for (disk.parts.buffer[0..disk.parts.count]) |*part| if (part.content ==
+        .readable) return .no_kernel;
     return .{ .refused = .{ .part = 0, .refusal = .unknown } };
 }
 
-fn judge(gpa: Allocator, disk: *Disk, candidate: *const loader_entries.Candidate, by: Source) Error!Answer {
+fn judge(
+    gpa: Allocator,
+    disk: *Disk,
+    candidate: *const loader_entries.Candidate,
+    by: Source,
+) Error!Answer {
     const kernel = &candidate.kernel;
     if (kernel.size() > kernel_size_max) return tooLarge(kernel, kernel_size_max);
     const image = inspectKernel(gpa, disk, kernel) catch |reason| switch (reason) {
-        error.NotAKernel, error.CutShort => |problem| return .{ .reason = .{ .kernel = .{ .path = kernel.path, .problem = problem } } },
+        error.NotAKernel, error.CutShort => |problem| return .{
+            .reason = .{ .kernel = .{ .path = kernel.path, .problem = problem } },
+        },
         else => |other| return other,
     };
-    for (candidate.initrds) |*initrd| if (initrd.size() > initrd_size_max) return tooLarge(initrd, initrd_size_max);
+    for (candidate.initrds) |*initrd|
+        if (initrd.size() > initrd_size_max) return tooLarge(initrd, initrd_size_max);
     const buffer = try gpa.create([command_line.size_max]u8);
-    const cleaned = command_line.clean(candidate.options, buffer) catch return .{ .reason = .command_line_too_long };
-    const release = if (image.release) |text| try gpa.dupe(u8, text.slice()) else kernel_names.releaseOf(kernel.path);
+    const cleaned = command_line.clean(candidate.options, buffer) catch
+        return .{ .reason = .command_line_too_long };
+    const release = if (image.release) |text|
+        try gpa.dupe(u8, text.slice())
+    else
+        kernel_names.releaseOf(kernel.path);
     return .{ .found = .{
         .by = by,
         .origin = candidate.origin,
@@ -223,10 +268,18 @@ fn judge(gpa: Allocator, disk: *Disk, candidate: *const loader_entries.Candidate
 }
 
 fn tooLarge(found: *const Found, size_max: u64) Answer {
-    return .{ .reason = .{ .too_large = .{ .path = found.path, .size = found.size(), .size_max = size_max } } };
+    return .{
+        .reason = .{
+            .too_large = .{ .path = found.path, .size = found.size(), .size_max = size_max },
+        },
+    };
 }
 
-fn inspectKernel(gpa: Allocator, disk: *const Disk, kernel: *const Found) (Error || wire.kernel_image.Problem)!wire.kernel_image.KernelImage {
+fn inspectKernel(
+    gpa: Allocator,
+    disk: *const Disk,
+    kernel: *const Found,
+) (Error || wire.kernel_image.Problem)!wire.kernel_image.KernelImage {
     const head = try gpa.alloc(u8, @intCast(@min(kernel.size(), wire.kernel_image.head_size_max)));
     var content: file_system.Content = .open(disk.system(kernel.place.part).?, &kernel.place.node);
     try content.read(head, 0);

@@ -15,14 +15,27 @@ const of_root = [_][]const u8{
 /// Hibernation to a disk that is missing.
 const of_sleep = [_][]const u8{ "resume", "resume_offset", "resumeflags", "noresume", "hibernate" };
 /// Added by boot loaders.
-const of_loaders = [_][]const u8{ "BOOT_IMAGE", "initrd", "BOOTIF", "boot_part", "boot_root", "kernel" };
+const of_loaders = [_][]const u8{
+    "BOOT_IMAGE",
+    "initrd",
+    "BOOTIF",
+    "boot_part",
+    "boot_root",
+    "kernel",
+};
 /// Other kinds of root, and a network that another initramfs set up.
 const of_initramfs = [_][]const u8{
     "cryptdevice", "cryptkey",     "cryptopts", "zfs", "lvmroot", "luksroot",
     "nfsroot",     "nfsrootdebug", "netroot",   "ip",  "boot",    "break",
 };
 /// An edge's options of another boot.
-const of_edge = [_][]const u8{ "bootfarm.edge", "bootfarm.boot", "bootfarm.token", "bootfarm.report", "bootfarm.root" };
+const of_edge = [_][]const u8{
+    "bootfarm.edge",
+    "bootfarm.boot",
+    "bootfarm.token",
+    "bootfarm.report",
+    "bootfarm.root",
+};
 const names = of_root ++ of_sleep ++ of_loaders ++ of_initramfs ++ of_edge;
 /// Options of dracut's initramfs, and of systemd's.
 const prefixes = [_][]const u8{ "rd.", "luks.", "systemd.verity", "BOOT_IMAGE" };
@@ -99,7 +112,11 @@ test "options of the old disk are dropped, and everything else stays" {
         "rhgb quiet crashkernel=1G-4G:192M",
         4,
     );
-    try expectCleaned(" quiet  ${vt_handoff}\tdyndbg=\"file a.c +p\" \n", "quiet dyndbg=\"file a.c +p\"", 1);
+    try expectCleaned(
+        " quiet  ${vt_handoff}\tdyndbg=\"file a.c +p\" \n",
+        "quiet dyndbg=\"file a.c +p\"",
+        1,
+    );
     try expectCleaned("rootless=1 rows=2 iproute", "rootless=1 rows=2 iproute", 0);
     try expectCleaned("", "", 0);
 }

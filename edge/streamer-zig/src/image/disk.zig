@@ -81,7 +81,8 @@ pub const Disk = struct {
     }
 
     fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
-        const content: file_system.OpenResult = if (volume.size == 0) .{ .refused = .unknown } else try FileSystem.open(volume);
+        const content: file_system.OpenResult = if (volume.size ==
+            0) .{ .refused = .unknown } else try FileSystem.open(volume);
         const needs = switch (content) {
             .readable => |*readable| readable.size(),
             .refused => 0,
@@ -123,12 +124,21 @@ pub const Disk = struct {
 
     fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
         if (!try disk.has(part, "/etc", .directory)) return false;
-        for ([_][]const u8{ "/usr/bin", "/sbin", "/bin" }) |path| if (try disk.has(part, path, .directory)) return true;
+        for ([_][]const u8{
+            "/usr/bin",
+            "/sbin",
+            "/bin",
+        }) |path| if (try disk.has(part, path, .directory)) return true;
         return false;
     }
 
     /// Damaged parts count as missing; only an unreadable disk is an error.
-    pub fn has(disk: *const Disk, part: u8, path: []const u8, kind: file_system.Kind) volume_module.ReadError!bool {
+    pub fn has(
+        disk: *const Disk,
+        part: u8,
+        path: []const u8,
+        kind: file_system.Kind,
+    ) volume_module.ReadError!bool {
         const found = disk.find(part, path) catch |reason| switch (reason) {
             error.Corrupt, error.Encrypted => return false,
             else => |other| return other,
@@ -160,7 +170,12 @@ pub const Disk = struct {
     }
 
     /// Reads a small file; null if it is missing, larger, or not a file.
-    pub fn readText(disk: *const Disk, gpa: Allocator, place: *const FileRef, size_max: usize) (Error || Allocator.Error)!?[]u8 {
+    pub fn readText(
+        disk: *const Disk,
+        gpa: Allocator,
+        place: *const FileRef,
+        size_max: usize,
+    ) (Error || Allocator.Error)!?[]u8 {
         const size = place.node.size();
         if (place.node.kind() != .file or size > size_max) return null;
         const text = try gpa.alloc(u8, @intCast(size));
@@ -170,7 +185,13 @@ pub const Disk = struct {
         return text;
     }
 
-    pub fn readTextAt(disk: *const Disk, gpa: Allocator, part: u8, path: []const u8, size_max: usize) (Error || Allocator.Error)!?[]u8 {
+    pub fn readTextAt(
+        disk: *const Disk,
+        gpa: Allocator,
+        part: u8,
+        path: []const u8,
+        size_max: usize,
+    ) (Error || Allocator.Error)!?[]u8 {
         const place = try disk.find(part, path) orelse return null;
         return disk.readText(gpa, &place, size_max);
     }
@@ -239,7 +260,10 @@ const PathResolver = struct {
     }
 
     fn begin(walk: *PathResolver) Error!void {
-        walk.stack[0] = .{ .part = walk.origin, .node = try walk.disk.system(walk.origin).?.root() };
+        walk.stack[0] = .{
+            .part = walk.origin,
+            .node = try walk.disk.system(walk.origin).?.root(),
+        };
         walk.depth = 1;
     }
 
@@ -251,7 +275,8 @@ const PathResolver = struct {
 
     fn mounted(walk: *const PathResolver, name: []const u8) Error!?FileRef {
         const boot = walk.disk.boot orelse return null;
-        if (walk.depth != 1 or walk.origin != walk.disk.root.? or !std.mem.eql(u8, name, "boot")) return null;
+        if (walk.depth != 1 or walk.origin != walk.disk.root.? or
+            !std.mem.eql(u8, name, "boot")) return null;
         return .{ .part = boot, .node = try walk.disk.system(boot).?.root() };
     }
 

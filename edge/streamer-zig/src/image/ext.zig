@@ -47,8 +47,9 @@ const incompat = struct {
     const encrypt = 0x10000;
     const casefold = 0x20000;
 
-    const readable = filetype | recover | meta_bg | extents | wide | mmp | flex_bg | ea_inode | csum_seed | large_dir |
-        inline_data | encrypt | casefold;
+    const readable =
+        filetype | recover | meta_bg | extents | wide | mmp | flex_bg | ea_inode |
+        csum_seed | large_dir | inline_data | encrypt | casefold;
 };
 const ro_compat = struct {
     const sparse_super = 0x1;
@@ -94,14 +95,20 @@ pub const Ext = struct {
         const ext: Ext = .{
             .volume = volume,
             .block_size = @as(u32, 1024) << @intCast(shift),
-            .blocks = int(u32, &super, 4) | if (is_wide) @as(u64, int(u32, &super, 336)) << 32 else 0,
+            .blocks = int(u32, &super, 4) | if (is_wide)
+                @as(u64, int(u32, &super, 336)) << 32
+            else
+                0,
             .inodes = int(u32, &super, 0),
             .inode_size = if (is_dynamic) int(u16, &super, 88) else 128,
             .inodes_per_group = int(u32, &super, 40),
             .blocks_per_group = int(u32, &super, 32),
             .descriptor_size = if (is_wide) int(u16, &super, 254) else 32,
             .first_data_block = int(u32, &super, 20),
-            .first_meta_group = if (features & incompat.meta_bg != 0) int(u32, &super, 260) else null,
+            .first_meta_group = if (features & incompat.meta_bg != 0)
+                int(u32, &super, 260)
+            else
+                null,
             .has_sparse_super = int(u32, &super, 100) & ro_compat.sparse_super != 0,
             .is_unclean = !has_journal and state & state_unmounted == 0,
             .has_errors = state & state_errors != 0,
@@ -240,7 +247,8 @@ pub const Inode = struct {
 
     /// Short targets of symbolic links are stored in place of the block numbers.
     pub fn isFastLink(inode: *const Inode) bool {
-        return inode.kind == .symlink and inode.size < 60 and inode.flags & (flag_extents | flag_inline) == 0;
+        return inode.kind == .symlink and inode.size < 60 and
+            inode.flags & (flag_extents | flag_inline) == 0;
     }
 
     fn findTail(raw: []const u8, at: u64) InodeError!@FieldType(Inode, "tail") {

@@ -66,7 +66,8 @@ pub const Directory = struct {
     fn nextPart(directory: *Directory) void {
         const inode = directory.file.inode;
         directory.at = directory.part_end;
-        directory.part_end = if (inode.isInline()) inode.size else directory.part_end + directory.file.ext.block_size;
+        directory.part_end = if (inode.isInline()) inode.size else directory.part_end +
+            directory.file.ext.block_size;
     }
 
     /// Each entry advances by this size, never over the end of its part: the iteration ends.

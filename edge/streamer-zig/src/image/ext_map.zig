@@ -46,7 +46,12 @@ pub const File = struct {
         while (filled < buffer.len) {
             const at = offset + filled;
             const block = at / block_size;
-            if (block < file.run.first or block - file.run.first >= file.run.count) file.run = try find(file.ext, inode, block);
+            if (block < file.run.first or
+                block - file.run.first >= file.run.count) file.run = try find(
+                file.ext,
+                inode,
+                block,
+            );
             assert(block >= file.run.first and block - file.run.first < file.run.count);
             const within = at - file.run.first * block_size;
             const left = std.math.mul(u64, file.run.count, block_size) catch std.math.maxInt(u64);
@@ -129,7 +134,13 @@ const Entries = struct {
     depth: u16,
 
     fn open(ext: *const Ext, inode: *const Inode, block: ?u64) Error!Entries {
-        var entries: Entries = .{ .ext = ext, .inode = inode, .block = block, .count = 0, .depth = 0 };
+        var entries: Entries = .{
+            .ext = ext,
+            .inode = inode,
+            .block = block,
+            .count = 0,
+            .depth = 0,
+        };
         const header = try entries.get(0);
         if (int(u16, &header, 0) != extent_magic) return error.Corrupt;
         const node_size = if (block == null) inode.blocks.len else ext.block_size;
@@ -142,7 +153,8 @@ const Entries = struct {
     /// Entry 0 is the header.
     fn get(entries: *const Entries, index: u32) Error!Entry {
         const at = @as(u64, index) * extent_size;
-        const block = entries.block orelse return entries.inode.blocks[@intCast(at)..][0..extent_size].*;
+        const block = entries.block orelse
+            return entries.inode.blocks[@intCast(at)..][0..extent_size].*;
         var entry: Entry = undefined;
         try entries.ext.read(&entry, block * entries.ext.block_size + at);
         return entry;
@@ -175,7 +187,11 @@ const Entries = struct {
 const numbers_max = 256;
 
 fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
-    if (block < direct_count) return runOf(ext, inode.blocks[@intCast(block * 4) .. direct_count * 4], block);
+    if (block < direct_count) return runOf(
+        ext,
+        inode.blocks[@intCast(block * 4) .. direct_count * 4],
+        block,
+    );
     const per: u64 = ext.block_size / 4;
     var rest = block - direct_count;
     var span: u64 = 1;

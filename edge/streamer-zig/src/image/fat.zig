@@ -42,8 +42,10 @@ pub const Fat = struct {
         const sectors_per_cluster: u32 = boot[13];
         const reserved: u32 = int(u16, &boot, 14);
         const table_count: u32 = boot[16];
-        if (sector_size < 512 or sector_size > 4096 or !std.math.isPowerOfTwo(sector_size)) return error.NotFat;
-        if (sectors_per_cluster == 0 or !std.math.isPowerOfTwo(sectors_per_cluster)) return error.NotFat;
+        if (sector_size < 512 or sector_size > 4096 or
+            !std.math.isPowerOfTwo(sector_size)) return error.NotFat;
+        if (sectors_per_cluster == 0 or
+            !std.math.isPowerOfTwo(sectors_per_cluster)) return error.NotFat;
         if (reserved == 0 or table_count == 0 or table_count > 2) return error.NotFat;
         const small: u32 = int(u16, &boot, 22);
         const table_sectors = if (small != 0) small else int(u32, &boot, 36);
@@ -54,7 +56,9 @@ pub const Fat = struct {
         const before: u64 = reserved + @as(u64, table_count) * table_sectors + root_sectors;
         if (table_sectors == 0 or before >= total) return error.NotFat;
         const clusters: u32 = @intCast((total - before) / sectors_per_cluster);
-        const width: Width = if (clusters < 4085) .fat12 else if (clusters < 65525) .fat16 else .fat32;
+        const width: Width = if (clusters < 4085)
+            .fat12
+        else if (clusters < 65525) .fat16 else .fat32;
         const table_at = @as(u64, reserved) * sector_size;
         const root_at = table_at + @as(u64, table_count) * table_sectors * sector_size;
         const fat: Fat = .{
@@ -87,7 +91,12 @@ pub const Fat = struct {
     }
 
     pub fn root(fat: *const Fat) Node {
-        return .{ .is_directory = true, .size = fat.root_size, .cluster = fat.root_cluster, .is_fixed_root = fat.width != .fat32 };
+        return .{
+            .is_directory = true,
+            .size = fat.root_size,
+            .cluster = fat.root_cluster,
+            .is_fixed_root = fat.width != .fat32,
+        };
     }
 
     /// Returns the next cluster of a chain, or null at the end.
@@ -153,7 +162,8 @@ pub const File = struct {
         const fat = file.fat;
         const node = &file.node;
         const is_bounded = !node.is_directory or node.is_fixed_root;
-        if (is_bounded and (buffer.len > node.size or offset > node.size - buffer.len)) return error.BeyondTheEnd;
+        if (is_bounded and
+            (buffer.len > node.size or offset > node.size - buffer.len)) return error.BeyondTheEnd;
         if (node.is_fixed_root) {
             try fat.read(buffer, fat.root_at + offset);
             return true;
@@ -166,8 +176,14 @@ pub const File = struct {
                 return error.Corrupt;
             }
             const within = at % fat.cluster_size;
-            const part = buffer[filled..][0..@intCast(@min(buffer.len - filled, fat.cluster_size - within))];
-            try fat.read(part, fat.data_at + @as(u64, file.cluster.? - 2) * fat.cluster_size + within);
+            const part = buffer[filled..][0..@intCast(@min(
+                buffer.len - filled,
+                fat.cluster_size - within,
+            ))];
+            try fat.read(
+                part,
+                fat.data_at + @as(u64, file.cluster.? - 2) * fat.cluster_size + within,
+            );
             filled += part.len;
         }
         return true;
@@ -176,7 +192,8 @@ pub const File = struct {
     fn seek(file: *File, wanted: u32) Error!bool {
         if (wanted >= file.fat.clusters) return false;
         if (file.cluster == null or file.index > wanted) {
-            file.fat.check(file.node.cluster) catch return if (file.node.is_directory) error.Corrupt else false;
+            file.fat.check(file.node.cluster) catch
+                return if (file.node.is_directory) error.Corrupt else false;
             file.cluster = file.node.cluster;
             file.index = 0;
         }
@@ -204,13 +221,15 @@ pub const Directory = struct {
         const fat = directory.file.fat;
         while (directory.at < directory_size_max) {
             var raw: [entry_size]u8 = undefined;
-            if (directory.file.node.is_fixed_root and directory.at + entry_size > directory.file.node.size) return null;
+            if (directory.file.node.is_fixed_root and
+                directory.at + entry_size > directory.file.node.size) return null;
             if (!try directory.file.read(&raw, directory.at)) return null;
             directory.at += entry_size;
             if (raw[0] == 0) return null;
             const attributes = raw[11];
             if (raw[0] == 0xe5 or attributes & 0x08 != 0) {
-                if (raw[0] != 0xe5 and attributes == 0x0f) directory.name.add(&raw) else directory.name = .{};
+                if (raw[0] != 0xe5 and
+                    attributes == 0x0f) directory.name.add(&raw) else directory.name = .{};
                 continue;
             }
             const long = directory.name.take(&raw, &directory.text);
@@ -219,7 +238,14 @@ pub const Directory = struct {
             const upper: u32 = if (fat.width == .fat32) int(u16, &raw, 20) else 0;
             const cluster = upper << 16 | int(u16, &raw, 26);
             const is_directory = attributes & 0x10 != 0;
-            return .{ .name = name, .node = .{ .is_directory = is_directory, .size = int(u32, &raw, 28), .cluster = cluster } };
+            return .{
+                .name = name,
+                .node = .{
+                    .is_directory = is_directory,
+                    .size = int(u32, &raw, 28),
+                    .cluster = cluster,
+                },
+            };
         }
         return null;
     }
@@ -243,7 +269,10 @@ const LongName = struct {
             name.* = .{};
             return;
         }
-        for (places, 0..) |place, index| name.units[(number - 1) * @as(usize, 13) + index] = int(u16, raw, place);
+        for (places, 0..) |place, index| name.units[
+            (number - 1) * @as(usize, 13) +
+                index
+        ] = int(u16, raw, place);
         name.left = number - 1;
     }
 
@@ -281,6 +310,7 @@ fn shortName(raw: *const [entry_size]u8, buffer: *[name_size_max]u8) []const u8 
 /// Ignores case.
 pub fn find(fat: *const Fat, node: Node, name: []const u8) Error!?Node {
     var directory = try Directory.open(fat, node);
-    while (try directory.next()) |entry| if (std.ascii.eqlIgnoreCase(entry.name, name)) return entry.node;
+    while (try directory.next()) |entry|
+        if (std.ascii.eqlIgnoreCase(entry.name, name)) return entry.node;
     return null;
 }

@@ -66,7 +66,9 @@ pub const FileSystem = union(enum) {
         var super: [file_system.btrfs_size]u8 = undefined;
         const has_btrfs = volume.size >= file_system.btrfs_offset + super.len;
         if (has_btrfs) try volume.read(&super, file_system.btrfs_offset);
-        if (file_system.identify(.{ .front = &front, .btrfs = if (has_btrfs) &super else null })) |found|
+        if (file_system.identify(
+            .{ .front = &front, .btrfs = if (has_btrfs) &super else null },
+        )) |found|
             return switch (found.kind) {
                 .xfs => .xfs,
                 .btrfs => .btrfs,
@@ -81,7 +83,9 @@ pub const FileSystem = union(enum) {
 
     pub fn name(system: *const FileSystem) []const u8 {
         return switch (system.*) {
-            .ext => |*open_ext| if (open_ext.has_extents) "ext4" else if (open_ext.has_journal) "ext3" else "ext2",
+            .ext => |*open_ext| if (open_ext.has_extents)
+                "ext4"
+            else if (open_ext.has_journal) "ext3" else "ext2",
             .fat => |*open_fat| switch (open_fat.width) {
                 .fat12 => "FAT12",
                 .fat16 => "FAT16",
@@ -109,10 +113,13 @@ pub const FileSystem = union(enum) {
     pub fn find(system: *const FileSystem, directory: *const Node, wanted: []const u8) Error!?Node {
         switch (system.*) {
             .ext => |*open_ext| {
-                const number = try ext.findName(open_ext, &directory.ext, wanted) orelse return null;
+                const number = try ext.findName(open_ext, &directory.ext, wanted) orelse
+                    return null;
                 return .{ .ext = try open_ext.inodeOf(number) };
             },
-            .fat => |*open_fat| return .{ .fat = try fat.find(open_fat, directory.fat, wanted) orelse return null },
+            .fat => |*open_fat| return .{
+                .fat = try fat.find(open_fat, directory.fat, wanted) orelse return null,
+            },
         }
     }
 };

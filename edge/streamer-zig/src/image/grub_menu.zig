@@ -23,7 +23,10 @@ pub fn read(gpa: std.mem.Allocator, text: []const u8, saved: ?[]const u8) error{
     var reader: Reader = .{ .gpa = gpa, .wanted = default(text, saved) };
     var lines = std.mem.tokenizeAny(u8, text, "\r\n");
     while (lines.next()) |line| try reader.line(std.mem.trim(u8, line, " \t"));
-    return .{ .chosen = reader.exact orelse reader.within orelse reader.first, .has_bls = reader.has_bls };
+    return .{
+        .chosen = reader.exact orelse reader.within orelse reader.first,
+        .has_bls = reader.has_bls,
+    };
 }
 
 /// The last plain value of `set default=`; the environment's if it refers to that; otherwise the
@@ -106,7 +109,11 @@ const Reader = struct {
         var copy = words.*;
         if (copy.next()) |title| if (std.mem.eql(u8, unquoted(title), name)) return true;
         while (copy.next()) |word| {
-            if (!std.mem.eql(u8, word, "--id") and !std.mem.eql(u8, word, "$menuentry_id_option")) continue;
+            if (!std.mem.eql(u8, word, "--id") and !std.mem.eql(
+                u8,
+                word,
+                "$menuentry_id_option",
+            )) continue;
             const id = copy.next() orelse return false;
             return std.mem.eql(u8, unquoted(id), name);
         }
@@ -155,7 +162,8 @@ const Reader = struct {
 /// Returns the path after `(hd0,gpt2)` or `($root)`, without quotes and backslashes.
 fn withoutDevice(gpa: std.mem.Allocator, word: []const u8) error{OutOfMemory}![]const u8 {
     var path = unquoted(word);
-    if (path.len > 0 and path[0] == '(') path = if (std.mem.findScalar(u8, path, ')')) |close| path[close + 1 ..] else "";
+    if (path.len > 0 and path[0] ==
+        '(') path = if (std.mem.findScalar(u8, path, ')')) |close| path[close + 1 ..] else "";
     if (std.mem.startsWith(u8, path, "$root")) path = path["$root".len..];
     if (std.mem.findAny(u8, path, "\\\"'") == null) return path;
     const plain = try gpa.alloc(u8, path.len);
@@ -250,7 +258,11 @@ fn expectChosen(text: []const u8, saved: ?[]const u8, kernel: ?[]const u8) !void
 
 test "the default entry is found by number, title or id, in submenus too" {
     try expectChosen(debian ++ menus, null, "/boot/vmlinuz-6.1.0-18-amd64");
-    inline for (.{ "1>1", "1>old", "gnulinux-advanced-6f1e>Debian GNU/Linux, with Linux 6.1.0-9-amd64" }) |wanted| {
+    inline for (.{
+        "1>1",
+        "1>old",
+        "gnulinux-advanced-6f1e>Debian GNU/Linux, with Linux 6.1.0-9-amd64",
+    }) |wanted| {
         const text = "set default=\"" ++ wanted ++ "\"\n" ++ menus;
         try expectChosen(text, null, "/boot/vmlinuz-6.1.0-9-amd64");
     }

@@ -6,11 +6,11 @@
 //!
 //!     var disk: image.Disk = undefined;                  // about 40 KiB that must not move
 //!
-//!     try disk.open(&source);                            // a store.BlockSource: a raw file, a version, a write layer
+//!     try disk.open(&source);                            // a raw file, a version, a write layer
 //!
 //!     switch (try image.find(arena, &disk)) {
 //!
-//!         .found => |files| {                            // files.command_line is free of what belonged to the disk
+//!         .found => |files| {                            // command_line has no root of a disk
 //!
 //!             try image.copy(&disk, &files.kernel, writer, &buffer);
 //!
@@ -54,12 +54,17 @@ pub const Problem = disk.OpenError || disk.Error;
 /// Describes why a disk cannot be read, as the end of a sentence that starts with its name.
 pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
-        error.TableDamaged => "has a damaged partition table, and its copy at the end is damaged too",
+        error.TableDamaged => "has a damaged partition table, and its copy at the end is " ++
+            "damaged too",
         error.LargeSectors => "has sectors of 4096 bytes; devices get sectors of 512",
-        error.TooManyPartitions => "has too many partitions, or a chain of logical partitions that does not end",
-        error.TooMuchWork => "is damaged: its directories are too large, or its tables form a cycle",
-        error.Corrupt => "is damaged where its boot files are: run e2fsck on the image, or import it again",
-        error.Encrypted => "has encrypted boot files; kernel and initramfs have to be given (--kernel, --initrd)",
+        error.TooManyPartitions => "has too many partitions, or a chain of logical partitions " ++
+            "that does not end",
+        error.TooMuchWork => "is damaged: its directories are too large, or its tables form a " ++
+            "cycle",
+        error.Corrupt => "is damaged where its boot files are: run e2fsck on the image, or " ++
+            "import it again",
+        error.Encrypted => "has encrypted boot files; kernel and initramfs have to be given " ++
+            "(--kernel, --initrd)",
         error.BeyondTheEnd => "ends before its file systems do: it is truncated",
         error.ReadFailed => "cannot be read: the disk that holds it reports an error",
         error.Damaged => "is damaged: its bytes differ from those that were stored",

@@ -84,7 +84,10 @@ test "an entry of the Boot Loader Specification on an EFI system partition is us
     try found.open(&bytes);
     defer found.close();
     try found.expectKernel("/kernel");
-    try testing.expectEqual(image.boot_files.Source.boot_loader_specification, found.answer.found.by);
+    try testing.expectEqual(
+        image.boot_files.Source.boot_loader_specification,
+        found.answer.found.by,
+    );
     try testing.expectEqualStrings("/loader/entries/a.conf", found.answer.found.origin);
     try testing.expectEqualStrings("quiet", found.answer.found.command_line);
 }
@@ -106,7 +109,9 @@ test "file systems that cannot be read are named" {
     std.mem.writeInt(u64, bytes[8..16], 16, .big);
     var found: SearchResult = undefined;
     try found.open(&bytes);
-    try found.expectReason("kernel and initramfs have to be given (--kernel, --initrd): the file system is XFS");
+    try found.expectReason(
+        "kernel and initramfs have to be given (--kernel, --initrd): the file system is XFS",
+    );
     found.close();
     @memset(&bytes, 0);
     try found.open(&bytes);

@@ -30,7 +30,8 @@ fn isKernel(name: []const u8) bool {
 fn versionOf(name: []const u8) ?[]const u8 {
     for (kernels) |stem| {
         if (std.mem.eql(u8, name, stem)) return "";
-        if (name.len > stem.len + 1 and std.mem.startsWith(u8, name, stem) and name[stem.len] == '-') return name[stem.len + 1 ..];
+        if (name.len > stem.len + 1 and std.mem.startsWith(u8, name, stem) and
+            name[stem.len] == '-') return name[stem.len + 1 ..];
     }
     return null;
 }
@@ -76,7 +77,13 @@ fn isBetter(a: []const u8, b: []const u8) bool {
     return version_order.compare(a, b) == .gt;
 }
 
-fn join(gpa: Allocator, directory: []const u8, before: []const u8, name: []const u8, after: []const u8) Allocator.Error![]const u8 {
+fn join(
+    gpa: Allocator,
+    directory: []const u8,
+    before: []const u8,
+    name: []const u8,
+    after: []const u8,
+) Allocator.Error![]const u8 {
     return std.mem.concat(gpa, u8, &.{ directory, before, name, after });
 }
 
@@ -86,7 +93,12 @@ fn isEfi(name: []const u8) bool {
 
 /// Finds the first unified kernel image (Boot Loader Specification, type 2).
 pub fn unified(gpa: Allocator, disk: *const Disk, part: u8) Error!?[]const u8 {
-    for ([_][]const u8{ "/EFI/Linux/", "/efi/EFI/Linux/", "/boot/EFI/Linux/", "/boot/efi/EFI/Linux/" }) |directory| {
+    for ([_][]const u8{
+        "/EFI/Linux/",
+        "/efi/EFI/Linux/",
+        "/boot/EFI/Linux/",
+        "/boot/efi/EFI/Linux/",
+    }) |directory| {
         const names = try disk.list(gpa, part, directory, isEfi);
         if (names.len > 0) return try join(gpa, directory, "", names[0], "");
     }
@@ -98,8 +110,20 @@ test "a name tells a kernel and its release from the files beside it" {
     try testing.expectEqualStrings("6.1.0-18-amd64", releaseOf("/boot/vmlinuz-6.1.0-18-amd64").?);
     try testing.expectEqual(null, releaseOf("/boot/vmlinuz-linux"));
     try testing.expectEqual(null, releaseOf("vmlinuz"));
-    inline for (.{ "vmlinuz", "vmlinuz-6.1", "Image-6.1", "vmlinuz-lts" }) |name| try testing.expect(isKernel(name));
-    inline for (.{ "vmlinuz-", "vmlinuz.old", "vmlinuz-6.1.old", ".vmlinuz-6.1.hmac", "initrd.img-6.1", "" }) |name|
+    inline for (.{
+        "vmlinuz",
+        "vmlinuz-6.1",
+        "Image-6.1",
+        "vmlinuz-lts",
+    }) |name| try testing.expect(isKernel(name));
+    inline for (.{
+        "vmlinuz-",
+        "vmlinuz.old",
+        "vmlinuz-6.1.old",
+        ".vmlinuz-6.1.hmac",
+        "initrd.img-6.1",
+        "",
+    }) |name|
         try testing.expect(!isKernel(name));
     try testing.expect(isBetter("6.1.0-18-amd64", "6.1.0-9-amd64"));
     try testing.expect(isBetter("5.10", "9-rescue-4a1b"));

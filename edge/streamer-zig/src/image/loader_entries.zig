@@ -45,7 +45,12 @@ pub fn bases(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
 }
 
 /// Returns what would start from here; null if nothing is configured or the files are missing.
-pub fn candidate(gpa: Allocator, disk: *const Disk, base: *const Base, by: boot_files.Source) Error!?Candidate {
+pub fn candidate(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    by: boot_files.Source,
+) Error!?Candidate {
     return switch (by) {
         .boot_loader_specification => fromBls(gpa, disk, base),
         .grub => fromGrub(gpa, disk, base),
@@ -67,7 +72,10 @@ fn fromBls(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidat
         const path = try std.mem.concat(gpa, u8, &.{ directory, name });
         const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
         const entry = try loader_texts.readBls(gpa, text) orelse continue;
-        const version = if (entry.version.len > 0) entry.version else name[0 .. name.len - ".conf".len];
+        const version = if (entry.version.len > 0)
+            entry.version
+        else
+            name[0 .. name.len - ".conf".len];
         if (best != null and !isNewer(version, best_version)) continue;
         best = try ofEntry(gpa, disk, base, "/", path, &entry) orelse continue;
         best_version = version;
@@ -87,7 +95,12 @@ fn isNewer(a: []const u8, b: []const u8) bool {
 const menu_directories = [_][]const u8{ "/grub", "/grub2" };
 
 /// The environment block beside a grub.cfg.
-fn environment(gpa: Allocator, disk: *const Disk, base: *const Base, name: []const u8) Error!?[]const u8 {
+fn environment(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    name: []const u8,
+) Error!?[]const u8 {
     for (menu_directories) |directory| {
         const path = try std.mem.concat(gpa, u8, &.{ base.directory, directory, "/grubenv" });
         const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
@@ -97,7 +110,12 @@ fn environment(gpa: Allocator, disk: *const Disk, base: *const Base, name: []con
 }
 
 /// Entries of some Fedora and Enterprise Linux releases keep their options in GRUB's environment.
-fn replaceOptions(gpa: Allocator, disk: *const Disk, base: *const Base, options: []const u8) Error![]const u8 {
+fn replaceOptions(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    options: []const u8,
+) Error![]const u8 {
     const value = try environment(gpa, disk, base, "kernelopts") orelse return options;
     const name = "$kernelopts";
     const at = std.mem.find(u8, options, name).?;
@@ -135,7 +153,8 @@ fn fromNames(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candid
     const pair = try kernel_names.newest(gpa, disk, base.part, directory) orelse return null;
     const entry: loader_texts.Entry = .{
         .kernel = pair.kernel,
-        .initrds = if (pair.initrd) |path| loader_texts.Initrds.fromSlice(&.{path}) catch unreachable else .empty,
+        .initrds = if (pair.initrd) |path| loader_texts.Initrds.fromSlice(&.{path}) catch
+            unreachable else .empty,
         .options = try optionsOfSystem(gpa, disk),
     };
     return ofEntry(gpa, disk, base, "/", directory, &entry);
@@ -146,12 +165,17 @@ fn optionsOfSystem(gpa: Allocator, disk: *const Disk) Error![]const u8 {
     const root = disk.root orelse return "";
     for ([_][]const u8{ "/etc/kernel/cmdline", "/usr/lib/kernel/cmdline" }) |path|
         if (try disk.readTextAt(gpa, root, path, entry_size_max)) |text| return text;
-    const text = try disk.readTextAt(gpa, root, "/etc/default/grub", entry_size_max) orelse return "";
+    const text = try disk.readTextAt(gpa, root, "/etc/default/grub", entry_size_max) orelse
+        return "";
     var all: []const u8 = "";
     for ([_][]const u8{ "GRUB_CMDLINE_LINUX=", "GRUB_CMDLINE_LINUX_DEFAULT=" }) |name| {
         var lines = std.mem.tokenizeAny(u8, text, "\r\n");
         while (lines.next()) |line| if (std.mem.startsWith(u8, line, name)) {
-            all = try std.mem.concat(gpa, u8, &.{ all, " ", std.mem.trim(u8, line[name.len..], "\"' \t") });
+            all = try std.mem.concat(
+                gpa,
+                u8,
+                &.{ all, " ", std.mem.trim(u8, line[name.len..], "\"' \t") },
+            );
         };
     }
     return all;
@@ -173,15 +197,33 @@ fn ofEntry(
         initrds[count] = try locate(gpa, disk, base, directory, path) orelse continue;
         count += 1;
     }
-    return .{ .kernel = kernel, .initrds = initrds[0..count], .options = entry.options, .origin = origin };
+    return .{
+        .kernel = kernel,
+        .initrds = initrds[0..count],
+        .options = entry.options,
+        .origin = origin,
+    };
 }
 
-fn locate(gpa: Allocator, disk: *const Disk, base: *const Base, directory: []const u8, said: []const u8) Error!?Found {
+fn locate(
+    gpa: Allocator,
+    disk: *const Disk,
+    base: *const Base,
+    directory: []const u8,
+    said: []const u8,
+) Error!?Found {
     if (said.len == 0 or said.len > disk_module.path_size_max / 2) return null;
     const path = if (said[0] == '/') said else try std.mem.concat(gpa, u8, &.{ directory, said });
     const in_boot = try std.mem.concat(gpa, u8, &.{ "/boot", path });
     const tries = [_]struct { ?u8, []const u8 }{
-        .{ base.part, path }, .{ base.part, in_boot }, .{ disk.root, path }, .{ disk.root, in_boot }, .{ disk.boot, path },
+        .{ base.part, path },
+        .{
+            base.part,
+            in_boot,
+        },
+        .{ disk.root, path },
+        .{ disk.root, in_boot },
+        .{ disk.boot, path },
     };
     for (tries) |one| {
         const part = one[0] orelse continue;

@@ -38,7 +38,11 @@ pub fn readBls(gpa: std.mem.Allocator, text: []const u8) error{OutOfMemory}!?Ent
             while (paths.next()) |path| if (path[0] != '$') entry.addInitrd(path);
         }
         if (std.mem.eql(u8, key, "options")) entry.options =
-            if (entry.options.len == 0) value else try std.mem.concat(gpa, u8, &.{ entry.options, " ", value });
+            if (entry.options.len == 0) value else try std.mem.concat(
+                gpa,
+                u8,
+                &.{ entry.options, " ", value },
+            );
     }
     return if (entry.kernel.len > 0) entry else null;
 }
@@ -70,7 +74,8 @@ pub fn readExtlinux(text: []const u8) ?Entry {
     var lines = std.mem.tokenizeAny(u8, text, "\r\n");
     while (true) {
         const line = lines.next();
-        const key, const value = if (line) |present| keyAndValue(present) orelse continue else .{ "label", "" };
+        const key, const value = if (line) |present| keyAndValue(present) orelse
+            continue else .{ "label", "" };
         if (is(key, "label")) {
             const is_wanted = wanted != null and std.mem.eql(u8, entry.title, wanted.?);
             if (entry.kernel.len > 0 and (chosen == null or is_wanted)) chosen = entry;
@@ -81,7 +86,10 @@ pub fn readExtlinux(text: []const u8) ?Entry {
         } else if (is(key, "append")) {
             entry.options = value;
             var words: command_line.Words = .{ .text = value };
-            while (words.next()) |word| if (std.mem.startsWith(u8, word, "initrd=")) addList(&entry, word["initrd=".len..]);
+            while (words.next()) |word| if (std.mem.startsWith(u8, word, "initrd=")) addList(
+                &entry,
+                word["initrd=".len..],
+            );
         } else if (is(key, "initrd")) addList(&entry, value);
     }
 }
@@ -123,7 +131,10 @@ test "an entry of the Boot Loader Specification has its kernel, all its initrds 
     try testing.expectEqualStrings("/vmlinuz-6.9.4-200.fc40.x86_64", entry.kernel);
     try testing.expectEqual(1, entry.initrds.count);
     try testing.expectEqualStrings("root=UUID=1 ro rhgb quiet console=tty0", entry.options);
-    try testing.expectEqual(null, try readBls(arena.allocator(), "title a\nefi /EFI/Linux/a.efi\n"));
+    try testing.expectEqual(
+        null,
+        try readBls(arena.allocator(), "title a\nefi /EFI/Linux/a.efi\n"),
+    );
 }
 
 test "the default of an extlinux configuration is used, or else its first entry" {
@@ -148,6 +159,9 @@ test "the default of an extlinux configuration is used, or else its first entry"
 
 test "a variable of GRUB's environment is found" {
     const text = "# GRUB Environment Block\nsaved_entry=0\nkernelopts=root=UUID=1 ro quiet\n####";
-    try testing.expectEqualStrings("root=UUID=1 ro quiet", readGrubEnvironment(text, "kernelopts").?);
+    try testing.expectEqualStrings(
+        "root=UUID=1 ro quiet",
+        readGrubEnvironment(text, "kernelopts").?,
+    );
     try testing.expectEqual(null, readGrubEnvironment(text, "default"));
 }

@@ -19,7 +19,17 @@ const logical_max = 64;
 pub const Table = enum { none, mbr, gpt };
 
 /// Purpose of a partition according to its table.
-pub const Purpose = enum { unknown, efi_system, extended_boot, linux, swap, lvm, raid, luks, bios_boot };
+pub const Purpose = enum {
+    unknown,
+    efi_system,
+    extended_boot,
+    linux,
+    swap,
+    lvm,
+    raid,
+    luks,
+    bios_boot,
+};
 
 pub const Partition = struct {
     /// Number from 1, as the kernel assigns it.
@@ -52,7 +62,8 @@ pub const Error = ReadError || error{
 /// `disk` is the whole disk.
 pub fn read(disk: *const Volume) Error!Layout {
     const first = try disk.readArray(sector_size, 0);
-    if (try hasMagicAt(disk, 4096) and !try hasMagicAt(disk, sector_size)) return error.LargeSectors;
+    if (try hasMagicAt(disk, 4096) and
+        !try hasMagicAt(disk, sector_size)) return error.LargeSectors;
     const entries = partition_table.mbrEntries(&first) orelse return .{ .table = .none };
     for (entries) |entry| if (entry.isGpt()) return readGpt(disk);
     return readMbr(disk, &entries);
@@ -74,7 +85,12 @@ fn readMbr(disk: *const Volume, entries: []const partition_table.MbrEntry) Error
     return layout;
 }
 
-fn append(layout: *Layout, entry: *const partition_table.MbrEntry, origin: u64, number: u16) Error!void {
+fn append(
+    layout: *Layout,
+    entry: *const partition_table.MbrEntry,
+    origin: u64,
+    number: u16,
+) Error!void {
     layout.partitions.append(.{
         .number = number,
         .first = (origin + entry.first) * sector_size,
@@ -98,13 +114,21 @@ fn append(layout: *Layout, entry: *const partition_table.MbrEntry, origin: u64, 
 fn readLogical(disk: *const Volume, layout: *Layout, extended: u64) Error!void {
     var at = extended;
     for (0..logical_max) |index| {
-        const sector = disk.readArray(sector_size, at * sector_size) catch |reason| switch (reason) {
+        const sector = disk.readArray(
+            sector_size,
+            at * sector_size,
+        ) catch |reason| switch (reason) {
             // The disk is truncated; whoever looks for the missing partitions reports them.
             error.BeyondTheEnd => return,
             else => return reason,
         };
         const entries = partition_table.mbrEntries(&sector) orelse return;
-        if (!entries[0].isEmpty() and !entries[0].isExtended()) try append(layout, &entries[0], at, @intCast(5 + index));
+        if (!entries[0].isEmpty() and !entries[0].isExtended()) try append(
+            layout,
+            &entries[0],
+            at,
+            @intCast(5 + index),
+        );
         if (entries[1].isEmpty() or !entries[1].isExtended()) return;
         at = extended + entries[1].first;
     }
@@ -150,13 +174,18 @@ fn readGptAt(disk: *const Volume, sector: u64) Error!Layout {
     @memset(header[16..20], 0);
     if (std.hash.Crc32.hash(header[0..header_size]) != header_sum) return error.TableDamaged;
     if (int(u64, &header, 24) != sector) return error.TableDamaged;
-    const entries_at = std.math.mul(u64, int(u64, &header, 72), sector_size) catch return error.TableDamaged;
+    const entries_at = std.math.mul(u64, int(u64, &header, 72), sector_size) catch
+        return error.TableDamaged;
     const count = int(u32, &header, 80);
     const entry_size = int(u32, &header, 84);
-    if (entry_size < gpt.entry_size_min or entry_size > gpt.entry_size_max) return error.TableDamaged;
+    if (entry_size < gpt.entry_size_min or
+        entry_size > gpt.entry_size_max) return error.TableDamaged;
     if (!std.math.isPowerOfTwo(entry_size)) return error.TableDamaged;
     if (@as(u64, count) * entry_size > gpt.entries_size_max) return error.TooManyPartitions;
-    return readGptEntries(disk, .{ .at = entries_at, .count = count, .size = entry_size, .sum = int(u32, &header, 88) });
+    return readGptEntries(
+        disk,
+        .{ .at = entries_at, .count = count, .size = entry_size, .sum = int(u32, &header, 88) },
+    );
 }
 
 const Entries = struct { at: u64, count: u32, size: u32, sum: u32 };
@@ -167,7 +196,8 @@ fn readGptEntries(disk: *const Volume, entries: Entries) Error!Layout {
     var buffer: [gpt.entry_size_max]u8 = undefined;
     for (0..entries.count) |index| {
         const entry = buffer[0..entries.size];
-        const at = std.math.add(u64, entries.at, index * entries.size) catch return error.TableDamaged;
+        const at = std.math.add(u64, entries.at, index * entries.size) catch
+            return error.TableDamaged;
         try disk.read(entry, at);
         sum.update(entry);
         const extent = partition_table.gptExtent(entry[0..128]) orelse continue;
@@ -231,11 +261,19 @@ pub fn testGpt() [gpt_sectors * sector_size]u8 {
     std.mem.writeInt(u64, entry[32..40], 34, .little);
     std.mem.writeInt(u64, entry[40..48], 34 + 63, .little);
     writeTestHeader(&disk, &entries, .{ .at = 1, .other = gpt_sectors - 1, .entries = 2 });
-    writeTestHeader(&disk, &entries, .{ .at = gpt_sectors - 1, .other = 1, .entries = gpt_sectors - 33 });
+    writeTestHeader(
+        &disk,
+        &entries,
+        .{ .at = gpt_sectors - 1, .other = 1, .entries = gpt_sectors - 33 },
+    );
     return disk;
 }
 
-fn writeTestHeader(disk: []u8, entries: []const u8, sectors: struct { at: u64, other: u64, entries: u64 }) void {
+fn writeTestHeader(
+    disk: []u8,
+    entries: []const u8,
+    sectors: struct { at: u64, other: u64, entries: u64 },
+) void {
     @memcpy(disk[@intCast(sectors.entries * sector_size)..][0..entries.len], entries);
     const header = disk[@intCast(sectors.at * sector_size)..][0..gpt.header_size_min];
     @memcpy(header[0..8], gpt.magic);
@@ -251,7 +289,12 @@ fn writeTestHeader(disk: []u8, entries: []const u8, sectors: struct { at: u64, o
 
 test "a GPT is read from its copy at the end of the disk if the first is damaged" {
     var disk = testGpt();
-    const wanted: Partition = .{ .number = 2, .first = 34 * 512, .size = 64 * 512, .purpose = .linux };
+    const wanted: Partition = .{
+        .number = 2,
+        .first = 34 * 512,
+        .size = 64 * 512,
+        .purpose = .linux,
+    };
     const whole = try readBytes(&disk);
     try testing.expectEqual(Table.gpt, whole.table);
     try testing.expectEqualSlices(Partition, &.{wanted}, whole.partitions.constSlice());

@@ -35,7 +35,12 @@ pub const Stream = struct {
 };
 
 /// Writes the whole file; `buffer` limits each read.
-pub fn copy(disk: *Disk, found: *const boot_files.Found, writer: *std.Io.Writer, buffer: []u8) (Error || std.Io.Writer.Error)!void {
+pub fn copy(
+    disk: *Disk,
+    found: *const boot_files.Found,
+    writer: *std.Io.Writer,
+    buffer: []u8,
+) (Error || std.Io.Writer.Error)!void {
     var stream: Stream = .open(disk, found);
     while (true) {
         const size = try stream.read(buffer);

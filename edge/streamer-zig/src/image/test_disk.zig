@@ -185,7 +185,11 @@ pub fn efiPartition(bytes: *Bytes) void {
     fatLongEntry(clusterAt(bytes, loader + 1), 0, "a.conf", "A       CON");
     fatEntry(clusterAt(bytes, loader + 1), 1, "A       CON", loader + 2, entry.len, false);
     @memcpy(clusterAt(bytes, loader + 2)[0..entry.len], entry);
-    for (2..loader + 3) |number| chain(bytes[512..1024], number, if (number + 1 < first_of_initrd) @intCast(number + 1) else 0xfff);
+    for (2..loader + 3) |number| chain(
+        bytes[512..1024],
+        number,
+        if (number + 1 < first_of_initrd) @intCast(number + 1) else 0xfff,
+    );
 }
 
 /// One sector of boot record, one of table, one of the root; clusters begin after them.
@@ -193,7 +197,14 @@ fn clusterAt(bytes: *Bytes, number: usize) []u8 {
     return bytes[(3 + number - 2) * 512 ..];
 }
 
-fn fatEntry(directory: []u8, index: usize, name: *const [11]u8, cluster: u16, bytes: u32, is_directory: bool) void {
+fn fatEntry(
+    directory: []u8,
+    index: usize,
+    name: *const [11]u8,
+    cluster: u16,
+    bytes: u32,
+    is_directory: bool,
+) void {
     const raw = directory[index * 32 ..][0..32];
     raw[0..11].* = name.*;
     raw[11] = if (is_directory) 0x10 else 0x20;

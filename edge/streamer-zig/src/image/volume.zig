@@ -37,7 +37,8 @@ pub const Volume = struct {
 
     /// Fills `buffer` from byte `offset` of the volume, completely or not at all.
     pub fn read(volume: *const Volume, buffer: []u8, offset: u64) ReadError!void {
-        if (buffer.len > volume.size or offset > volume.size - buffer.len) return error.BeyondTheEnd;
+        if (buffer.len > volume.size or
+            offset > volume.size - buffer.len) return error.BeyondTheEnd;
         if (volume.read_budget.reads_left == 0) return error.TooMuchWork;
         volume.read_budget.reads_left -= 1;
         return volume.source.read(buffer, volume.first + offset);

@@ -45,7 +45,11 @@ pub fn writeMark(writer: *Writer, mark: *const wire.initramfs_mark.InitramfsMark
 }
 
 /// Writes the archive uncompressed and returns its size in bytes. The caller frees `scratch`.
-pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Writer.Error || error{OutOfMemory})!u64 {
+pub fn write(
+    scratch: std.mem.Allocator,
+    writer: *Writer,
+    content: Content,
+) (Writer.Error || error{OutOfMemory})!u64 {
     var cpio: CpioWriter = .{ .writer = writer };
     for ([_][]const u8{ "bin", "dev", "etc", "lib", "lib/modules", "proc", "run", "sys" }) |name|
         try cpio.directory(name);
@@ -58,7 +62,10 @@ pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Wri
     try cpio.file("bin/busybox", 0o755, content.busybox);
     for (applets) |applet| {
         var name: [32]u8 = undefined;
-        try cpio.symbolicLink(std.mem.print(&name, "bin/{s}", .{applet}) catch unreachable, "busybox");
+        try cpio.symbolicLink(
+            std.mem.print(&name, "bin/{s}", .{applet}) catch unreachable,
+            "busybox",
+        );
     }
     try cpio.file("bin/bootfarm-target", 0o755, content.target);
     try writeModules(scratch, &cpio, content);
@@ -69,8 +76,16 @@ pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Wri
 fn writeModules(scratch: std.mem.Allocator, cpio: *CpioWriter, content: Content) !void {
     const folder = try std.fmt.allocPrint(scratch, "lib/modules/{s}", .{content.release});
     try cpio.directory(folder);
-    try cpio.file(try std.fmt.allocPrint(scratch, "{s}/modules.dep", .{folder}), 0o644, content.dep);
-    try cpio.file(try std.fmt.allocPrint(scratch, "{s}/modules.alias", .{folder}), 0o644, content.alias);
+    try cpio.file(
+        try std.fmt.allocPrint(scratch, "{s}/modules.dep", .{folder}),
+        0o644,
+        content.dep,
+    );
+    try cpio.file(
+        try std.fmt.allocPrint(scratch, "{s}/modules.alias", .{folder}),
+        0o644,
+        content.alias,
+    );
     var made: std.array_hash_map.String(void) = .empty;
     for (content.modules) |module| {
         var end: usize = 0;
@@ -79,7 +94,11 @@ fn writeModules(scratch: std.mem.Allocator, cpio: *CpioWriter, content: Content)
             if ((try made.getOrPut(scratch, parent)).found_existing) continue;
             try cpio.directory(try std.fmt.allocPrint(scratch, "{s}/{s}", .{ folder, parent }));
         }
-        try cpio.file(try std.fmt.allocPrint(scratch, "{s}/{s}", .{ folder, module.path }), 0o644, module.content);
+        try cpio.file(
+            try std.fmt.allocPrint(scratch, "{s}/{s}", .{ folder, module.path }),
+            0o644,
+            module.content,
+        );
     }
 }
 
@@ -129,7 +148,10 @@ test "a module's folders come before it, each once" {
 test "an edge can read the mark" {
     var buffer: [1024]u8 = undefined;
     var writer: Writer = .fixed(&buffer);
-    const size = try writeMark(&writer, &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 });
+    const size = try writeMark(
+        &writer,
+        &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 },
+    );
     try testing.expectEqual(writer.end, size);
     // The kernel looks for the next archive at a multiple of four.
     try testing.expectEqual(0, size % 4);

@@ -27,7 +27,12 @@ pub const CpioWriter = struct {
     }
 
     /// `permissions` as for chmod.
-    pub fn file(cpio: *CpioWriter, name: []const u8, permissions: u32, content: []const u8) Writer.Error!void {
+    pub fn file(
+        cpio: *CpioWriter,
+        name: []const u8,
+        permissions: u32,
+        content: []const u8,
+    ) Writer.Error!void {
         assert(permissions <= 0o7777);
         try cpio.entry(.{ .name = name, .mode = type_file | permissions, .content = content });
     }
@@ -36,8 +41,20 @@ pub const CpioWriter = struct {
         try cpio.entry(.{ .name = name, .mode = type_link | 0o777, .content = target });
     }
 
-    pub fn characterDevice(cpio: *CpioWriter, name: []const u8, major: u32, minor: u32) Writer.Error!void {
-        try cpio.entry(.{ .name = name, .mode = type_character_device | 0o600, .major = major, .minor = minor });
+    pub fn characterDevice(
+        cpio: *CpioWriter,
+        name: []const u8,
+        major: u32,
+        minor: u32,
+    ) Writer.Error!void {
+        try cpio.entry(
+            .{
+                .name = name,
+                .mode = type_character_device | 0o600,
+                .major = major,
+                .minor = minor,
+            },
+        );
     }
 
     /// The trailer; the kernel ignores what follows.
@@ -46,7 +63,13 @@ pub const CpioWriter = struct {
         try cpio.entry(.{ .name = trailer_name, .mode = 0 });
     }
 
-    const Entry = struct { name: []const u8, mode: u32, content: []const u8 = "", major: u32 = 0, minor: u32 = 0 };
+    const Entry = struct {
+        name: []const u8,
+        mode: u32,
+        content: []const u8 = "",
+        major: u32 = 0,
+        minor: u32 = 0,
+    };
 
     fn entry(cpio: *CpioWriter, e: Entry) Writer.Error!void {
         assert(e.name.len > 0);
@@ -100,7 +123,8 @@ test "an entry is a header of 110 characters, the name and the content, each pad
     var writer: Writer = .fixed(&buffer);
     var cpio: CpioWriter = .{ .writer = &writer };
     try cpio.file("a/b", 0o755, "hello");
-    const expected = "070701" ++ "00000001" ++ "000081ED" ++ "00000001" ++ "00000000" ++ "00000000" ++ "00000000" ++
+    const expected = "070701" ++ "00000001" ++ "000081ED" ++ "00000001" ++ "00000000" ++
+        "00000000" ++ "00000000" ++
         "00000005" ++ "00000000" ++ "00000000" ++ "00000000" ++ "00000000" ++ "00000004" ++ "00000000" ++
         "a/b\x00" ++ "\x00\x00" ++ "hello\x00\x00\x00";
     comptime assert(header_size == 110);

@@ -44,7 +44,8 @@ fn hasInterpreter(bytes: []const u8) bool {
     const table_offset = std.mem.readInt(u64, bytes[32..40], .little);
     const count = std.mem.readInt(u16, bytes[56..58], .little);
     for (0..count) |index| {
-        const offset = std.math.add(u64, table_offset, index * program_header_size) catch return false;
+        const offset = std.math.add(u64, table_offset, index * program_header_size) catch
+            return false;
         if (offset > bytes.len or bytes.len - offset < program_header_size) return false;
         const kind = std.mem.readInt(u32, bytes[@intCast(offset)..][0..4], .little);
         if (kind == program_type_interpreter) return true;
@@ -95,7 +96,13 @@ test "a program that names a dynamic linker is recognized" {
 test "a module names the kernel it was built for" {
     const module = "\x7fELF\x00license=GPL\x00vermagic=6.1.0-53-amd64 SMP preempt \x00name=nbd\x00";
     try testing.expectEqualStrings("6.1.0-53-amd64", moduleRelease(module).?);
-    for ([_][]const u8{ "", "vermagic=6.1 ", "\x00vermagic=", "\x00vermagic= x", "\x00vermagic=6.1" }) |other|
+    for ([_][]const u8{
+        "",
+        "vermagic=6.1 ",
+        "\x00vermagic=",
+        "\x00vermagic= x",
+        "\x00vermagic=6.1",
+    }) |other|
         try testing.expectEqual(null, moduleRelease(other));
 }
 

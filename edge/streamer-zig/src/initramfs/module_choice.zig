@@ -4,8 +4,16 @@
 
 /// Without these, as modules or built in, no device boots.
 pub const required = [_]Required{
-    .{ .name = "nbd", .option = "CONFIG_BLK_DEV_NBD", .purpose = "the streamed disk is an nbd device" },
-    .{ .name = "overlay", .option = "CONFIG_OVERLAY_FS", .purpose = "writes are kept in RAM above the read-only disk" },
+    .{
+        .name = "nbd",
+        .option = "CONFIG_BLK_DEV_NBD",
+        .purpose = "the streamed disk is an nbd device",
+    },
+    .{
+        .name = "overlay",
+        .option = "CONFIG_OVERLAY_FS",
+        .purpose = "writes are kept in RAM above the read-only disk",
+    },
     .{ .name = "af_packet", .option = "CONFIG_PACKET", .purpose = "DHCP needs raw packets" },
 };
 

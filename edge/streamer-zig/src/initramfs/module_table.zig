@@ -46,10 +46,18 @@ pub const ModuleTable = struct {
             const colon = std.mem.findScalar(u8, line, ':') orelse return error.BadModuleList;
             const path = line[0..colon];
             const name = try nameOf(arena, path);
-            try table.modules.put(arena, name, .{ .name = name, .path = path, .needs = line[colon + 1 ..] });
+            try table.modules.put(
+                arena,
+                name,
+                .{ .name = name, .path = path, .needs = line[colon + 1 ..] },
+            );
         }
         var builtin_lines = std.mem.tokenizeScalar(u8, sources.builtin, '\n');
-        while (builtin_lines.next()) |path| try table.built_in.put(arena, try nameOf(arena, path), {});
+        while (builtin_lines.next()) |path| try table.built_in.put(
+            arena,
+            try nameOf(arena, path),
+            {},
+        );
         var softdep_lines = std.mem.tokenizeScalar(u8, sources.softdep, '\n');
         while (softdep_lines.next()) |line| {
             const rest = std.mem.cutPrefix(u8, line, "softdep ") orelse continue;
@@ -81,13 +89,21 @@ pub const ModuleTable = struct {
 
     /// Writes modules.dep of the selected modules, with paths as in the archive (never compressed).
     /// Soft dependencies become dependencies, since busybox's modprobe knows no soft ones.
-    pub fn writeDep(table: *const ModuleTable, arena: Allocator, writer: *std.Io.Writer) (Error || std.Io.Writer.Error)!void {
+    pub fn writeDep(
+        table: *const ModuleTable,
+        arena: Allocator,
+        writer: *std.Io.Writer,
+    ) (Error || std.Io.Writer.Error)!void {
         for (table.modules.values()) |module| {
             if (!module.is_chosen) continue;
             try writer.print("{s}:", .{plainPath(module.path)});
             var needs = std.mem.tokenizeScalar(u8, module.needs, ' ');
             while (needs.next()) |path| try writer.print(" {s}", .{plainPath(path)});
-            var before = std.mem.tokenizeScalar(u8, table.wanted_before.get(module.name) orelse "", ' ');
+            var before = std.mem.tokenizeScalar(
+                u8,
+                table.wanted_before.get(module.name) orelse "",
+                ' ',
+            );
             while (before.next()) |wanted| {
                 const first = table.modules.get(try normalised(arena, wanted)) orelse continue;
                 try writer.print(" {s}", .{plainPath(first.path)});

@@ -79,7 +79,10 @@ fn writeTo(writer: *Writer, options: Options) Writer.Error!void {
         \\iseq ${card} 0 && echo Bootfarm: iPXE has no driver for a network card of this machine ||
         \\
     );
-    try writer.print("echo Bootfarm: nothing booted; trying everything again in {d} s\n", .{pause_s});
+    try writer.print(
+        "echo Bootfarm: nothing booted; trying everything again in {d} s\n",
+        .{pause_s},
+    );
     try writer.print("sleep {d}\ninc round\ngoto round\n", .{pause_s});
 }
 

@@ -75,7 +75,11 @@ fn refuse(reason: Reason) Result {
     return .{ .refused = reason };
 }
 
-fn lookForKernels(root: RootDirectory, arena: Allocator, name: []const u8) error{OutOfMemory}!Result {
+fn lookForKernels(
+    root: RootDirectory,
+    arena: Allocator,
+    name: []const u8,
+) error{OutOfMemory}!Result {
     const names = root.list(arena, "boot") catch |reason| switch (reason) {
         error.OutOfMemory => return error.OutOfMemory,
         else => return refuse(.no_kernel),
@@ -113,7 +117,12 @@ fn firstLacking(
     const lists = [_][]const u8{ "/modules.dep", "/modules.builtin" };
     var texts: [lists.len][]const u8 = undefined;
     for (&texts, lists) |*text, list|
-        text.* = try read(root, arena, try std.mem.concat(arena, u8, &.{ folder, list }), text_size_max) orelse "";
+        text.* = try read(
+            root,
+            arena,
+            try std.mem.concat(arena, u8, &.{ folder, list }),
+            text_size_max,
+        ) orelse "";
     for (initramfs.module_choice.required) |required| {
         for (texts) |text| {
             if (hasModule(text, required.name)) break;
@@ -178,7 +187,8 @@ test "Debian and its derivatives are recognized by os-release" {
 }
 
 test "a module is found as a file, compressed and built in, but not by the end of its name" {
-    const list = "kernel/drivers/block/nbd.ko.xz: kernel/lib/a.ko\nkernel/fs/overlayfs/overlay.ko:\n";
+    const list =
+        "kernel/drivers/block/nbd.ko.xz: kernel/lib/a.ko\nkernel/fs/overlayfs/overlay.ko:\n";
     try testing.expect(hasModule(list, "nbd"));
     try testing.expect(hasModule(list, "overlay"));
     try testing.expect(!hasModule("kernel/drivers/block/xnbd.ko:\n", "nbd"));
@@ -197,11 +207,23 @@ const TestSystem = struct {
         try root.write("etc/os-release", 0o644, "PRETTY_NAME=\"Debian 12\"\nID=debian\n");
         try root.write("usr/bin/dpkg", 0o755, &programOf(machine));
         try root.write("usr/sbin/update-initramfs", 0o755, "");
-        const applets = try std.mem.join(system.arena.allocator(), "\x00", &initramfs.archive.applets);
-        const busybox = try std.mem.concat(system.arena.allocator(), u8, &.{ "\x00", applets, "\x00" });
+        const applets = try std.mem.join(
+            system.arena.allocator(),
+            "\x00",
+            &initramfs.archive.applets,
+        );
+        const busybox = try std.mem.concat(
+            system.arena.allocator(),
+            u8,
+            &.{ "\x00", applets, "\x00" },
+        );
         try root.write("usr/bin/busybox", 0o755, busybox);
         try root.write("boot/vmlinuz-6.1.0", 0o644, "");
-        try root.write("lib/modules/6.1.0/modules.dep", 0o644, "kernel/nbd.ko:\nkernel/af_packet.ko:\n");
+        try root.write(
+            "lib/modules/6.1.0/modules.dep",
+            0o644,
+            "kernel/nbd.ko:\nkernel/af_packet.ko:\n",
+        );
         try root.write("lib/modules/6.1.0/modules.builtin", 0o644, "kernel/overlay.ko\n");
         return system;
     }

@@ -82,8 +82,13 @@ const Command = struct {
             if (try command.isSame(file)) continue;
             changes += 1;
             // From here on the initramfs must be rebuilt, whatever happens.
-            if (files.isInInitramfs(file) and !command.options.is_dry_run) try command.forgetInitramfs();
-            say(1, "  {s} /{s}: {s}", .{ command.word("writes", "would write"), file.path, file.why });
+            if (files.isInInitramfs(file) and
+                !command.options.is_dry_run) try command.forgetInitramfs();
+            say(
+                1,
+                "  {s} /{s}: {s}",
+                .{ command.word("writes", "would write"), file.path, file.why },
+            );
             if (command.options.is_dry_run) continue;
             command.root.write(file.path, file.mode, file.content) catch |reason|
                 return command.failed(file.path, reason);
@@ -94,7 +99,11 @@ const Command = struct {
         else if (!command.options.is_dry_run) say(
             1,
             "prepared: serve {s} as disk, its /boot/vmlinuz-{s} and /boot/initrd.img-{s} from an edge",
-            .{ command.options.root, system.releases[system.releases.len - 1], system.releases[system.releases.len - 1] },
+            .{
+                command.options.root,
+                system.releases[system.releases.len - 1],
+                system.releases[system.releases.len - 1],
+            },
         );
     }
 
@@ -105,7 +114,8 @@ const Command = struct {
             .path = files.program_path,
             .mode = 0o755,
             .content = try command.ownProgram(),
-            .why = "turns an edge's stream into the root disk, and reports to the edge how the boot went",
+            .why = "turns an edge's stream into the root disk, and reports to the edge how the " ++
+                "boot went",
         });
         try wanted.appendSlice(command.arena, &files.scripts);
         if (command.options.write_cache != null or !command.root.exists(files.write_cache_path)) {
@@ -157,7 +167,9 @@ const Command = struct {
         const is_there = for (releases) |release| {
             if (!command.root.exists(try command.imageOf(release))) break false;
         } else true;
-        if (is_there and try command.isSame(.{ .path = files.stamp_path, .content = stamp, .why = "" }))
+        if (is_there and try command.isSame(
+            .{ .path = files.stamp_path, .content = stamp, .why = "" },
+        ))
             return 0;
         for (releases) |release| try command.updateInitramfs(release);
         if (!command.options.is_dry_run)
@@ -176,11 +188,21 @@ const Command = struct {
         if (command.options.is_dry_run) return;
         const name = try command.arena.dupeSentinel(u8, release, 0);
         const arguments = [_:null]?[*:0]const u8{ "/usr/sbin/update-initramfs", verb, "-k", name };
-        in_root.run(command.root, command.isRunningSystem(), &arguments) catch |reason| switch (reason) {
-            error.NotStarted => return fail("update-initramfs could not be started in {s}; may this " ++
-                "process mount and chroot?", .{command.options.root}),
-            error.Failed => return fail("update-initramfs for {s} ended with code {d}; its output " ++
-                "is above. Fix the cause, then run prepare again", .{ release, in_root.last_code }),
+        in_root.run(
+            command.root,
+            command.isRunningSystem(),
+            &arguments,
+        ) catch |reason| switch (reason) {
+            error.NotStarted => return fail(
+                "update-initramfs could not be started in {s}; may this " ++
+                    "process mount and chroot?",
+                .{command.options.root},
+            ),
+            error.Failed => return fail(
+                "update-initramfs for {s} ended with code {d}; its output " ++
+                    "is above. Fix the cause, then run prepare again",
+                .{ release, in_root.last_code },
+            ),
         };
     }
 
@@ -189,12 +211,19 @@ const Command = struct {
     }
 
     /// Changes with every file of the initramfs, and with every kernel.
-    fn stampOf(command: Command, releases: []const []const u8, wanted: []const files.File) Failure![]const u8 {
+    fn stampOf(
+        command: Command,
+        releases: []const []const u8,
+        wanted: []const files.File,
+    ) Failure![]const u8 {
         var hash: base.Sha256 = .init(.{});
         for (wanted) |file| if (files.isInInitramfs(file)) hash.update(file.content);
         const digest = hash.finalResult();
         var text: std.ArrayList(u8) = .empty;
-        try text.appendSlice(command.arena, try std.fmt.allocPrint(command.arena, "{x}\n", .{&digest}));
+        try text.appendSlice(
+            command.arena,
+            try std.fmt.allocPrint(command.arena, "{x}\n", .{&digest}),
+        );
         for (releases) |release| {
             try text.appendSlice(command.arena, release);
             try text.append(command.arena, '\n');
@@ -225,7 +254,11 @@ const Command = struct {
         if (command.options.makes_initramfs) {
             for (command.root.list(command.arena, "boot") catch &.{}) |name| {
                 const release = std.mem.cutPrefix(u8, name, "initrd.img-") orelse continue;
-                const modules = try std.mem.concat(command.arena, u8, &.{ "lib/modules/", release });
+                const modules = try std.mem.concat(
+                    command.arena,
+                    u8,
+                    &.{ "lib/modules/", release },
+                );
                 if (command.root.exists(modules)) try command.updateInitramfs(release);
             }
         }
@@ -248,7 +281,11 @@ const Command = struct {
         return if (command.options.is_dry_run) would else does;
     }
 
-    fn failed(command: Command, path: []const u8, reason: @import("root_directory.zig").Error) Failure {
+    fn failed(
+        command: Command,
+        path: []const u8,
+        reason: @import("root_directory.zig").Error,
+    ) Failure {
         return switch (reason) {
             error.ReadOnly => command.refuse(.read_only),
             error.NotPermitted => command.refuse(.not_permitted),
@@ -270,11 +307,20 @@ const Command = struct {
             }),
             .no_initramfs_tools => fail("{s} has no initramfs-tools; install the package " ++
                 "initramfs-tools in it", .{root}),
-            .no_busybox => fail("{s} has no busybox; install the package busybox-static in it", .{root}),
-            .busybox_lacks => |applet| fail("the busybox of {s} has no `{s}`; install the package " ++
-                "busybox-static in it", .{ root, applet }),
-            .no_kernel => fail("{s} has no kernel: no /boot/vmlinuz-R with /lib/modules/R; install " ++
-                "one in it, such as linux-image-amd64 or linux-image-generic", .{root}),
+            .no_busybox => fail(
+                "{s} has no busybox; install the package busybox-static in it",
+                .{root},
+            ),
+            .busybox_lacks => |applet| fail(
+                "the busybox of {s} has no `{s}`; install the package " ++
+                    "busybox-static in it",
+                .{ root, applet },
+            ),
+            .no_kernel => fail(
+                "{s} has no kernel: no /boot/vmlinuz-R with /lib/modules/R; install " ++
+                    "one in it, such as linux-image-amd64 or linux-image-generic",
+                .{root},
+            ),
             .unfit_kernel => |unfit| fail("kernel {s} of {s} has no {s} ({s}), and {s}; install " ++
                 "another kernel", .{ unfit.release, root, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose }),
             .read_only => fail("{s} is read-only; mount it so that it can be written", .{root}),
@@ -297,7 +343,9 @@ fn machineName(machine: initramfs.elf.Machine) []const u8 {
 
 fn startedFromEdge() bool {
     var buffer: [4096]u8 = undefined;
-    const fd: i32 = @intCast(check(linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0)) catch return false);
+    const fd: i32 = @intCast(check(
+        linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0),
+    ) catch return false);
     defer sys.close(fd);
     const size = sys.readAt(fd, &buffer, 0) catch return false;
     return std.mem.find(u8, buffer[0..size], "bootfarm.edge=") != null;

@@ -85,7 +85,8 @@ pub const UnitOverride = struct { unit_paths: [unit_folders.len][]const u8, file
 pub const unit_overrides: [idle.len]UnitOverride = unit_overrides: {
     var all: [idle.len]UnitOverride = undefined;
     for (&all, idle) |*rest, entry| {
-        for (&rest.unit_paths, unit_folders) |*path, unit_folder| path.* = unit_folder ++ entry.unit;
+        for (&rest.unit_paths, unit_folders) |*path, unit_folder| path.* = unit_folder ++
+            entry.unit;
         rest.file = .{
             .path = "etc/systemd/system/" ++ entry.unit ++ ".d/bootfarm.conf",
             .content = idle_condition,
@@ -108,7 +109,8 @@ const hook = hook: {
     }
     var modules: []const u8 = "";
     for (module_choice.required) |required| modules = modules ++ " " ++ required.name;
-    for (module_choice.buses ++ module_choice.network_cards ++ module_choice.local_disks ++ module_choice.file_systems) |name|
+    for (module_choice.buses ++ module_choice.network_cards ++ module_choice.local_disks ++
+        module_choice.file_systems) |name|
         modules = modules ++ " " ++ name;
     break :hook
     \\#!/bin/sh
@@ -147,7 +149,9 @@ const hook = hook: {
 const testing = std.testing;
 
 test "the hook asks for every driver and every program of busybox but modprobe" {
-    for (module_choice.required) |required| try testing.expect(std.mem.find(u8, hook, required.name) != null);
+    for (module_choice.required) |required| try testing.expect(
+        std.mem.find(u8, hook, required.name) != null,
+    );
     try testing.expect(std.mem.find(u8, hook, " r8169 ") != null);
     try testing.expect(std.mem.find(u8, hook, " udhcpc ") != null);
     try testing.expect(std.mem.find(u8, hook, " modprobe") == null);

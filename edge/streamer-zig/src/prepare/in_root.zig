@@ -19,7 +19,11 @@ const not_started_code = 127;
 const mounts = [_][*:0]const u8{ "dev", "proc", "sys" };
 
 /// `arguments` begin with the program's path inside the root; standard output and error are ours.
-pub fn run(root: RootDirectory, is_running_system: bool, arguments: [:null]const ?[*:0]const u8) Error!void {
+pub fn run(
+    root: RootDirectory,
+    is_running_system: bool,
+    arguments: [:null]const ?[*:0]const u8,
+) Error!void {
     const forked = linux.fork();
     if (linux.errno(forked) != .SUCCESS) return error.NotStarted;
     const pid: i32 = @bitCast(@as(u32, @truncate(forked)));

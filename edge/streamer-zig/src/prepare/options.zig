@@ -92,7 +92,11 @@ test "every option is parsed" {
 
 test "each wrong word has its own error and is named" {
     var word: []const u8 = "";
-    const cases = [_]struct { words: []const [*:0]const u8, reason: Options.Error, word: []const u8 }{
+    const cases = [_]struct {
+        words: []const [*:0]const u8,
+        reason: Options.Error,
+        word: []const u8,
+    }{
         .{ .words = &.{"--force"}, .reason = error.UnknownOption, .word = "--force" },
         .{ .words = &.{"--root"}, .reason = error.ValueMissing, .word = "--root" },
         .{ .words = &.{ "--root", "" }, .reason = error.RootInvalid, .word = "--root" },

@@ -86,18 +86,34 @@ fn runRandom(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool 
     });
     if (result.violation) |found| return tell(&found);
     const counts = &result.counts;
-    std.debug.print("store: {d} operations on {d} disks from seed {d}: 0 wrong bytes, 0 acknowledged writes lost\n", .{
-        counts.total(), result.disks, options.seed,
-    });
+    std.debug.print(
+        "store: {d} operations on {d} disks from seed {d}: 0 wrong bytes, 0 acknowledged writes lost\n",
+        .{
+            counts.total(), result.disks, options.seed,
+        },
+    );
     for (std.enums.values(store_operation.Kind)) |kind|
-        std.debug.print("  {t}: {d}, cut off {d}\n", .{ kind, counts.operations.get(kind), counts.cut.get(kind) });
-    std.debug.print("  {d} power cuts left {d} different disks; {d} ends of the process alone; {d} comings up cut off themselves; " ++
-        "{d} seals finished after one\n", .{
-        counts.power_cuts, result.crash_states, counts.kills, counts.restarts_cut, counts.seals_finished,
-    });
-    std.debug.print("  {d} fleeting layers lost as they must be, {d} layers refused above another version; " ++
-        "the longest opening took {d} us\n", .{ counts.fleeting_lost, counts.refused, counts.longest_opening_us });
-    std.debug.print("  {d} signatures checked, {d} known from before\n", .{ result.signatures_checked, result.signatures_remembered });
+        std.debug.print(
+            "  {t}: {d}, cut off {d}\n",
+            .{ kind, counts.operations.get(kind), counts.cut.get(kind) },
+        );
+    std.debug.print(
+        "  {d} power cuts left {d} different disks; {d} ends of the process alone; {d} comings up cut off themselves; " ++
+            "{d} seals finished after one\n",
+        .{
+            counts.power_cuts,   result.crash_states,   counts.kills,
+            counts.restarts_cut, counts.seals_finished,
+        },
+    );
+    std.debug.print(
+        "  {d} fleeting layers lost as they must be, {d} layers refused above another version; " ++
+            "the longest opening took {d} us\n",
+        .{ counts.fleeting_lost, counts.refused, counts.longest_opening_us },
+    );
+    std.debug.print(
+        "  {d} signatures checked, {d} known from before\n",
+        .{ result.signatures_checked, result.signatures_remembered },
+    );
     return true;
 }
 
@@ -111,29 +127,44 @@ fn runSequences(gpa: std.mem.Allocator, options: *const Options) !bool {
         std.debug.print("violated: {f}\n", .{found});
         return false;
     }
-    std.debug.print("store: all {d} sequences of up to {d} operations, and {d} that were cut off at every changing call of an operation: " ++
-        "0 wrong bytes; {d} power cuts left {d} different disks, the longest opening took {d} us\n", .{
-        result.counts.sequences,        options.sequences,   result.counts.cut,
-        result.model_counts.power_cuts, result.crash_states, result.model_counts.longest_opening_us,
-    });
+    std.debug.print(
+        "store: all {d} sequences of up to {d} operations, and {d} that were cut off at every changing call of an operation: " ++
+            "0 wrong bytes; {d} power cuts left {d} different disks, the longest opening took {d} us\n",
+        .{
+            result.counts.sequences,        options.sequences,   result.counts.cut,
+            result.model_counts.power_cuts, result.crash_states, result.model_counts.longest_opening_us,
+        },
+    );
     return true;
 }
 
 fn runFlips(gpa: std.mem.Allocator) !bool {
     const result = try StoreFlips.run(gpa);
     if (result.missed) |missed| {
-        std.debug.print("violated: bit {d} of the {t} was flipped and not found\n", .{ missed.bit, missed.part });
+        std.debug.print(
+            "violated: bit {d} of the {t} was flipped and not found\n",
+            .{ missed.bit, missed.part },
+        );
         return false;
     }
-    std.debug.print("store: {d} bits flipped one after the other, each found before a byte was delivered\n", .{result.total()});
-    for (std.enums.values(StoreFlips.Part)) |part| std.debug.print("  {t}: {d}\n", .{ part, result.flips.get(part) });
+    std.debug.print(
+        "store: {d} bits flipped one after the other, each found before a byte was delivered\n",
+        .{result.total()},
+    );
+    for (std.enums.values(StoreFlips.Part)) |part| std.debug.print(
+        "  {t}: {d}\n",
+        .{ part, result.flips.get(part) },
+    );
     return true;
 }
 
 fn tell(found: *const store_run.Violation) bool {
-    std.debug.print("violated: {s}; disk {d}, operation {d}; again: zig build store-proof -- --disk {d}\n", .{
-        found.what, found.seed, found.operation, found.seed,
-    });
+    std.debug.print(
+        "violated: {s}; disk {d}, operation {d}; again: zig build store-proof -- --disk {d}\n",
+        .{
+            found.what, found.seed, found.operation, found.seed,
+        },
+    );
     return false;
 }
 
@@ -141,7 +172,12 @@ fn runDisk(gpa: std.mem.Allocator, io: std.Io, seed: u64) !u8 {
     const batches = try gpa.create([3]store.WriteLayer.Batch);
     defer gpa.destroy(batches);
     var counts: StoreModel.Counts = .{};
-    const given: StoreModel.Environment = .{ .gpa = gpa, .io = io, .batches = batches, .counts = &counts };
+    const given: StoreModel.Environment = .{
+        .gpa = gpa,
+        .io = io,
+        .batches = batches,
+        .counts = &counts,
+    };
     const found = try store_run.oneDisk(given, .{ .seed = seed, .is_traced = true });
     if (found) |violation| return @intFromBool(!tell(&violation));
     std.debug.print("disk {d}: ok\n", .{seed});
@@ -157,9 +193,15 @@ fn findPlants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool
             continue;
         };
         std.debug.print("planted: {s}: found after {d} {s}: {s}\n", .{
-            mutant.what, found.count, if (mutant.bug == .unchecked) "flips" else "operations", found.why,
+            mutant.what, found.count,
+            if (mutant.bug ==
+                .unchecked) "flips" else "operations",
+            found.why,
         });
     }
-    std.debug.print("store: {d} of {d} planted bugs found\n", .{ store_mutants.all.len - missed, store_mutants.all.len });
+    std.debug.print(
+        "store: {d} of {d} planted bugs found\n",
+        .{ store_mutants.all.len - missed, store_mutants.all.len },
+    );
     return missed == 0;
 }

@@ -52,7 +52,10 @@ pub fn run(
             return 0;
         },
         .problem => |problem| {
-            try errors.print("bootfarm-sim: boot: {s} {s}; see bootfarm-sim boot --help\n", .{ problem.argument, problem.why });
+            try errors.print(
+                "bootfarm-sim: boot: {s} {s}; see bootfarm-sim boot --help\n",
+                .{ problem.argument, problem.why },
+            );
             return 1;
         },
     };
@@ -64,7 +67,9 @@ pub fn run(
     return boot(io, gpa, &options, reads, out, errors) catch |err| switch (err) {
         error.Reported => 1,
         error.SystemCallFailed, error.WouldBlock, error.Interrupted => {
-            try errors.writeAll("bootfarm-sim: boot: the system refused a socket; are there too many open files?\n");
+            try errors.writeAll(
+                "bootfarm-sim: boot: the system refused a socket; are there too many open files?\n",
+            );
             return 1;
         },
         else => return err,
@@ -95,7 +100,11 @@ fn boot(
             .breather_us = @as(u64, options.breather_ms) * std.time.us_per_ms,
             .misbehaviour = options.misbehaviour,
         };
-        device_host.* = .{ .device = try .init(gpa, profile), .index = @intCast(index), .address = null };
+        device_host.* = .{
+            .device = try .init(gpa, profile),
+            .index = @intCast(index),
+            .address = null,
+        };
     }
     defer for (hosts) |*device_host| {
         device_host.closeAll();
@@ -114,17 +123,30 @@ fn boot(
     return runFleet(&fleet);
 }
 
-fn loadTrace(io: std.Io, gpa: std.mem.Allocator, path: ?[]const u8, errors: *std.Io.Writer) ![]core.device.read_trace.Read {
+fn loadTrace(
+    io: std.Io,
+    gpa: std.mem.Allocator,
+    path: ?[]const u8,
+    errors: *std.Io.Writer,
+) ![]core.device.read_trace.Read {
     const name = path orelse "(built in)";
-    const text = if (path) |given| std.Io.Dir.cwd().readFileAlloc(io, given, gpa, .limited(trace_size_max)) catch |err| {
+    const text = if (path) |given| std.Io.Dir.cwd().readFileAlloc(
+        io,
+        given,
+        gpa,
+        .limited(trace_size_max),
+    ) catch |err| {
         try errors.print("bootfarm-sim: boot: trace {s}: {t}\n", .{ given, err });
         return error.Reported;
     } else @embedFile("boot_trace_csv");
     defer if (path != null) gpa.free(text);
     var line: u32 = 0;
     return core.device.read_trace.parse(gpa, text, &line) catch |err| {
-        try errors.print("bootfarm-sim: boot: trace {s}, line {d}: {t}; lines are time_ms,offset,length, " ++
-            "in order of time, multiples of 512, at most 128 KiB\n", .{ name, line, err });
+        try errors.print(
+            "bootfarm-sim: boot: trace {s}, line {d}: {t}; lines are time_ms,offset,length, " ++
+                "in order of time, multiples of 512, at most 128 KiB\n",
+            .{ name, line, err },
+        );
         return error.Reported;
     };
 }
@@ -177,7 +199,10 @@ fn openFleet(
         .world = .{
             .epoll = epoll,
             .dhcp_fd = opened,
-            .dhcp_to = .{ .ip = if (broadcast) .broadcast else options.server, .port = options.dhcp_port },
+            .dhcp_to = .{
+                .ip = if (broadcast) .broadcast else options.server,
+                .port = options.dhcp_port,
+            },
             .verify_fd = verify_fd,
             .interface = null,
         },
@@ -189,7 +214,13 @@ fn openFleet(
 }
 
 fn closeFleet(fleet: *Fleet) void {
-    for ([_]?i32{ fleet.world.dhcp_fd, fleet.wake_on_lan_fd, fleet.world.verify_fd, fleet.signal_fd, fleet.timer_fd }) |fd|
+    for ([_]?i32{
+        fleet.world.dhcp_fd,
+        fleet.wake_on_lan_fd,
+        fleet.world.verify_fd,
+        fleet.signal_fd,
+        fleet.timer_fd,
+    }) |fd|
         if (fd) |open| sys.close(open);
     fleet.world.epoll.deinit();
 }
@@ -199,7 +230,9 @@ fn openSignals() !i32 {
     linux.sigaddset(&mask, .TERM);
     linux.sigaddset(&mask, .INT);
     _ = linux.sigprocmask(linux.SIG.BLOCK, &mask, null);
-    return @intCast(try sys.check(linux.signalfd(-1, &mask, linux.SFD.NONBLOCK | linux.SFD.CLOEXEC)));
+    return @intCast(try sys.check(
+        linux.signalfd(-1, &mask, linux.SFD.NONBLOCK | linux.SFD.CLOEXEC),
+    ));
 }
 
 /// A device has up to three sockets.
@@ -236,7 +269,8 @@ fn runFleet(fleet: *Fleet) !u8 {
 fn anyBusy(fleet: *const Fleet, now_us: u64) bool {
     for (fleet.hosts) |*device_host| {
         if (device_host.device.isBooting()) return true;
-        if (device_host.device.guest.firstWordUntil()) |until_us| if (now_us < until_us) return true;
+        if (device_host.device.guest.firstWordUntil()) |until_us|
+            if (now_us < until_us) return true;
     }
     return false;
 }
@@ -275,7 +309,8 @@ fn dispatch(fleet: *Fleet, token: u64) !void {
     const socket: DeviceHost.Socket = @fromBackingInt(@intCast((token >> 32) - 1));
     const device_host = &fleet.hosts[index];
     device_host.ready(&fleet.world, socket, now_us);
-    if (socket == .http) if (device_host.wantsOnlyReading()) |fd| try fleet.world.epoll.modify(fd, .read, token);
+    if (socket == .http)
+        if (device_host.wantsOnlyReading()) |fd| try fleet.world.epoll.modify(fd, .read, token);
     try pump(fleet, index, now_us);
 }
 
@@ -293,7 +328,11 @@ fn settle(fleet: *Fleet, index: u16, outcome: ?Device.Outcome) !void {
     const device_host = &fleet.hosts[index];
     if (device_host.carried_out == .restart) {
         // It was ready before, and starts a boot now.
-        const at_once = device_host.powerOn(&fleet.world, sys.monotonicUs(), fleet.options.ownAddress());
+        const at_once = device_host.powerOn(
+            &fleet.world,
+            sys.monotonicUs(),
+            fleet.options.ownAddress(),
+        );
         assert(outcome == null and at_once == null);
     }
     fleet.deadlines_us[index] = device_host.device.deadline() orelse std.math.maxInt(u64);
@@ -319,7 +358,9 @@ fn startWave(fleet: *Fleet, now_us: u64) !void {
 fn receiveDhcp(fleet: *Fleet, now_us: u64) !void {
     var buffer: [2048]u8 = undefined;
     for (0..256) |_| {
-        const count = sys.check(linux.recvfrom(fleet.world.dhcp_fd, &buffer, buffer.len, 0, null, null)) catch return;
+        const count = sys.check(
+            linux.recvfrom(fleet.world.dhcp_fd, &buffer, buffer.len, 0, null, null),
+        ) catch return;
         const payload = buffer[0..count];
         var scratch: wire.dhcp.Scratch = undefined;
         const packet = wire.dhcp.parse(payload, &scratch) catch continue;
@@ -332,7 +373,9 @@ fn receiveDhcp(fleet: *Fleet, now_us: u64) !void {
 fn receiveWakeOnLan(fleet: *Fleet, now_us: u64) !void {
     var buffer: [256]u8 = undefined;
     for (0..256) |_| {
-        const count = sys.check(linux.recvfrom(fleet.wake_on_lan_fd.?, &buffer, buffer.len, 0, null, null)) catch return;
+        const count = sys.check(
+            linux.recvfrom(fleet.wake_on_lan_fd.?, &buffer, buffer.len, 0, null, null),
+        ) catch return;
         const mac = wire.wake_on_lan.parse(buffer[0..count]) catch continue;
         const index = indexOf(fleet, mac) orelse continue;
         if (!fleet.hosts[index].device.isBooting()) try powerOn(fleet, index, now_us);

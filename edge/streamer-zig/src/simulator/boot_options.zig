@@ -62,7 +62,8 @@ pub const Options = struct {
     /// A device's address before DHCP.
     pub fn ownAddress(options: *const Options) ?base.Ip4 {
         if (options.bind) |ip| return ip;
-        if (options.interface == null and options.server.bytes[0] == 127) return .init(127, 0, 0, 1);
+        if (options.interface == null and
+            options.server.bytes[0] == 127) return .init(127, 0, 0, 1);
         return null;
     }
 
@@ -97,13 +98,19 @@ pub fn parse(args: []const [:0]const u8) Result {
         if (index + 1 == args.len) return problem(name, "is unknown or needs a value");
         index += 1;
         has_server = has_server or std.mem.eql(u8, name, "--server");
-        if (!setValue(&options, name, args[index])) return problem(name, "is unknown or its value does not fit");
+        if (!setValue(&options, name, args[index])) return problem(
+            name,
+            "is unknown or its value does not fit",
+        );
     }
     if (!has_server) return problem("--server", "is missing");
     if (options.asleep and options.wol_port == null) return problem("--asleep", "needs --wol-port");
     if (options.asleep and options.waves) return problem("--asleep", "does not go with --waves");
     const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;
-    if (last > std.math.maxInt(u48)) return problem("--first-mac", "leaves too few addresses for --devices");
+    if (last > std.math.maxInt(u48)) return problem(
+        "--first-mac",
+        "leaves too few addresses for --devices",
+    );
     if (options.ownAddress() == null and options.interface == null)
         return problem("--bind", "or --interface is needed for a server that is not on loopback");
     return .{ .options = options };
@@ -141,8 +148,10 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         .@"wol-port" => options.wol_port = number(u16, value, 1, 65535) orelse return false,
         .devices => options.devices = number(u16, value, 1, devices_max) orelse return false,
         .@"wave-size" => options.wave_size = number(u16, value, 1, devices_max) orelse return false,
-        .@"wave-interval-s" => options.wave_interval_s = number(u32, value, 1, 86_400) orelse return false,
-        .@"read-ahead-mib" => options.read_ahead_mib = number(u16, value, 0, 1024) orelse return false,
+        .@"wave-interval-s" => options.wave_interval_s = number(u32, value, 1, 86_400) orelse
+            return false,
+        .@"read-ahead-mib" => options.read_ahead_mib = number(u16, value, 0, 1024) orelse
+            return false,
         .@"breather-ms" => options.breather_ms = number(u32, value, 0, 600_000) orelse return false,
         .@"first-mac" => {
             options.first_mac = base.Mac.parse(value) catch return false;
@@ -181,7 +190,19 @@ fn number(comptime T: type, text: []const u8, least: T, most: T) ?T {
 const testing = std.testing;
 
 test "options are parsed, and wrong ones are named" {
-    const good = parse(&.{ "--server", "127.0.0.1", "--dhcp-port", "10067", "--devices", "6", "--speed", "2.5", "--waves" });
+    const good = parse(
+        &.{
+            "--server",
+            "127.0.0.1",
+            "--dhcp-port",
+            "10067",
+            "--devices",
+            "6",
+            "--speed",
+            "2.5",
+            "--waves",
+        },
+    );
     try testing.expectEqual(2500, good.options.speed_per_mille);
     try testing.expectEqual(10069, good.options.tftpPort());
     try testing.expect(good.options.ownAddress().?.eql(.init(127, 0, 0, 1)));

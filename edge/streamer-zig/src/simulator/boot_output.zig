@@ -21,7 +21,11 @@ pub fn writeHeader(writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll("  [ms]   reads      bytes repeats resumed\n");
 }
 
-pub fn writeRow(writer: *std.Io.Writer, device: *const Device, outcome: Device.Outcome) std.Io.Writer.Error!void {
+pub fn writeRow(
+    writer: *std.Io.Writer,
+    device: *const Device,
+    outcome: Device.Outcome,
+) std.Io.Writer.Error!void {
     try writer.print("{f}  {s:<7}", .{ device.profile.mac, @tagName(outcome) });
     for (columns) |column| {
         if (durationUs(device, column.from, column.to)) |duration_us| {
@@ -43,7 +47,12 @@ pub fn writeRow(writer: *std.Io.Writer, device: *const Device, outcome: Device.O
 }
 
 /// One object and a newline; times in microseconds, absent if the boot did not get so far.
-pub fn writeJson(writer: *std.Io.Writer, device: *const Device, outcome: Device.Outcome, boot: u32) !void {
+pub fn writeJson(
+    writer: *std.Io.Writer,
+    device: *const Device,
+    outcome: Device.Outcome,
+    boot: u32,
+) !void {
     var json: std.json.Stringify = .{ .writer = writer };
     try json.beginObject();
     try json.objectField("mac");

@@ -47,7 +47,12 @@ pub fn tokenOf(index: u16, socket: Socket) u64 {
     return @as(u64, @backingInt(socket) + 1) << 32 | index;
 }
 
-pub fn powerOn(device_host: *DeviceHost, environment: *const Environment, now_us: u64, own_address: ?base.Ip4) ?Device.Outcome {
+pub fn powerOn(
+    device_host: *DeviceHost,
+    environment: *const Environment,
+    now_us: u64,
+    own_address: ?base.Ip4,
+) ?Device.Outcome {
     device_host.closeAll();
     device_host.address = own_address;
     device_host.boots += 1;
@@ -60,7 +65,11 @@ pub fn powerOn(device_host: *DeviceHost, environment: *const Environment, now_us
 }
 
 /// Performs all pending actions of the machine; returns the outcome if the boot has just ended.
-pub fn pump(device_host: *DeviceHost, environment: *const Environment, now_us: u64) ?Device.Outcome {
+pub fn pump(
+    device_host: *DeviceHost,
+    environment: *const Environment,
+    now_us: u64,
+) ?Device.Outcome {
     var outcome: ?Device.Outcome = null;
     var buffer: Device.Buffer = undefined;
     while (device_host.device.next(now_us, &buffer)) |action| switch (action) {
@@ -70,14 +79,22 @@ pub fn pump(device_host: *DeviceHost, environment: *const Environment, now_us: u
             if (environment.interface) |interface| interface.add(given.ip, given.subnet_mask);
             device_host.closeAll();
         },
-        .tftp => |packet| if (device_host.udp(environment, .tftp)) |fd| sendTo(fd, packet.to, packet.bytes),
+        .tftp => |packet| if (device_host.udp(environment, .tftp)) |fd| sendTo(
+            fd,
+            packet.to,
+            packet.bytes,
+        ),
         .http_open => |open| device_host.openHttp(environment, now_us, open.to, open.request),
         .http_close => device_host.close(.http),
         .stream_open => |endpoint| {
             device_host.close(.stream);
             device_host.stream_to = endpoint;
         },
-        .stream => |packet| if (device_host.udp(environment, .stream)) |fd| sendTo(fd, device_host.stream_to, packet),
+        .stream => |packet| if (device_host.udp(environment, .stream)) |fd| sendTo(
+            fd,
+            device_host.stream_to,
+            packet,
+        ),
         .read_done => |read| if (!matches(environment, read.offset, read.bytes))
             device_host.device.fail(now_us, "bytes differ from the disk file"),
         .finished => |ended| outcome = ended,
@@ -91,7 +108,12 @@ pub fn pump(device_host: *DeviceHost, environment: *const Environment, now_us: u
 }
 
 /// Handles an event of one of the device's sockets.
-pub fn ready(device_host: *DeviceHost, environment: *Environment, socket: Socket, now_us: u64) void {
+pub fn ready(
+    device_host: *DeviceHost,
+    environment: *Environment,
+    socket: Socket,
+    now_us: u64,
+) void {
     const fd = device_host.fds.get(socket) orelse return;
     switch (socket) {
         .tftp => device_host.receiveTftp(fd, now_us),
@@ -114,7 +136,9 @@ fn receiveTftp(device_host: *DeviceHost, fd: i32, now_us: u64) void {
     for (0..turn_max) |_| {
         var from: linux.sockaddr.in = undefined;
         var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
-        const count = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, @ptrCast(&from), &size)) catch return;
+        const count = sys.check(
+            linux.recvfrom(fd, &buffer, buffer.len, 0, @ptrCast(&from), &size),
+        ) catch return;
         device_host.device.receiveTftp(now_us, sockets.fromSockaddr(&from), buffer[0..count]);
     }
 }
@@ -141,13 +165,21 @@ fn udp(device_host: *DeviceHost, environment: *const Environment, socket: Socket
 }
 
 /// A connection that cannot be opened counts as closed: the machine retries.
-fn openHttp(device_host: *DeviceHost, environment: *const Environment, now_us: u64, to: base.Endpoint, request: []const u8) void {
+fn openHttp(
+    device_host: *DeviceHost,
+    environment: *const Environment,
+    now_us: u64,
+    to: base.Endpoint,
+    request: []const u8,
+) void {
     device_host.close(.http);
     @memcpy(device_host.http_request[0..request.len], request);
     device_host.http_request_size = @intCast(request.len);
-    const fd = sockets.connectTcp(device_host.address, to) catch return device_host.device.httpClosed(now_us);
+    const fd = sockets.connectTcp(device_host.address, to) catch
+        return device_host.device.httpClosed(now_us);
     device_host.fds.set(.http, fd);
-    environment.epoll.add(fd, .write, tokenOf(device_host.index, .http)) catch device_host.device.httpClosed(now_us);
+    environment.epoll.add(fd, .write, tokenOf(device_host.index, .http)) catch
+        device_host.device.httpClosed(now_us);
 }
 
 /// The request is sent first, whole since it is small; then the answer arrives.
@@ -155,13 +187,17 @@ fn continueHttp(device_host: *DeviceHost, fd: i32, now_us: u64) void {
     if (device_host.http_request_size > 0) {
         const request = device_host.http_request[0..device_host.http_request_size];
         device_host.http_request_size = 0;
-        const sent = sys.check(linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0)) catch 0;
+        const sent = sys.check(
+            linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
+        ) catch 0;
         if (sent != request.len) device_host.device.httpClosed(now_us);
         return;
     }
     var buffer: [16384]u8 = undefined;
     for (0..turn_max) |_| {
-        const count = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch |err| switch (err) {
+        const count = sys.check(
+            linux.recvfrom(fd, &buffer, buffer.len, 0, null, null),
+        ) catch |err| switch (err) {
             error.WouldBlock, error.Interrupted => return,
             error.SystemCallFailed => return device_host.device.httpClosed(now_us),
         };
@@ -179,7 +215,14 @@ pub fn wantsOnlyReading(device_host: *const DeviceHost) ?i32 {
 fn sendTo(fd: i32, to: base.Endpoint, bytes: []const u8) void {
     const address = sockets.toSockaddr(to);
     // A packet that is not sent counts as lost; the machine retransmits it.
-    _ = linux.sendto(fd, bytes.ptr, bytes.len, linux.MSG.NOSIGNAL, @ptrCast(&address), @sizeOf(linux.sockaddr.in));
+    _ = linux.sendto(
+        fd,
+        bytes.ptr,
+        bytes.len,
+        linux.MSG.NOSIGNAL,
+        @ptrCast(&address),
+        @sizeOf(linux.sockaddr.in),
+    );
 }
 
 fn matches(environment: *const Environment, offset: u64, bytes: []const u8) bool {

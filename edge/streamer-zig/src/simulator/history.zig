@@ -130,7 +130,16 @@ const ReportWriter = struct {
     fn dhcp(teller: *ReportWriter, client: core.boot.DhcpClient) void {
         const xid = teller.prng.nextU32();
         for ([_]core.boot.DhcpMessage{ .discover, .request }) |message| {
-            teller.tell(.{ .dhcp_request = .{ .message = message, .client = client, .xid = xid, .size = 320 } });
+            teller.tell(
+                .{
+                    .dhcp_request = .{
+                        .message = message,
+                        .client = client,
+                        .xid = xid,
+                        .size = 320,
+                    },
+                },
+            );
             teller.pass(400);
             teller.tell(.{ .dhcp_answer = .{ .size = 342 } });
             if (message == .discover) teller.pass(if (client == .rom) 1_050_000 else 30_000);
@@ -140,7 +149,16 @@ const ReportWriter = struct {
     fn file(teller: *ReportWriter, which: core.boot.LoaderFile, size: u64) void {
         teller.tell(.{ .loader_begin = which });
         teller.pass(1_500 + size / 110);
-        teller.tell(.{ .loader_traffic = .{ .bytes_in = 180, .bytes_out = size, .packets_in = 1, .packets_out = size / 1448 + 1 } });
+        teller.tell(
+            .{
+                .loader_traffic = .{
+                    .bytes_in = 180,
+                    .bytes_out = size,
+                    .packets_in = 1,
+                    .packets_out = size / 1448 + 1,
+                },
+            },
+        );
         teller.tell(.{ .loader_end = which });
     }
 };
@@ -168,7 +186,12 @@ fn happened(prng: *Prng, options: Options, each: Plan) Boot {
         .user_class = .init(Boot.simulator_user_class),
         .ip = .init(127, 77, 0, 10 + each.device),
     };
-    var teller: ReportWriter = .{ .boot = &boot, .prng = prng, .slowness = each.slowness, .now_us = began_us };
+    var teller: ReportWriter = .{
+        .boot = &boot,
+        .prng = prng,
+        .slowness = each.slowness,
+        .now_us = began_us,
+    };
     tellLoading(&teller, each.fate);
     if (!boot.isOver()) tellSystem(&teller, each.fate);
     assert(boot.isOver());
@@ -181,7 +204,16 @@ fn tellLoading(teller: *ReportWriter, fate: BootOutcome) void {
     teller.tell(.nbp_begin);
     teller.pass(60_000);
     const blocks = nbp_size / nbp_block + 1;
-    teller.tell(.{ .nbp_traffic = .{ .bytes_in = blocks * 4, .bytes_out = nbp_size, .packets_in = blocks, .packets_out = blocks } });
+    teller.tell(
+        .{
+            .nbp_traffic = .{
+                .bytes_in = blocks * 4,
+                .bytes_out = nbp_size,
+                .packets_in = blocks,
+                .packets_out = blocks,
+            },
+        },
+    );
     if (fate == .tftp_timeout) {
         teller.pass(20 * std.time.us_per_s);
         return teller.tell(.{ .failed = .{ .cause = .tftp_timeout } });
@@ -208,9 +240,20 @@ fn tellSystem(teller: *ReportWriter, fate: BootOutcome) void {
         teller.pass(if (index % 167 == 166) 420_000 else 6_800);
         const misses = teller.prng.chance(1, 400);
         teller.tell(.{ .stream_read = .{ .size = size, .attempt = 0, .missing_fragments = 0 } });
-        if (misses) teller.tell(.{ .stream_read = .{ .size = size, .attempt = 1, .missing_fragments = 1 } });
+        if (misses) teller.tell(
+            .{ .stream_read = .{ .size = size, .attempt = 1, .missing_fragments = 1 } },
+        );
         const fragments = size / fragment_size + 1;
-        teller.tell(.{ .stream_traffic = .{ .bytes_in = 36, .bytes_out = size + fragments * 16, .packets_in = 1, .packets_out = fragments } });
+        teller.tell(
+            .{
+                .stream_traffic = .{
+                    .bytes_in = 36,
+                    .bytes_out = size + fragments * 16,
+                    .packets_in = 1,
+                    .packets_out = fragments,
+                },
+            },
+        );
     }
     switch (fate) {
         .ready => teller.tell(.{ .ready = .stream }),

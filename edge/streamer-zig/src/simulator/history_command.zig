@@ -26,7 +26,12 @@ const Parsed = struct {
 };
 
 /// `args` are those after `history`. Returns the exit code; a problem is one sentence on `errors`.
-pub fn run(io: std.Io, gpa: std.mem.Allocator, args: []const [:0]const u8, errors: *std.Io.Writer) !u8 {
+pub fn run(
+    io: std.Io,
+    gpa: std.mem.Allocator,
+    args: []const [:0]const u8,
+    errors: *std.Io.Writer,
+) !u8 {
     var parsed: Parsed = .{ .options = .{
         .seed = 1,
         .days = 30,
@@ -42,7 +47,10 @@ pub fn run(io: std.Io, gpa: std.mem.Allocator, args: []const [:0]const u8, error
     while (index < args.len) : (index += 2) {
         const value = if (index + 1 < args.len) args[index + 1] else "";
         if (parse(&parsed, args[index], value)) continue;
-        try errors.print("bootfarm-sim: history: {s} {s} is not understood; see bootfarm-sim history --help\n", .{ args[index], value });
+        try errors.print(
+            "bootfarm-sim: history: {s} {s} is not understood; see bootfarm-sim history --help\n",
+            .{ args[index], value },
+        );
         return 1;
     }
     const path = parsed.data orelse {
@@ -53,14 +61,20 @@ pub fn run(io: std.Io, gpa: std.mem.Allocator, args: []const [:0]const u8, error
         const why = switch (err) {
             error.Locked => "an edge is running with it; stop the edge first",
             error.NotUsable, error.Missing, error.NotReadable => "it cannot be read or written",
-            error.LogUnreadable, error.LogFromTheFuture, error.Damaged => "its report log is damaged",
+            error.LogUnreadable,
+            error.LogFromTheFuture,
+            error.Damaged,
+            => "its report log is damaged",
             error.ReportLogFull => "its report log is full",
             else => @errorName(err),
         };
         try errors.print("bootfarm-sim: history: data directory {s}: {s}\n", .{ path, why });
         return 1;
     };
-    try errors.print("wrote {d} generated boots of {d} days into {s}\n", .{ count, parsed.options.days, path });
+    try errors.print(
+        "wrote {d} generated boots of {d} days into {s}\n",
+        .{ count, parsed.options.days, path },
+    );
     return 0;
 }
 
@@ -85,7 +99,8 @@ fn parse(parsed: *Parsed, name: []const u8, value: []const u8) bool {
         .@"--data" => parsed.data = value,
         .@"--days" => options.days = parseAtMost(u16, value, history.days_max) orelse return false,
         .@"--seed" => options.seed = std.fmt.parseInt(u64, value, 10) catch return false,
-        .@"--devices" => options.devices = parseAtMost(u8, value, history.devices_max) orelse return false,
+        .@"--devices" => options.devices = parseAtMost(u8, value, history.devices_max) orelse
+            return false,
         .@"--first-mac" => options.first_mac = base.Mac.parse(value) catch return false,
     }
     return true;

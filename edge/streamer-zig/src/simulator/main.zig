@@ -29,15 +29,33 @@ pub fn main(init: std.process.Init) !u8 {
     var out: std.Io.File.Writer = .initStreaming(.stdout(), io, &out_buffer);
     defer out.interface.flush() catch {};
     if (args.len >= 2 and std.mem.eql(u8, args[1], "boot"))
-        return boot_command.run(io, std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+        return boot_command.run(
+            io,
+            std.heap.smp_allocator,
+            args[2..],
+            &out.interface,
+            &errors.interface,
+        );
     if (args.len >= 2 and std.mem.eql(u8, args[1], "tftp-get"))
-        return tftp_command.run(std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+        return tftp_command.run(
+            std.heap.smp_allocator,
+            args[2..],
+            &out.interface,
+            &errors.interface,
+        );
     if (args.len >= 2 and std.mem.eql(u8, args[1], "tftp-flood"))
-        return tftp_flood_command.run(std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+        return tftp_flood_command.run(
+            std.heap.smp_allocator,
+            args[2..],
+            &out.interface,
+            &errors.interface,
+        );
     if (args.len == 2 and std.mem.eql(u8, args[1], "--help")) {
         try out.interface.writeAll(usage);
         return 0;
     }
-    try errors.interface.writeAll("bootfarm-sim: needs a command: boot, history, tftp-get or tftp-flood; see bootfarm-sim --help\n");
+    try errors.interface.writeAll(
+        "bootfarm-sim: needs a command: boot, history, tftp-get or tftp-flood; see bootfarm-sim --help\n",
+    );
     return 1;
 }

@@ -132,8 +132,12 @@ fn report(
             .failed => |failure| {
                 code = 1;
                 switch (failure) {
-                    .timeout => try errors.writeAll("bootfarm-sim: tftp-get: the server stopped answering\n"),
-                    .bad_options => try errors.writeAll("bootfarm-sim: tftp-get: the server accepted options that were not requested\n"),
+                    .timeout => try errors.writeAll(
+                        "bootfarm-sim: tftp-get: the server stopped answering\n",
+                    ),
+                    .bad_options => try errors.writeAll(
+                        "bootfarm-sim: tftp-get: the server accepted options that were not requested\n",
+                    ),
                     .server_error => |said| try errors.print(
                         "bootfarm-sim: tftp-get: the server reported: {s} (error {d})\n",
                         .{ said.text.slice(), @backingInt(said.code) },
@@ -191,7 +195,13 @@ fn readAll(gpa: std.mem.Allocator, readers: []Reader, batch: *Batch) !void {
 }
 
 fn receive(gpa: std.mem.Allocator, reader: *Reader, batch: *Batch) !void {
-    for (&batch.messages, &batch.vectors, &batch.buffers, &batch.names, &batch.controls) |*message, *vector, *bytes, *name, *control| {
+    for (
+        &batch.messages,
+        &batch.vectors,
+        &batch.buffers,
+        &batch.names,
+        &batch.controls,
+    ) |*message, *vector, *bytes, *name, *control| {
         vector.* = .{ .base = bytes, .len = bytes.len };
         message.* = .{ .len = 0, .hdr = .{
             .name = @ptrCast(name),
@@ -215,7 +225,12 @@ fn receive(gpa: std.mem.Allocator, reader: *Reader, batch: *Batch) !void {
         var at: usize = 0;
         while (true) {
             const end = @min(at + segment, size);
-            const step = reader.client.receive(now_us, from, batch.buffers[index][at..end], &buffer);
+            const step = reader.client.receive(
+                now_us,
+                from,
+                batch.buffers[index][at..end],
+                &buffer,
+            );
             try act(gpa, reader, &step);
             at = end;
             if (at >= size) break;
@@ -241,7 +256,14 @@ fn act(gpa: std.mem.Allocator, reader: *Reader, step: *const TftpClient.Step) !v
     }
     if (step.send) |packet| {
         const to = sockets.toSockaddr(packet.to);
-        _ = linux.sendto(reader.fd, packet.bytes.ptr, packet.bytes.len, linux.MSG.NOSIGNAL, @ptrCast(&to), @sizeOf(linux.sockaddr.in));
+        _ = linux.sendto(
+            reader.fd,
+            packet.bytes.ptr,
+            packet.bytes.len,
+            linux.MSG.NOSIGNAL,
+            @ptrCast(&to),
+            @sizeOf(linux.sockaddr.in),
+        );
     }
     if (step.outcome) |outcome| reader.outcome = outcome;
 }
@@ -265,7 +287,11 @@ fn parse(args: []const [:0]const u8, wrong: *[]const u8) error{Unfit}!Options {
             .server => options.server.ip = base.Ip4.parse(value) catch return error.Unfit,
             .file => options.file = value,
             .port => options.server.port = try number(value, 1, 65535),
-            .blksize => options.blksize = try numberOrNone(value, wire.tftp.blksize_min, wire.tftp.blksize_max),
+            .blksize => options.blksize = try numberOrNone(
+                value,
+                wire.tftp.blksize_min,
+                wire.tftp.blksize_max,
+            ),
             .windowsize => options.windowsize = try numberOrNone(value, 1, 65535),
             .clients => options.clients = try number(value, 1, clients_max),
         }

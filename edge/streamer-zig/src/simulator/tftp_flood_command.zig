@@ -38,7 +38,12 @@ const Options = struct {
     is_plain: bool = false,
 };
 
-const Totals = struct { requests: u64 = 0, bytes_out: u64 = 0, answers: u64 = 0, bytes_in: u64 = 0 };
+const Totals = struct {
+    requests: u64 = 0,
+    bytes_out: u64 = 0,
+    answers: u64 = 0,
+    bytes_in: u64 = 0,
+};
 
 /// `args` are those after `tftp-flood`. Returns the exit code; a problem is one sentence on
 /// `errors`.
@@ -84,7 +89,11 @@ fn flood(socket: *host.UdpSocket, options: *const Options) !Totals {
     var buffer: [wire.tftp.request_size_max]u8 = undefined;
     const request = wire.tftp.emit(&.{ .rrq = .{
         .file_name = options.file,
-        .options = if (options.is_plain) .{} else .{ .blksize = 1468, .tsize = 0, .windowsize = 64 },
+        .options = if (options.is_plain) .{} else .{
+            .blksize = 1468,
+            .tsize = 0,
+            .windowsize = 64,
+        },
     } }, &buffer) catch unreachable;
     var totals: Totals = .{};
     const begun_at_us = sys.monotonicUs();
@@ -161,7 +170,8 @@ fn parse(args: []const [:0]const u8, wrong: *[]const u8) error{Unfit}!Options {
             .rate => options.rate = try number(value, 0, rate_max),
             .seconds => options.seconds = try number(value, 1, seconds_max),
             .sources => {
-                const ip, const prefix = std.mem.cutScalar(u8, value, '/') orelse return error.Unfit;
+                const ip, const prefix = std.mem.cutScalar(u8, value, '/') orelse
+                    return error.Unfit;
                 const bits = try number(prefix, 8, 32);
                 options.first = base.Ip4.parse(ip) catch return error.Unfit;
                 options.count = @as(u32, 1) << @intCast(32 - bits);

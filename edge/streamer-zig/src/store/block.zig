@@ -84,6 +84,9 @@ test "a location packs file and block into one number" {
 test "the hash of a block is its SHA-256" {
     const block: Block = @splat('a');
     var expected: Hash = undefined;
-    _ = try std.fmt.hexToBytes(&expected, "c93eee2d0db02f10acc7460d9576e122dcf8cd53c4bf8dfcae1b3e74ebcfff5a");
+    _ = try std.fmt.hexToBytes(
+        &expected,
+        "c93eee2d0db02f10acc7460d9576e122dcf8cd53c4bf8dfcae1b3e74ebcfff5a",
+    );
     try testing.expectEqual(expected, hashOf(&block));
 }

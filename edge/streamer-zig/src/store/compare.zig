@@ -46,7 +46,11 @@ pub fn Comparison(comptime Context: type) type {
             try comparison.load(b, level, &b_node);
             for (0..node_module.fanout) |child| {
                 if (level == 0) {
-                    if (!std.mem.eql(u8, &a_node.hashes[child], &b_node.hashes[child])) comparison.add(first + child);
+                    if (!std.mem.eql(
+                        u8,
+                        &a_node.hashes[child],
+                        &b_node.hashes[child],
+                    )) comparison.add(first + child);
                     continue;
                 }
                 const below = node_module.blocksBelow(level - 1);
@@ -93,7 +97,10 @@ const Side = struct {
 
     fn child(side: Side, node: *const Node, index: usize) Side {
         if (side.lift == 0) return .{ .entry = node.entry(index), .lift = 0 };
-        return if (index == 0) .{ .entry = side.entry, .lift = side.lift - 1 } else .{ .entry = .zeros, .lift = 0 };
+        return if (index == 0) .{
+            .entry = side.entry,
+            .lift = side.lift - 1,
+        } else .{ .entry = .zeros, .lift = 0 };
     }
 };
 

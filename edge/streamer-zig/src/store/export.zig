@@ -50,7 +50,8 @@ pub const Export = struct {
 
     pub fn run(on: *Export, gpa: std.mem.Allocator) Error!void {
         const size = on.reader.disk_size;
-        if (on.target == .file or on.target == .begun_file) try check(linux.ftruncate(on.fd, @intCast(size)));
+        if (on.target == .file or
+            on.target == .begun_file) try check(linux.ftruncate(on.fd, @intCast(size)));
         const buffer = try gpa.alloc(u8, piece_size);
         defer gpa.free(buffer);
         const there = try gpa.alloc(u8, if (on.target == .begun_file) piece_size else 0);
@@ -65,7 +66,11 @@ pub const Export = struct {
             } else {
                 const bytes = buffer[0..@intCast(@min(piece_size - at % piece_size, size - at))];
                 on.reader.source().read(bytes, at) catch |err| return on.locate(bytes, at, err);
-                if (on.target == .begun_file) try on.writeChanged(bytes, there[0..bytes.len], at) else try on.write(bytes, at);
+                if (on.target == .begun_file) try on.writeChanged(
+                    bytes,
+                    there[0..bytes.len],
+                    at,
+                ) else try on.write(bytes, at);
                 on.done.position = at + bytes.len;
             }
             on.watch.progress(on.watch.context, &on.done);
@@ -87,7 +92,11 @@ pub const Export = struct {
     /// Finds the next bytes that are not in a block of zeros.
     fn nextData(on: *Export, at: u64) Error!u64 {
         const size = on.reader.disk_size;
-        const found = try next_block.nextBlock(on.reader, at / block.block_size, block.blockCount(size)) orelse return size;
+        const found = try next_block.nextBlock(
+            on.reader,
+            at / block.block_size,
+            block.blockCount(size),
+        ) orelse return size;
         return @max(at, found * block.block_size);
     }
 
@@ -111,7 +120,12 @@ pub const Export = struct {
 
     /// Frees the range on a device that supports it; the range reads as zeros either way.
     fn clear(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
-        const rc = linux.fallocate(on.fd, punch_hole | keep_size, @intCast(from), @intCast(to - from));
+        const rc = linux.fallocate(
+            on.fd,
+            punch_hole | keep_size,
+            @intCast(from),
+            @intCast(to - from),
+        );
         switch (linux.errno(rc)) {
             .SUCCESS => return,
             .OPNOTSUPP, .NOSYS, .INVAL => {},
@@ -142,7 +156,10 @@ pub const Export = struct {
         while (from < bytes.len) {
             const size = @min(block.block_size, bytes.len - from);
             const is_same = std.mem.eql(u8, bytes[from..][0..size], there[from..][0..size]);
-            if (is_same) on.done.kept_bytes += size else try on.write(bytes[from..][0..size], at + from);
+            if (is_same) on.done.kept_bytes += size else try on.write(
+                bytes[from..][0..size],
+                at + from,
+            );
             from += size;
         }
     }

@@ -27,8 +27,17 @@ const Fixture = struct {
     is_canceled: std.atomic.Value(bool) = .init(false),
 
     fn init(fixture: *Fixture) !void {
-        fixture.* = .{ .tmp = testing.tmpDir(.{}), .dir = undefined, .on = undefined, .store = undefined };
-        fixture.dir = try fixture.tmp.dir.createDirPathOpen(io, "store", .{ .open_options = .{ .iterate = true } });
+        fixture.* = .{
+            .tmp = testing.tmpDir(.{}),
+            .dir = undefined,
+            .on = undefined,
+            .store = undefined,
+        };
+        fixture.dir = try fixture.tmp.dir.createDirPathOpen(
+            io,
+            "store",
+            .{ .open_options = .{ .iterate = true } },
+        );
         fixture.on = .fromFd(fixture.dir.handle);
         try Store.make(fixture.on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
         fixture.store = try .open(testing.allocator, fixture.on.files(), .{ .cache_nodes = 16 });
@@ -52,7 +61,10 @@ const Fixture = struct {
         var builder: TreeBuilder = .init(&store.cache, &nodes, .zeros, block.blockCount(disk_size));
         for (written) |index| {
             const bytes = blockOf(index);
-            try builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try data.append(&bytes) });
+            try builder.put(
+                index,
+                .{ .hash = block.hashOf(&bytes), .location = try data.append(&bytes) },
+            );
         }
         const root = try builder.finish();
         try data.sync();

@@ -46,7 +46,11 @@ pub fn merge(change: *Change, request: Request) Error!void {
     try change.commit(&made);
 }
 
-fn checkBelow(store: *store_dir.Store, of: *const manifest_module.Manifest, below: Uuid) Error!void {
+fn checkBelow(
+    store: *store_dir.Store,
+    of: *const manifest_module.Manifest,
+    below: Uuid,
+) Error!void {
     const lower = try store.manifestOf(below);
     if (!lower.vdisk.eql(of.vdisk)) return error.OtherVdisk;
     var parent = of.parent;

@@ -41,7 +41,17 @@ const TreeBuilder = tree_builder.TreeBuilder;
 /// is incomplete; no version is made of it. `Cancelled`: the progress callback stopped it.
 /// `NoBoot`: returned by `Request.boot`.
 pub const Error = store_dir.Error || store_dir.VersionError || node_cache.Error ||
-    error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, NoBoot, OutOfMemory };
+    error{
+        NotSealable,
+        InUse,
+        OtherParent,
+        Lost,
+        DamagedLayer,
+        NewerLayer,
+        Cancelled,
+        NoBoot,
+        OutOfMemory,
+    };
 
 pub const Request = struct {
     /// The layer is in `layers/<version>`; this becomes the version's id.
@@ -58,7 +68,10 @@ pub const Request = struct {
 
 pub const Boot = struct {
     context: *anyopaque,
-    find: *const fn (context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!BootConfig,
+    find: *const fn (context: *anyopaque, disk: *const BlockSource) error{
+        NoBoot,
+        OutOfMemory,
+    }!BootConfig,
 
     pub const BootConfig = struct {
         kernel: ?manifest_module.BootFile,
@@ -127,7 +140,8 @@ pub fn seal(
     made.root = root;
     made.kernel = boot.kernel;
     made.initrd = boot.initrd;
-    made.command_line = @TypeOf(made.command_line).fromSlice(boot.command_line) catch return error.Malformed;
+    made.command_line = @TypeOf(made.command_line).fromSlice(boot.command_line) catch
+        return error.Malformed;
     const record: Record = .{
         .file = file,
         .version = wanted.version,
@@ -148,8 +162,18 @@ fn giveFileBack(set: *file_set.FileSet, file: u24) void {
 
 const LayerParts = struct { head: layer_head.Head, map: LayerMap, data: Handle };
 
-fn findBoot(wanted: *const Request, files: Files, parent: *const store_dir.OpenVersion, taken: LayerParts) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
-    const boot = wanted.boot orelse return .{ .kernel = wanted.kernel, .initrd = wanted.initrd, .command_line = wanted.command_line };
+fn findBoot(
+    wanted: *const Request,
+    files: Files,
+    parent: *const store_dir.OpenVersion,
+    taken: LayerParts,
+) error{ NoBoot, OutOfMemory }!Boot.BootConfig {
+    const boot = wanted.boot orelse
+        return .{
+            .kernel = wanted.kernel,
+            .initrd = wanted.initrd,
+            .command_line = wanted.command_line,
+        };
     var below = parent.reader;
     var layer: WriteLayer = .{
         .files = files,
@@ -170,7 +194,9 @@ pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
     const dir = layerDir(version, &dir_buffer);
     const sealed = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
-    if (files.open(data, .read)) |handle| return files.close(handle) else |err| if (err != error.NotFound) return err;
+    if (files.open(data, .read)) |handle|
+        return files.close(handle)
+    else |err| if (err != error.NotFound) return err;
     files.rename(sealed, data) catch |err| return if (err == error.NotFound) {} else err;
     try files.syncDir(dir);
 }
@@ -187,7 +213,8 @@ pub fn removeLayer(files: Files, version: Uuid) (files_module.Error || error{InU
 pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     var name: files_module.Name = undefined;
     var at_buffer: files_module.Name = undefined;
-    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch unreachable else "";
+    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch
+        unreachable else "";
     while (try files.nextName("layers", at, &name)) |found| {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
@@ -205,7 +232,8 @@ pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
     if (head.binding.class != .maintenance or !head.binding.version_id.eql(version)) return null;
     for ([_][]const u8{ "data", sealed_name }) |part| {
         const path = std.mem.print(&names[1], "{s}/{s}", .{ dir, part }) catch unreachable;
-        const handle = files.open(path, .read) catch |err| if (err == error.NotFound) continue else return err;
+        const handle = files.open(path, .read) catch |err|
+            if (err == error.NotFound) continue else return err;
         defer files.close(handle);
         return try files.allocated(handle);
     }
@@ -214,7 +242,8 @@ pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
 
 /// Finishes what a crash interrupted. Every change of the store begins with this.
 pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
-    const handle = files.open(record_name, .read) catch |err| return if (err == error.NotFound) {} else err;
+    const handle = files.open(record_name, .read) catch |err|
+        return if (err == error.NotFound) {} else err;
     var bytes: [Record.size]u8 = undefined;
     {
         defer files.close(handle);
@@ -230,12 +259,17 @@ fn finish(files: Files, record: *const Record) files_module.Error!void {
     const dir = layerDir(record.version, &dir_buffer);
     const set: file_set.FileSet = .init(files, .extents);
     const from = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
-    files.rename(from, set.nameOf(record.file, &names[1])) catch |err| if (err != error.NotFound) return err;
+    files.rename(from, set.nameOf(record.file, &names[1])) catch |err|
+        if (err != error.NotFound) return err;
     try files.syncDir(file_set.Kind.extents.dir());
     const manifest_name = store_dir.manifestName(record.version, &names[0]);
     if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
         if (err != error.NotFound) return err;
-        if (!simulated.has(.recovery_without_manifest)) try store_dir.replaceFile(files, manifest_name, &record.manifest);
+        if (!simulated.has(.recovery_without_manifest)) try store_dir.replaceFile(
+            files,
+            manifest_name,
+            &record.manifest,
+        );
     }
     for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
         const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
@@ -247,13 +281,21 @@ fn finish(files: Files, record: *const Record) files_module.Error!void {
     try files.syncDir("");
 }
 
-fn checkBinding(head: *const layer_head.Head, parent: *const store_dir.OpenVersion, wanted: *const Request) Error!void {
+fn checkBinding(
+    head: *const layer_head.Head,
+    parent: *const store_dir.OpenVersion,
+    wanted: *const Request,
+) Error!void {
     switch (head.binding.class) {
         .maintenance, .private => {},
         .edge, .edge_persistent => return error.NotSealable,
     }
     if (!head.binding.version_id.eql(wanted.version)) return error.OtherParent;
-    if (!std.mem.eql(u8, &head.binding.version_root, &parent.manifest.root.hash)) return error.OtherParent;
+    if (!std.mem.eql(
+        u8,
+        &head.binding.version_root,
+        &parent.manifest.root.hash,
+    )) return error.OtherParent;
     if (head.binding.disk_size != parent.manifest.disk_size) return error.OtherParent;
 }
 
@@ -265,7 +307,8 @@ fn takeData(files: Files, dir: []const u8) Error!Handle {
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
         // An earlier attempt renamed it and may have been killed before that was durable.
-        const taken = files.open(sealed, .write) catch |again| return if (again == error.NotFound) error.Lost else again;
+        const taken = files.open(sealed, .write) catch |again|
+            return if (again == error.NotFound) error.Lost else again;
         errdefer files.close(taken);
         try files.syncDir(dir);
         return taken;
@@ -277,14 +320,21 @@ fn takeData(files: Files, dir: []const u8) Error!Handle {
     return handle;
 }
 
-fn loadMap(gpa: std.mem.Allocator, files: Files, dir: []const u8, head: *const layer_head.Head) Error!LayerMap {
+fn loadMap(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    head: *const layer_head.Head,
+) Error!LayerMap {
     var name: files_module.Name = undefined;
     const path = std.mem.print(&name, "{s}/map", .{dir}) catch unreachable;
-    const handle = files.open(path, .read) catch |err| return if (err == error.NotFound) error.Lost else err;
+    const handle = files.open(path, .read) catch |err|
+        return if (err == error.NotFound) error.Lost else err;
     defer files.close(handle);
     var map: LayerMap = try .init(gpa, head.binding.disk_size, head.layer_id);
     errdefer map.deinit(gpa);
-    map.load(files, handle) catch |err| return if (err == error.Damaged) error.DamagedLayer else @errorCast(err);
+    map.load(files, handle) catch |err|
+        return if (err == error.Damaged) error.DamagedLayer else @errorCast(err);
     return map;
 }
 
@@ -359,7 +409,11 @@ const Record = struct {
         const end = size - Sha256.digest_length;
         var digest: [Sha256.digest_length]u8 = undefined;
         Sha256.hash(bytes[0..end], &digest, .{});
-        if (!std.mem.eql(u8, &digest, bytes[end..]) or !std.mem.startsWith(u8, bytes, &magic)) return null;
+        if (!std.mem.eql(
+            u8,
+            &digest,
+            bytes[end..],
+        ) or !std.mem.startsWith(u8, bytes, &magic)) return null;
         var cursor: base.Cursor = .init(bytes[magic.len..]);
         const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
         const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);

@@ -54,7 +54,13 @@ const Fixture = struct {
         }
         var below = try fixture.store.openVersion(base_id);
         defer below.close();
-        var layer = try WriteLayer.create(gpa, files, layerName(), fixture.head(), below.reader.source());
+        var layer = try WriteLayer.create(
+            gpa,
+            files,
+            layerName(),
+            fixture.head(),
+            below.reader.source(),
+        );
         defer layer.close(gpa);
         try layer.write(&@as(block.Block, @splat('w')), block.block_size);
         const batch = try gpa.create(WriteLayer.Batch);
@@ -87,7 +93,11 @@ const Fixture = struct {
         return fixture.sealTelling(boot, null);
     }
 
-    fn sealTelling(fixture: *Fixture, boot: *Boot, progress: ?seal.Progress) !store_module.Manifest {
+    fn sealTelling(
+        fixture: *Fixture,
+        boot: *Boot,
+        progress: ?seal.Progress,
+    ) !store_module.Manifest {
         var change = try fixture.store.lockForChange();
         defer change.end();
         var parent = try fixture.store.openVersion(base_id);
@@ -114,7 +124,10 @@ const Boot = struct {
 
     const kernel: store_module.manifest.BootFile = .{ .hash = @splat(3), .size = 4096 };
 
-    fn find(context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!seal.Boot.BootConfig {
+    fn find(
+        context: *anyopaque,
+        disk: *const BlockSource,
+    ) error{ NoBoot, OutOfMemory }!seal.Boot.BootConfig {
         const boot: *Boot = @ptrCast(@alignCast(context));
         disk.read(&boot.seen, block.block_size - 1) catch return error.NoBoot;
         if (!boot.is_there) return error.NoBoot;
@@ -154,7 +167,13 @@ test "a failed seal leaves the layer as it was: its device can write, and it can
     {
         var below = try fixture.store.openVersion(base_id);
         defer below.close();
-        var layer = try WriteLayer.open(gpa, files, layerName(), &fixture.head().binding, below.reader.source());
+        var layer = try WriteLayer.open(
+            gpa,
+            files,
+            layerName(),
+            &fixture.head().binding,
+            below.reader.source(),
+        );
         defer layer.close(gpa);
         var byte: [1]u8 = undefined;
         try layer.read(&byte, block.block_size);

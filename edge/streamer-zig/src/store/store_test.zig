@@ -38,7 +38,13 @@ const Fixture = struct {
     }
 
     /// Creates a version that differs from another in these blocks; byte 0 stands for zeros.
-    fn seal(fixture: *Fixture, parent: ?Uuid, id: Uuid, size: u64, changes: []const ChangedBlock) !void {
+    fn seal(
+        fixture: *Fixture,
+        parent: ?Uuid,
+        id: Uuid,
+        size: u64,
+        changes: []const ChangedBlock,
+    ) !void {
         const store = &fixture.store;
         var change = try store.lockForChange();
         defer change.end();
@@ -98,7 +104,11 @@ const Fixture = struct {
         const store = &fixture.store;
         const first = try store.manifestOf(a);
         const second = try store.manifestOf(b);
-        var comparison: store_module.compare.Comparison(void) = .{ .nodes = &store.nodes, .context = {}, .report = Text.add };
+        var comparison: store_module.compare.Comparison(void) = .{
+            .nodes = &store.nodes,
+            .context = {},
+            .report = Text.add,
+        };
         try comparison.run(
             .{ .root = first.root, .level = first.rootLevel() },
             .{ .root = second.root, .level = second.rootLevel() },
@@ -118,9 +128,28 @@ test "each version keeps its blocks and shares those that did not change" {
     try fixture.init();
     defer fixture.deinit();
     const size = 1_000_000 * block.block_size + 512;
-    try fixture.seal(null, idOf(1), size, &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 }, .{ .index = 1_000_000, .byte = 3 } });
-    try fixture.seal(idOf(1), idOf(2), size, &.{ .{ .index = 1, .byte = 0 }, .{ .index = 500_000, .byte = 4 } });
-    try fixture.seal(idOf(2), idOf(3), size, &.{ .{ .index = 0, .byte = 7 }, .{ .index = 500_000, .byte = 0 } });
+    try fixture.seal(
+        null,
+        idOf(1),
+        size,
+        &.{
+            .{ .index = 0, .byte = 1 },
+            .{ .index = 1, .byte = 2 },
+            .{ .index = 1_000_000, .byte = 3 },
+        },
+    );
+    try fixture.seal(
+        idOf(1),
+        idOf(2),
+        size,
+        &.{ .{ .index = 1, .byte = 0 }, .{ .index = 500_000, .byte = 4 } },
+    );
+    try fixture.seal(
+        idOf(2),
+        idOf(3),
+        size,
+        &.{ .{ .index = 0, .byte = 7 }, .{ .index = 500_000, .byte = 0 } },
+    );
     fixture.store.close(testing.allocator);
     try fixture.open();
     for ([_]struct { u8, u64, u8 }{
@@ -130,7 +159,12 @@ test "each version keeps its blocks and shares those that did not change" {
         .{ 3, 999_999, 0 },
     }) |case| try fixture.expect(idOf(case[0]), case[1], case[2]);
     // Blocks that became zeros again leave no trace in the root.
-    try fixture.seal(idOf(3), idOf(4), size, &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } });
+    try fixture.seal(
+        idOf(3),
+        idOf(4),
+        size,
+        &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } },
+    );
     const first = try fixture.store.manifestOf(idOf(1));
     const last = try fixture.store.manifestOf(idOf(4));
     try testing.expectEqual(first.root.hash, last.root.hash);
@@ -144,7 +178,10 @@ test "a read of any range returns the disk's bytes, before and after its blocks 
     const size = 300 * block.block_size + 1536;
     var changes: [301]ChangedBlock = undefined;
     var prng: base.Prng = .init(7);
-    for (&changes, 0..) |*written, index| written.* = .{ .index = index, .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1) };
+    for (&changes, 0..) |*written, index| written.* = .{
+        .index = index,
+        .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1),
+    };
     try fixture.seal(null, idOf(1), size, &changes);
     var version = try fixture.store.openVersion(idOf(1));
     defer version.close();
@@ -155,7 +192,10 @@ test "a read of any range returns the disk's bytes, before and after its blocks 
         const offset = prng.below(size);
         const bytes = buffer[0..@intCast(prng.between(1, @min(buffer.len, size - offset)))];
         try source.read(bytes, offset);
-        for (bytes, offset..) |byte, at| try testing.expectEqual(changes[at / block.block_size].byte, byte);
+        for (bytes, offset..) |byte, at| try testing.expectEqual(
+            changes[at / block.block_size].byte,
+            byte,
+        );
     }
     try testing.expectError(error.BeyondTheEnd, source.read(buffer[0..2], size - 1));
 }
@@ -167,7 +207,10 @@ test "blocks in memory are read without waiting once this reader or another one 
     const size = 300 * block.block_size + 1536;
     var changes: [301]ChangedBlock = undefined;
     var prng: base.Prng = .init(13);
-    for (&changes, 0..) |*written, index| written.* = .{ .index = index, .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1) };
+    for (&changes, 0..) |*written, index| written.* = .{
+        .index = index,
+        .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1),
+    };
     try fixture.seal(null, idOf(1), size, &changes);
     var version = try fixture.store.openVersion(idOf(1));
     defer version.close();
@@ -188,7 +231,10 @@ test "blocks in memory are read without waiting once this reader or another one 
             1 => try version.reader.read(bytes, offset),
             else => {
                 if (!try version.reader.readNow(bytes, offset)) continue;
-                for (bytes, offset..) |byte, at| try testing.expectEqual(changes[at / block.block_size].byte, byte);
+                for (bytes, offset..) |byte, at| try testing.expectEqual(
+                    changes[at / block.block_size].byte,
+                    byte,
+                );
             },
         }
     }
@@ -200,7 +246,10 @@ test "blocks in memory are read without waiting once this reader or another one 
     const is_told = fixture.on.read_now.load(.monotonic) != .never;
     try testing.expectEqual(is_told, try version.reader.readNow(buffer, 0));
     // A read that ends in the block after the checked one.
-    try testing.expectEqual(false, try version.reader.readNow(buffer[0..block.block_size], buffer.len - 1));
+    try testing.expectEqual(
+        false,
+        try version.reader.readNow(buffer[0..block.block_size], buffer.len - 1),
+    );
 }
 
 test "blocks that updates changed in the middle of others are read in their place, in any range" {
@@ -219,12 +268,20 @@ test "blocks that updates changed in the middle of others are read in their plac
         var count: usize = 0;
         for (&disk, 0..) |*byte, index| {
             // In runs of a few blocks, some of them zeros.
-            if (!prng.chance(1, if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12)) continue;
+            if (!prng.chance(
+                1,
+                if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12,
+            )) continue;
             byte.* = if (prng.chance(1, 8)) 0 else @intCast(200 + number);
             changes[count] = .{ .index = index, .byte = byte.* };
             count += 1;
         }
-        try fixture.seal(idOf(@intCast(number - 1)), idOf(@intCast(number)), disk.len * block.block_size, changes[0..count]);
+        try fixture.seal(
+            idOf(@intCast(number - 1)),
+            idOf(@intCast(number)),
+            disk.len * block.block_size,
+            changes[0..count],
+        );
     }
     const buffer = try testing.allocator.alloc(u8, 64 * block.block_size);
     defer testing.allocator.free(buffer);
@@ -234,9 +291,15 @@ test "blocks that updates changed in the middle of others are read in their plac
         defer version.close();
         for (0..100) |_| {
             const offset = prng.below(disk.len * block.block_size);
-            const bytes = buffer[0..@intCast(prng.between(1, @min(buffer.len, disk.len * block.block_size - offset)))];
+            const bytes = buffer[0..@intCast(prng.between(
+                1,
+                @min(buffer.len, disk.len * block.block_size - offset),
+            ))];
             try version.reader.source().read(bytes, offset);
-            for (bytes, offset..) |byte, at| try testing.expectEqual(disk[at / block.block_size], byte);
+            for (bytes, offset..) |byte, at| try testing.expectEqual(
+                disk[at / block.block_size],
+                byte,
+            );
         }
         fixture.store.close(testing.allocator);
         try fixture.open();
@@ -248,7 +311,10 @@ test "a version is created once, and is deleted when nobody has it open" {
     try fixture.init();
     defer fixture.deinit();
     try fixture.seal(null, idOf(1), 4096, &.{});
-    try testing.expectError(error.Exists, fixture.seal(null, idOf(1), 4096, &.{.{ .index = 0, .byte = 1 }}));
+    try testing.expectError(
+        error.Exists,
+        fixture.seal(null, idOf(1), 4096, &.{.{ .index = 0, .byte = 1 }}),
+    );
     var change = try fixture.store.lockForChange();
     defer change.end();
     try testing.expectError(error.Locked, fixture.store.lockForChange());
@@ -271,7 +337,10 @@ test "a damaged manifest does not prevent new versions, and no counter is used t
     const counter = (try store.manifestOf(idOf(2))).counter;
     {
         var name: store_module.files.Name = undefined;
-        const handle = try store.files.open(store_module.store_dir.manifestName(idOf(2), &name), .write);
+        const handle = try store.files.open(
+            store_module.store_dir.manifestName(idOf(2), &name),
+            .write,
+        );
         defer store.files.close(handle);
         try store.files.write(handle, "x", 100);
     }
@@ -294,7 +363,12 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    try fixture.seal(null, idOf(1), 2 * block.block_size, &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } });
+    try fixture.seal(
+        null,
+        idOf(1),
+        2 * block.block_size,
+        &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } },
+    );
     const files = fixture.on.files();
     var version = try fixture.store.openVersion(idOf(1));
     defer version.close();
@@ -312,9 +386,15 @@ test "a flipped bit of an extent or a node is found before a byte is delivered" 
             try files.write(handle, &byte, bit / 8);
             fixture.store.cache.clear();
             var buffer: [2 * block.block_size]u8 = undefined;
-            const index = if (std.mem.startsWith(u8, name, "extents")) bit / 8 / block.block_size else 0;
+            const index = if (std.mem.startsWith(u8, name, "extents"))
+                bit / 8 / block.block_size
+            else
+                0;
             const part = buffer[0..512];
-            try testing.expectError(error.Damaged, version.reader.source().read(part, index * block.block_size + 512));
+            try testing.expectError(
+                error.Damaged,
+                version.reader.source().read(part, index * block.block_size + 512),
+            );
             try testing.expectError(error.Damaged, version.reader.source().read(&buffer, 0));
             try files.write(handle, &before, bit / 8);
         }
@@ -329,7 +409,10 @@ test "only what no version refers to is freed" {
     defer fixture.deinit();
     const size = 50_000 * block.block_size;
     var all: [600]ChangedBlock = undefined;
-    for (&all, 0..) |*written, index| written.* = .{ .index = index * 80, .byte = @intCast(index % 250 + 1) };
+    for (&all, 0..) |*written, index| written.* = .{
+        .index = index * 80,
+        .byte = @intCast(index % 250 + 1),
+    };
     try fixture.seal(null, idOf(1), size, &all);
     for (all[0..300]) |*written| written.byte = 251;
     try fixture.seal(idOf(1), idOf(2), size, all[0..300]);
@@ -389,7 +472,11 @@ test "a caller that limits the rate is called back while nodes are read, and the
         }
     };
     var waits: WaitCounter = .{};
-    var usage: Usage = try .ofAtRate(testing.allocator, &fixture.store, .{ .context = &waits, .wait = WaitCounter.wait });
+    var usage: Usage = try .ofAtRate(
+        testing.allocator,
+        &fixture.store,
+        .{ .context = &waits, .wait = WaitCounter.wait },
+    );
     defer usage.deinit();
     try testing.expectEqual(2, waits.count);
     try testing.expectEqual(512 * block.block_size, waits.last);
@@ -420,10 +507,22 @@ test "a merge writes a manifest and has the bytes of its source version" {
     var change = try fixture.store.lockForChange();
     defer change.end();
     const merge = store_module.merge.merge;
-    var wanted: store_module.merge.Request = .{ .of = idOf(3), .onto = null, .version = idOf(4), .number = 4, .created_unix_ms = 0 };
+    var wanted: store_module.merge.Request = .{
+        .of = idOf(3),
+        .onto = null,
+        .version = idOf(4),
+        .number = 4,
+        .created_unix_ms = 0,
+    };
     try merge(&change, wanted);
     try testing.expectError(error.Exists, merge(&change, wanted));
-    wanted = .{ .of = idOf(3), .onto = idOf(1), .version = idOf(5), .number = 5, .created_unix_ms = 0 };
+    wanted = .{
+        .of = idOf(3),
+        .onto = idOf(1),
+        .version = idOf(5),
+        .number = 5,
+        .created_unix_ms = 0,
+    };
     try merge(&change, wanted);
     wanted.version = idOf(6);
     wanted.onto = idOf(9);
@@ -444,8 +543,26 @@ test "a comparison of two versions lists the blocks that differ" {
     try fixture.init();
     defer fixture.deinit();
     const size = 100_000 * block.block_size;
-    try fixture.seal(null, idOf(1), size, &.{ .{ .index = 7, .byte = 1 }, .{ .index = 101, .byte = 2 }, .{ .index = 50_000, .byte = 2 } });
-    try fixture.seal(idOf(1), idOf(2), size, &.{ .{ .index = 101, .byte = 3 }, .{ .index = 102, .byte = 4 }, .{ .index = 50_000, .byte = 0 } });
+    try fixture.seal(
+        null,
+        idOf(1),
+        size,
+        &.{
+            .{ .index = 7, .byte = 1 },
+            .{ .index = 101, .byte = 2 },
+            .{ .index = 50_000, .byte = 2 },
+        },
+    );
+    try fixture.seal(
+        idOf(1),
+        idOf(2),
+        size,
+        &.{
+            .{ .index = 101, .byte = 3 },
+            .{ .index = 102, .byte = 4 },
+            .{ .index = 50_000, .byte = 0 },
+        },
+    );
     try fixture.seal(null, idOf(3), 50 * block.block_size, &.{.{ .index = 7, .byte = 1 }});
     try testing.expectEqualStrings("101+2 50000+1 ", try fixture.difference(idOf(1), idOf(2)));
     try testing.expectEqualStrings("101+2 50000+1 ", try fixture.difference(idOf(2), idOf(1)));
@@ -458,7 +575,12 @@ test "reading every block finds a damaged one and reports where it is" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
-    try fixture.seal(null, idOf(1), 300 * block.block_size, &.{ .{ .index = 1, .byte = 1 }, .{ .index = 250, .byte = 2 } });
+    try fixture.seal(
+        null,
+        idOf(1),
+        300 * block.block_size,
+        &.{ .{ .index = 1, .byte = 1 }, .{ .index = 250, .byte = 2 } },
+    );
     try fixture.seal(idOf(1), idOf(2), 300 * block.block_size, &.{.{ .index = 2, .byte = 3 }});
     const files = fixture.on.files();
     const handle = try files.open("extents/000001", .write);
@@ -491,7 +613,10 @@ test "a directory that is not a store, or a damaged store, is reported as such" 
     const files = on.files();
     try testing.expectError(error.NotAStore, Store.open(testing.allocator, files, .{}));
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "mine", .data = "x" });
-    try testing.expectError(error.NotEmpty, Store.make(files, .{ .id = idOf(1), .seed = @splat(1) }));
+    try testing.expectError(
+        error.NotEmpty,
+        Store.make(files, .{ .id = idOf(1), .seed = @splat(1) }),
+    );
     try tmp.dir.deleteFile(testing.io, "mine");
     try Store.make(files, .{ .id = idOf(1), .seed = @splat(1) });
     try testing.expectError(error.Exists, Store.make(files, .{ .id = idOf(1), .seed = @splat(1) }));

@@ -78,11 +78,16 @@ pub const Usage = struct {
             if (try usage.nodes.add(step.entry.location) == .more) continue;
             try walker.enter(&step);
             usage.read += block.block_size;
-            if (usage.rate_limit) |rate_limit| if (usage.read % RateLimit.step_size == 0) rate_limit.wait(rate_limit.context, usage.read);
+            if (usage.rate_limit) |rate_limit| if (usage.read % RateLimit.step_size ==
+                0) rate_limit.wait(rate_limit.context, usage.read);
         }
     }
 
-    pub fn sizesOf(usage: *const Usage, store: *Store, manifest: *const manifest_module.Manifest) Error!Sizes {
+    pub fn sizesOf(
+        usage: *const Usage,
+        store: *Store,
+        manifest: *const manifest_module.Manifest,
+    ) Error!Sizes {
         var sizes: Sizes = .{};
         var walker: TreeWalker = .init(&store.nodes, manifest.root, manifest.rootLevel());
         while (walker.next()) |step| {

@@ -74,10 +74,15 @@ pub const Verification = struct {
     fn check(verification: *Verification, at: *const Step) tree_walk.Error!void {
         if (at.level != null) return verification.walker.enter(at);
         var bytes: block.Block = undefined;
-        const is_whole = verification.store.data.read(at.entry.location, 0, &bytes) catch |err| return switch (err) {
-            error.NotFound => error.Damaged,
-            else => error.ReadFailed,
-        };
-        if (!is_whole or !std.mem.eql(u8, &block.hashOf(&bytes), &at.entry.hash)) return error.Damaged;
+        const is_whole = verification.store.data.read(at.entry.location, 0, &bytes) catch |err|
+            return switch (err) {
+                error.NotFound => error.Damaged,
+                else => error.ReadFailed,
+            };
+        if (!is_whole or !std.mem.eql(
+            u8,
+            &block.hashOf(&bytes),
+            &at.entry.hash,
+        )) return error.Damaged;
     }
 };

@@ -35,7 +35,11 @@ pub const VersionReader = struct {
     disk_size: u64,
 
     pub fn source(reader: *VersionReader) BlockSource {
-        return .{ .context = reader, .vtable = &.{ .read = readFrom, .readNow = readFromNow }, .size = reader.disk_size };
+        return .{
+            .context = reader,
+            .vtable = &.{ .read = readFrom, .readNow = readFromNow },
+            .size = reader.disk_size,
+        };
     }
 
     fn readFromNow(context: *anyopaque, buffer: []u8, offset: u64) Error!bool {
@@ -129,14 +133,19 @@ pub const VersionReader = struct {
 
     const Leaf = union(enum) { zeros, node: *CachedNode, waits };
 
-    fn leafNow(reader: *VersionReader, index: u64, which: enum { open_files, all_files }) node_cache.Error!Leaf {
+    fn leafNow(
+        reader: *VersionReader,
+        index: u64,
+        which: enum { open_files, all_files },
+    ) node_cache.Error!Leaf {
         var entry = reader.root;
         var level = reader.root_level;
         const nodes = reader.reading.nodes;
         while (true) : (level -= 1) {
             if (entry.isZeros()) return .zeros;
             if (which == .all_files) _ = nodes.handleOf(entry.location.file) catch return .waits;
-            const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse return .waits;
+            const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse
+                return .waits;
             if (level == 0) return .{ .node = cached };
             const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
             entry = cached.node.entry(@intCast(child));
@@ -144,19 +153,30 @@ pub const VersionReader = struct {
     }
 
     /// Like `readBelow`; returns null if a block must be read or checked.
-    fn readBelowNow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!?usize {
+    fn readBelowNow(
+        reader: *VersionReader,
+        cached: *CachedNode,
+        buffer: []u8,
+        offset: u64,
+    ) Error!?usize {
         var done: usize = 0;
         var child: usize = @intCast(offset / block.block_size % node_module.fanout);
         var skip: usize = @intCast(offset % block.block_size);
         while (done < buffer.len and child < node_module.fanout) {
             const rest = buffer[done..];
             const location = cached.node.location(child);
-            const blocks = if (location.isNone()) 1 else if (cached.checked.isSet(child)) runOf(cached, child, rest.len + skip, true) else return null;
+            const blocks = if (location.isNone()) 1 else if (cached.checked.isSet(child)) runOf(
+                cached,
+                child,
+                rest.len + skip,
+                true,
+            ) else return null;
             const size = @min(rest.len, blocks * block.block_size - skip);
             if (location.isNone()) {
                 @memset(rest[0..size], 0);
             } else {
-                const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch return null;
+                const is_read = reader.reading.data.readNow(location, skip, rest[0..size]) catch
+                    return null;
                 if (!is_read) return null;
             }
             done += size;
@@ -167,7 +187,12 @@ pub const VersionReader = struct {
     }
 
     /// Reads consecutive blocks of one node; returns the number of bytes read.
-    fn readBelow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!usize {
+    fn readBelow(
+        reader: *VersionReader,
+        cached: *CachedNode,
+        buffer: []u8,
+        offset: u64,
+    ) Error!usize {
         var pieces: [pieces_max]Piece = undefined;
         var count: usize = 0;
         var done: usize = 0;
@@ -183,9 +208,20 @@ pub const VersionReader = struct {
                 child += 1;
             } else if (cached.checked.isSet(child) or in_block == block.block_size) {
                 const is_checked = cached.checked.isSet(child);
-                const blocks = runOf(cached, child, if (is_checked) rest.len + skip else @min(rest.len, unchecked_size_max), is_checked);
+                const blocks = runOf(
+                    cached,
+                    child,
+                    if (is_checked) rest.len + skip else @min(rest.len, unchecked_size_max),
+                    is_checked,
+                );
                 const size = @min(rest.len, blocks * block.block_size - skip);
-                pieces[count] = .{ .location = location, .child = child, .skip = skip, .bytes = rest[0..size], .is_checked = is_checked };
+                pieces[count] = .{
+                    .location = location,
+                    .child = child,
+                    .skip = skip,
+                    .bytes = rest[0..size],
+                    .is_checked = is_checked,
+                };
                 count += 1;
                 done += size;
                 child += blocks;
@@ -201,7 +237,13 @@ pub const VersionReader = struct {
     }
 
     /// Reads part of a block that must be checked as a whole.
-    fn readPart(reader: *VersionReader, cached: *CachedNode, child: usize, wanted: []u8, skip: usize) Error!void {
+    fn readPart(
+        reader: *VersionReader,
+        cached: *CachedNode,
+        child: usize,
+        wanted: []u8,
+        skip: usize,
+    ) Error!void {
         var whole: Block = undefined;
         try reader.readData(cached.node.location(child), 0, &whole);
         try check(cached, child, &whole);
@@ -223,11 +265,17 @@ pub const VersionReader = struct {
         }
     }
 
-    fn readData(reader: *VersionReader, location: block.Location, skip: u64, buffer: []u8) Error!void {
-        const is_whole = reader.reading.data.read(location, skip, buffer) catch |err| return switch (err) {
-            error.NotFound => error.Damaged,
-            else => error.ReadFailed,
-        };
+    fn readData(
+        reader: *VersionReader,
+        location: block.Location,
+        skip: u64,
+        buffer: []u8,
+    ) Error!void {
+        const is_whole = reader.reading.data.read(location, skip, buffer) catch |err|
+            return switch (err) {
+                error.NotFound => error.Damaged,
+                else => error.ReadFailed,
+            };
         if (!is_whole) return error.Damaged;
     }
 };
@@ -266,7 +314,8 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
         var end = begin + first.bytes.len;
         for (pieces[index + 1 ..], index + 1..) |*next, later| {
             const next_begin = next.location.offset() + next.skip;
-            if (next.location.file != first.location.file or next_begin < end or next_begin - end > prefetch_gap_max) continue;
+            if (next.location.file != first.location.file or next_begin < end or
+                next_begin - end > prefetch_gap_max) continue;
             end = next_begin + next.bytes.len;
             asked.set(later);
         }
@@ -296,7 +345,8 @@ fn check(cached: *CachedNode, first: usize, bytes: []const u8) error{Damaged}!vo
     const found = hashes[0 .. bytes.len / block.block_size];
     block.hashAll(bytes, found);
     for (found, first..) |*hash, child| {
-        const is_right = std.mem.eql(u8, hash, &cached.node.hashes[child]) or simulated.has(.block_unchecked);
+        const is_right = std.mem.eql(u8, hash, &cached.node.hashes[child]) or
+            simulated.has(.block_unchecked);
         if (!is_right) return error.Damaged;
         cached.checked.set(child);
     }

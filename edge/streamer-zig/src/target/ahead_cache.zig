@@ -18,10 +18,17 @@ pub fn take(wanted: core.target.options.TargetOptions.ReadAhead, profile_size: u
     const limit: usize = switch (wanted) {
         .off => return null,
         .bytes => |bytes| bytes,
-        .by_memory => std.mem.alignBackward(usize, @intCast(@min(size_max, freeMemory() / part_of_memory)), ReadAhead.slot_size),
+        .by_memory => std.mem.alignBackward(
+            usize,
+            @intCast(@min(size_max, freeMemory() / part_of_memory)),
+            ReadAhead.slot_size,
+        ),
     };
     if (limit < ReadAhead.cache_size_min) return null;
-    const size = @max(ReadAhead.cache_size_min, @min(limit, profile_size / profile.entry_size * ReadAhead.slot_size));
+    const size = @max(
+        ReadAhead.cache_size_min,
+        @min(limit, profile_size / profile.entry_size * ReadAhead.slot_size),
+    );
     const tables = map(@sizeOf(ReadAhead.Tables)) catch return null;
     const cache = map(size) catch {
         _ = linux.munmap(tables.ptr, tables.len);

@@ -54,7 +54,11 @@ pub const StartDevice = fn (disk_size: u64, takes_writes: bool) DeviceError!i32;
 
 /// Opens the session and leaves the two processes behind that serve the device. Null after an
 /// error, which was printed and reported.
-pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *const StartDevice) ?AttachedDisk {
+pub fn serve(
+    words: []const u8,
+    first_argument: [*:0]const u8,
+    start_device: *const StartDevice,
+) ?AttachedDisk {
     const options = TargetOptions.parse(words) catch |reason| {
         _ = fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
         return null;
@@ -62,14 +66,12 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
     // The system moves /proc away from the root that this process keeps.
     const proc: system_end.ProcFolder = .open();
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
-    var client = core.stream.Client.init(
-        allocator.allocator(),
-        .{ .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places, .writes_max = core.target.nbd_queue.slots_max },
-    ) catch
-        @panic("reads_memory is too small for the client's reads");
+    var client = core.stream.Client.init(allocator.allocator(), .{
+        .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places,
+        .writes_max = core.target.nbd_queue.slots_max,
+    }) catch @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
     if (!openSession(&client, &edge, options, words)) return null;
-
     const memory = SharedMemory.init() catch {
         _ = fail(words, "no_disk", "no memory for the reads of the disk", .{});
         return null;
@@ -97,18 +99,17 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
         _ = failDevice(words, reason);
         return null;
     };
-    const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
+    const rc = sys.check(linux.fork()) catch {
         _ = fail(words, "no_disk", "no process could be started to serve the disk", .{});
         return null;
-    })));
+    };
+    const pid: i32 = @bitCast(@as(u32, @truncate(rc)));
     if (pid == 0) {
         protection.markAsStorage(first_argument);
-        var identity = client.identity;
-        identity.session = client.session;
-        var handover: StreamSetup = .{
+        var setup: StreamSetup = .{
             .client = &client,
             .edge = &edge,
-            .identity = identity,
+            .identity = identityOf(&client),
             .memory = memory,
             .ram = if (ram) |*kept| kept else null,
             .local = if (local) |*kept| kept else null,
@@ -118,10 +119,16 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
             .words = words,
             .read_ahead = options.read_ahead,
         };
-        keep(&handover, kernel_fd);
+        keep(&setup, kernel_fd);
     }
     sys.close(kernel_fd);
     return .{ .boot_id = options.boot_id, .disk_size = disk_size, .edge = options.edge };
+}
+
+fn identityOf(client: *const core.stream.Client) core.stream.Client.Identity {
+    var identity = client.identity;
+    identity.session = client.session;
+    return identity;
 }
 
 /// Sends HELLO until the edge has answered, however long that takes; returns false if it refuses
@@ -139,7 +146,12 @@ fn openSession(
     if (options.clear) client.options.ciphers = core.stream.seal.withClear();
     client.start(
         sys.monotonicUs(),
-        .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed, .edge = options.edge },
+        .{
+            .boot_id = options.boot_id,
+            .token = options.token,
+            .nonce_seed = seed,
+            .edge = options.edge,
+        },
     );
     var silence: Silence = .{};
     var tell_at_us = sys.monotonicUs() + no_stream_us;
@@ -157,7 +169,13 @@ fn openSession(
                 return false;
             },
             // Nothing was read or reported yet.
-            .version_changed, .cache_lost, .read_done, .read_failed, .write_ended, .ready_acknowledged => unreachable,
+            .version_changed,
+            .cache_lost,
+            .read_done,
+            .read_failed,
+            .write_ended,
+            .ready_acknowledged,
+            => unreachable,
             .refused_elsewhere => unreachable,
             .order, .report_acknowledged => unreachable,
         };
@@ -233,11 +251,19 @@ const StreamSetup = struct {
 
 /// The process that stays. It ends only with the device or the machine.
 fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
-    if (!protection.protect()) say("memory could not be locked; the disk may hang when memory is short", .{});
+    if (!protection.protect()) say(
+        "memory could not be locked; the disk may hang when memory is short",
+        .{},
+    );
     protection.awaitChildren();
     const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
-        .kernel = .init(kernel_fd, session.disk_size, handover.takes_writes, &handover.memory.buffers),
+        .kernel = .init(
+            kernel_fd,
+            session.disk_size,
+            handover.takes_writes,
+            &handover.memory.buffers,
+        ),
         .stream_main = streamMain,
         .context = handover,
         .handed_over_fd = handover.edge.fd,
@@ -287,7 +313,10 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .proc = handover.proc,
         .words = handover.words,
         // What an earlier process had read ahead is gone, and most of the boot is over.
-        .ahead = if (serial == 0) ahead_cache.take(handover.read_ahead, handover.client.session.?.profile_size) else null,
+        .ahead = if (serial == 0) ahead_cache.take(
+            handover.read_ahead,
+            handover.client.session.?.profile_size,
+        ) else null,
     };
     disk.run() catch |reason| switch (reason) {
         error.Gone => {}, // The other process has reported why.
@@ -298,8 +327,11 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
 fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []const u8) void {
     switch (code) {
         .token_refused => {
-            say("the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
-                "restart the device", .{ options.edge, options.boot_id });
+            say(
+                "the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
+                    "restart the device",
+                .{ options.edge, options.boot_id },
+            );
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {
@@ -318,7 +350,10 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             tell(words, "cache_lost the edge has lost the writes of this machine");
         },
         .cache_version => {
-            say("the writes of this machine at the edge {f} belong to another version of its disk", .{options.edge});
+            say(
+                "the writes of this machine at the edge {f} belong to another version of its disk",
+                .{options.edge},
+            );
             tell(words, "cache_other the writes of this machine belong to another version");
         },
         .cache_failed => {
@@ -333,8 +368,13 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
 fn failDevice(words: []const u8, reason: kernel_device.Error) u8 {
     const path = kernel_device.path;
     return switch (reason) {
-        error.NoDriver => fail(words, "no_nbd", "this kernel has no nbd driver, or it is not loaded " ++
-            "(modprobe nbd)", .{}),
+        error.NoDriver => fail(
+            words,
+            "no_nbd",
+            "this kernel has no nbd driver, or it is not loaded " ++
+                "(modprobe nbd)",
+            .{},
+        ),
         error.InUse => fail(words, "no_disk", "{s} is in use already", .{path}),
         error.NotPermitted => fail(words, "no_disk", "only root can make {s}", .{path}),
         error.Failed => fail(words, "no_disk", "{s} could not be made (kernel error {d})", .{

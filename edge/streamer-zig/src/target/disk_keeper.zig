@@ -162,7 +162,10 @@ pub const DiskKeeper = struct {
             .{ "code", @as(u32, linux.W.EXITSTATUS(word)) }
         else
             .{ "signal", @backingInt(linux.W.TERMSIG(word)) };
-        say("the process that talks to the edge ended ({s} {d}); starting another", .{ how, number });
+        say(
+            "the process that talks to the edge ended ({s} {d}); starting another",
+            .{ how, number },
+        );
         if (sys.monotonicUs() - keeper.started_at_us >= settled_us) {
             keeper.pause_us = pause_us_first;
         } else keeper.pause();

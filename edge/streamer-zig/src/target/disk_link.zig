@@ -37,7 +37,9 @@ pub fn send(fd: i32, message: anytype) Error!void {
             linux.sendto(fd, bytes, bytes.len, linux.MSG.NOSIGNAL, null, 0),
         ) catch |err| switch (err) {
             error.Interrupted => continue,
-            error.WouldBlock => @panic("the processes' socket has no room for one message of each slot"),
+            error.WouldBlock => @panic(
+                "the processes' socket has no room for one message of each slot",
+            ),
             error.SystemCallFailed => return error.Gone,
         };
         return;
@@ -65,7 +67,12 @@ test "every slot's message fits, and a closed end is noticed" {
     defer sys.close(fds[0]);
     try testing.expectEqual(null, try receive(Request, fds[0]));
     for (0..core.target.nbd_queue.slots_max) |slot| {
-        const request: Request = .{ .offset = slot << 20, .length = 512, .slot = @intCast(slot), .kind = .read };
+        const request: Request = .{
+            .offset = slot << 20,
+            .length = 512,
+            .slot = @intCast(slot),
+            .kind = .read,
+        };
         try send(fds[0], request);
     }
     for (0..core.target.nbd_queue.slots_max) |slot| {

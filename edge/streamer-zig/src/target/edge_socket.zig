@@ -38,7 +38,8 @@ pub const EdgeSocket = struct {
 
     /// The largest packet of the stream for this machine's card, in bytes of UDP payload.
     pub fn packetSizeMax(socket: *const EdgeSocket) u16 {
-        const size = host.sockets.payloadSizeOf(socket.fd) orelse return stream.packet_size_ethernet;
+        const size = host.sockets.payloadSizeOf(socket.fd) orelse
+            return stream.packet_size_ethernet;
         return @intCast(std.math.clamp(size, stream.packet_size_min, stream.packet_size_max));
     }
 
@@ -69,7 +70,9 @@ pub const EdgeSocket = struct {
         if (!has_error) return was_told;
         var code: i32 = 0;
         var size: linux.socklen_t = @sizeOf(i32);
-        _ = sys.check(linux.getsockopt(socket.fd, linux.SOL.SOCKET, linux.SO.ERROR, @ptrCast(&code), &size)) catch return was_told;
+        _ = sys.check(
+            linux.getsockopt(socket.fd, linux.SOL.SOCKET, linux.SO.ERROR, @ptrCast(&code), &size),
+        ) catch return was_told;
         return was_told or code == @backingInt(linux.E.CONNREFUSED);
     }
 
@@ -94,12 +97,16 @@ const testing = std.testing;
 
 /// A socket to a loopback port where nobody listens.
 fn testRefused() !EdgeSocket {
-    const bound: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, linux.SOCK.DGRAM | linux.SOCK.CLOEXEC, 0)));
+    const bound: i32 = @intCast(try sys.check(
+        linux.socket(linux.AF.INET, linux.SOCK.DGRAM | linux.SOCK.CLOEXEC, 0),
+    ));
     var address: linux.sockaddr.in = .{ .port = 0, .addr = @bitCast([4]u8{ 127, 0, 0, 1 }) };
     var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
     _ = try sys.check(linux.bind(bound, @ptrCast(&address), size));
     _ = try sys.check(linux.getsockname(bound, @ptrCast(&address), &size));
-    var socket: EdgeSocket = .init(.{ .ip = .init(127, 0, 0, 1), .port = std.mem.bigToNative(u16, address.port) });
+    var socket: EdgeSocket = .init(
+        .{ .ip = .init(127, 0, 0, 1), .port = std.mem.bigToNative(u16, address.port) },
+    );
     socket.open();
     sys.close(bound);
     return socket;

@@ -32,7 +32,8 @@ pub const Address = struct {
         const slash = std.mem.findScalar(u8, found orelse return null, '/') orelse return null;
         const path = found.?[slash..];
         if (path.len > path_size_max) return null;
-        for (path) |byte| if (!std.ascii.isAlphanumeric(byte) and byte != '/' and byte != '-') return null;
+        for (path) |byte| if (!std.ascii.isAlphanumeric(byte) and byte != '/' and
+            byte != '-') return null;
         const edge = base.Endpoint.parse(found.?[0..slash]) catch return null;
         return if (edge.ip.isUnicast()) .{ .edge = edge, .path = path } else null;
     }
@@ -73,14 +74,18 @@ pub fn post(address: Address, outcome: Outcome, body: []const u8) bool {
 }
 
 fn writeRequest(buffer: []u8, address: Address, outcome: Outcome, body: []const u8) []const u8 {
-    return std.mem.print(buffer, "POST {s}/{t} HTTP/1.1\r\nHost: {f}\r\nContent-Type: text/plain\r\n" ++
-        "Content-Length: {d}\r\nConnection: close\r\n\r\n{s}", .{
-        address.path,
-        outcome,
-        address.edge,
-        body.len,
-        body,
-    }) catch
+    return std.mem.print(
+        buffer,
+        "POST {s}/{t} HTTP/1.1\r\nHost: {f}\r\nContent-Type: text/plain\r\n" ++
+            "Content-Length: {d}\r\nConnection: close\r\n\r\n{s}",
+        .{
+            address.path,
+            outcome,
+            address.edge,
+            body.len,
+            body,
+        },
+    ) catch
         unreachable; // The buffer has room for the longest path and body.
 }
 
@@ -92,7 +97,8 @@ fn isSuccess(answer: []const u8) bool {
 const testing = std.testing;
 
 test "the last word of its kind gives the address" {
-    const words = "quiet bootfarm.report=http://10.0.0.1:1/b/00 bootfarm.report=http://10.77.0.1:6980/b/0123456789abcdef\n";
+    const words =
+        "quiet bootfarm.report=http://10.0.0.1:1/b/00 bootfarm.report=http://10.77.0.1:6980/b/0123456789abcdef\n";
     const address = Address.find(words).?;
     try testing.expectEqualStrings("/b/0123456789abcdef", address.path);
     try testing.expectEqual(6980, address.edge.port);

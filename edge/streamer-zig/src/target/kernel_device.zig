@@ -38,7 +38,8 @@ pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
     var buffer: [netlink.message_size_max]u8 = undefined;
     const family_id = switch (try ask(control, netlink.emitFamilyRequest(&buffer))) {
         .family_id => |id| id,
-        .failed => |errno| return if (errno == @backingInt(linux.E.NOENT)) error.NoDriver else failed(errno),
+        .failed => |errno| return if (errno ==
+            @backingInt(linux.E.NOENT)) error.NoDriver else failed(errno),
         .done, .other => return failed(0),
     };
     var pair: [2]i32 = undefined;

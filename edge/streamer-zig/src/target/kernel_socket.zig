@@ -46,12 +46,15 @@ pub const KernelSocket = struct {
     pub fn nextPart(socket: *KernelSocket) Error!?core.target.NbdQueue.Part {
         while (true) {
             if (socket.filling == null) {
-                socket.filling = socket.queue.nextPartToFill() orelse return socket.queue.nextPart();
+                socket.filling = socket.queue.nextPartToFill() orelse
+                    return socket.queue.nextPart();
                 socket.filled = 0;
             }
             const part = socket.filling.?;
             while (socket.filled < part.length) {
-                const size = try socket.receive(socket.buffers[part.slot][socket.filled..part.length]);
+                const size = try socket.receive(
+                    socket.buffers[part.slot][socket.filled..part.length],
+                );
                 if (size == 0) return null;
                 socket.filled += @intCast(size);
             }
@@ -79,7 +82,8 @@ pub const KernelSocket = struct {
             socket.request_filled = 0;
             if (request.command == .disconnect) return error.KernelGone;
             socket.queue.take(request);
-            if (request.command == .write and !socket.queue.wantsBytes()) socket.drop_left = request.length;
+            if (request.command == .write and
+                !socket.queue.wantsBytes()) socket.drop_left = request.length;
         }
         return took_any;
     }

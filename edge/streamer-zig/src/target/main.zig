@@ -116,7 +116,10 @@ fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
     var answer: [control.message_size_max]u8 = undefined;
     _ = control.ask(writer.buffered(), timeout_s, &answer) catch |reason| switch (reason) {
         error.NoAnswer => {
-            console.say("the edge has not acknowledged within {d} s; the report is sent again when it answers", .{timeout_s});
+            console.say(
+                "the edge has not acknowledged within {d} s; the report is sent again when it answers",
+                .{timeout_s},
+            );
             return 1;
         },
         error.NotRunning => return reportByHttp(
@@ -130,7 +133,8 @@ fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
 
 fn reportByHttp(outcome: http_report.Outcome, body: []const u8) u8 {
     var words: [words_size_max]u8 = undefined;
-    const address = http_report.Address.find(readWords(&words, &.{})) orelse return explain(error.NotRunning);
+    const address = http_report.Address.find(readWords(&words, &.{})) orelse
+        return explain(error.NotRunning);
     if (http_report.post(address, outcome, body)) return 0;
     console.say("the report did not reach the edge {f}", .{address.edge});
     return 1;

@@ -46,12 +46,18 @@ pub const PacketBurst = struct {
     /// A packet that the kernel refuses counts as lost: the stream retransmits it.
     pub fn flush(burst: *PacketBurst, fd: i32) void {
         if (burst.count > 1 and burst.is_cut)
-            burst.is_cut = burst.sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
+            burst.is_cut = burst.sendCut(
+                fd,
+                burst.bytes[0..burst.size],
+                @intCast(burst.packet_size),
+            );
         if (burst.count == 1 or !burst.is_cut) {
             var rest: []const u8 = burst.bytes[0..burst.size];
             while (rest.len > 0) {
                 const packet = rest[0..@min(rest.len, burst.packet_size)];
-                if (linux.errno(linux.sendto(fd, packet.ptr, packet.len, flags, null, 0)) == .CONNREFUSED) burst.is_refused = true;
+                if (linux.errno(
+                    linux.sendto(fd, packet.ptr, packet.len, flags, null, 0),
+                ) == .CONNREFUSED) burst.is_refused = true;
                 rest = rest[packet.len..];
             }
         }
@@ -65,7 +71,11 @@ pub const PacketBurst = struct {
     fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
         const header_size = @sizeOf(linux.cmsghdr);
         var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
-        const header: linux.cmsghdr = .{ .len = header_size + 2, .level = linux.IPPROTO.UDP, .type = linux.UDP.SEGMENT };
+        const header: linux.cmsghdr = .{
+            .len = header_size + 2,
+            .level = linux.IPPROTO.UDP,
+            .type = linux.UDP.SEGMENT,
+        };
         @memcpy(control[0..header_size], std.mem.asBytes(&header));
         @memcpy(control[header_size..][0..2], std.mem.asBytes(&packet_size));
         const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
@@ -122,7 +132,10 @@ fn expectArrival(burst: *PacketBurst, sizes: []const usize) !void {
         try testing.expect(std.mem.allEqual(u8, buffer[0..size], @truncate(index)));
     }
     var more: [1]u8 = undefined;
-    try testing.expectEqual(.AGAIN, linux.errno(linux.recvfrom(fds[1], &more, more.len, 0, null, null)));
+    try testing.expectEqual(
+        .AGAIN,
+        linux.errno(linux.recvfrom(fds[1], &more, more.len, 0, null, null)),
+    );
 }
 
 test "packets arrive as they were added, whether the kernel segments or not" {
@@ -146,13 +159,18 @@ test "packets that an interface cannot segment are sent one by one, and none is 
     // Without checksums the kernel refuses to segment (udp_send_skb).
     const on: c_int = 1;
     const no_check = 11;
-    _ = try sys.check(linux.setsockopt(fds[0], linux.SOL.SOCKET, no_check, std.mem.asBytes(&on), @sizeOf(c_int)));
+    _ = try sys.check(
+        linux.setsockopt(fds[0], linux.SOL.SOCKET, no_check, std.mem.asBytes(&on), @sizeOf(c_int)),
+    );
     var burst: PacketBurst = .{};
     for (0..3) |_| burst.add(fds[0], 100);
     burst.flush(fds[0]);
     try testing.expect(!burst.is_cut);
     for (0..3) |_| {
         var buffer: [room_size]u8 = undefined;
-        try testing.expectEqual(100, try sys.check(linux.recvfrom(fds[1], &buffer, buffer.len, 0, null, null)));
+        try testing.expectEqual(
+            100,
+            try sys.check(linux.recvfrom(fds[1], &buffer, buffer.len, 0, null, null)),
+        );
     }
 }

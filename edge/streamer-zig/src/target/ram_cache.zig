@@ -30,19 +30,26 @@ pub const RamCache = struct {
     map: []u8,
 
     /// Beside the map, for later processes.
-    const Shared = extern struct { used_pages: u64 align(page_size) = 0, rest: [page_size - 8]u8 = undefined };
+    const Shared = extern struct {
+        used_pages: u64 align(page_size) = 0,
+        rest: [page_size - 8]u8 = undefined,
+    };
 
     pub const Error = sys.Error;
 
     /// For this process and all that it will fork. Memory is taken as it is written.
     pub fn init(disk_size: u64, limit_bytes: u64) Error!RamCache {
-        const fd: i32 = @intCast(try sys.check(linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC)));
+        const fd: i32 = @intCast(try sys.check(
+            linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC),
+        ));
         errdefer sys.close(fd);
         _ = try sys.check(linux.ftruncate(fd, @intCast(disk_size)));
         const pages: usize = @intCast(std.mem.alignForward(u64, disk_size, page_size) / page_size);
         const size = @sizeOf(Shared) + std.mem.alignForward(usize, pages, page_size);
         const flags: linux.MAP = .{ .TYPE = .SHARED, .ANONYMOUS = true, .NORESERVE = true };
-        const address = try sys.check(linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0));
+        const address = try sys.check(
+            linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0),
+        );
         const bytes: [*]align(page_size) u8 = @ptrFromInt(address);
         return .{
             .fd = fd,
@@ -55,7 +62,10 @@ pub const RamCache = struct {
 
     pub fn deinit(cache: *RamCache) void {
         const bytes: [*]align(page_size) u8 = @ptrCast(cache.shared);
-        _ = linux.munmap(bytes, @sizeOf(Shared) + std.mem.alignForward(usize, cache.map.len, page_size));
+        _ = linux.munmap(
+            bytes,
+            @sizeOf(Shared) + std.mem.alignForward(usize, cache.map.len, page_size),
+        );
         sys.close(cache.fd);
         cache.* = undefined;
     }
@@ -96,7 +106,9 @@ pub const RamCache = struct {
             defer at = page_end;
             if (cache.map[page] == 0) continue;
             if (page_end - at == page_size) {
-                _ = try sys.check(linux.fallocate(cache.fd, punch_hole | keep_size, @intCast(at), page_size));
+                _ = try sys.check(
+                    linux.fallocate(cache.fd, punch_hole | keep_size, @intCast(at), page_size),
+                );
             } else try cache.put(zeros[0..@intCast(page_end - at)], at);
             cache.map[page] |= sectorsOf(at, page_end);
         }
@@ -149,13 +161,22 @@ pub const RamCache = struct {
     fn put(cache: *RamCache, bytes: []const u8, offset: u64) Error!void {
         var done: usize = 0;
         while (done < bytes.len)
-            done += try sys.check(linux.pwrite(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)));
+            done += try sys.check(
+                linux.pwrite(
+                    cache.fd,
+                    bytes[done..].ptr,
+                    bytes.len - done,
+                    @intCast(offset + done),
+                ),
+            );
     }
 
     fn get(cache: *const RamCache, bytes: []u8, offset: u64) Error!void {
         var done: usize = 0;
         while (done < bytes.len) {
-            const count = try sys.check(linux.pread(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)));
+            const count = try sys.check(
+                linux.pread(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)),
+            );
             assert(count > 0); // Within the file.
             done += count;
         }
@@ -221,7 +242,10 @@ test "reads return the last write, wherever it is stored, for any order of write
         for (0..4000) |turn| {
             const first = random.uintLessThan(u32, sectors);
             const count = random.intRangeAtMost(u32, 1, @min(40, sectors - first));
-            const offset, const length = .{ @as(usize, first) * sector_size, @as(usize, count) * sector_size };
+            const offset, const length = .{
+                @as(usize, first) * sector_size,
+                @as(usize, count) * sector_size,
+            };
             switch (random.uintLessThan(u8, 8)) {
                 0 => {
                     try cache.discard(offset, length);
@@ -232,7 +256,9 @@ test "reads return the last write, wherever it is stored, for any order of write
                     const bytes = expected[offset..][0..length];
                     for (bytes, 0..) |*byte, index| byte.* = @truncate(turn +% index / sector_size);
                     if (try cache.write(bytes, offset)) |rest| {
-                        try testing.expect(rest.offset >= offset and rest.offset + rest.length <= offset + length);
+                        try testing.expect(
+                            rest.offset >= offset and rest.offset + rest.length <= offset + length,
+                        );
                         const begin: usize = @intCast(rest.offset);
                         @memcpy(edge[begin..][0..rest.length], expected[begin..][0..rest.length]);
                     }
@@ -241,7 +267,10 @@ test "reads return the last write, wherever it is stored, for any order of write
                     var buffer: [40 * sector_size]u8 = undefined;
                     const bytes = buffer[0..length];
                     // The edge is not asked if all of it is here.
-                    if (cache.hasAll(offset, length)) @memset(bytes, 'x') else @memcpy(bytes, edge[offset..][0..length]);
+                    if (cache.hasAll(offset, length)) @memset(bytes, 'x') else @memcpy(
+                        bytes,
+                        edge[offset..][0..length],
+                    );
                     try cache.lay(bytes, offset);
                     try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
                 },
@@ -272,7 +301,9 @@ test "another process continues with the writes, and memory is freed" {
     try testing.expectEqual('b', buffer[3 * page_size]);
     try cache.discard(page_size, 2 * page_size);
     var stat: linux.Statx = undefined;
-    _ = try sys.check(linux.statx(cache.fd, "", linux.AT.EMPTY_PATH, linux.STATX.BASIC_STATS, &stat));
+    _ = try sys.check(
+        linux.statx(cache.fd, "", linux.AT.EMPTY_PATH, linux.STATX.BASIC_STATS, &stat),
+    );
     try testing.expectEqual(0, stat.blocks);
     try cache.lay(&buffer, 0);
     try testing.expectEqual(0, buffer[page_size]);

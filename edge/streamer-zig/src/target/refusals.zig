@@ -32,7 +32,8 @@ pub const Refusals = struct {
 /// Refusal of another edge that was shown this machine's ticket.
 pub fn reasonOf(code: RefuseCode) []const u8 {
     return switch (code) {
-        .token_refused => "it does not accept the ticket: it has other keys of the site, the ticket has expired, or the boot has moved on elsewhere",
+        .token_refused => "it does not accept the ticket: it has other keys of the site, the " ++
+            "ticket has expired, or the boot has moved on elsewhere",
         .version_missing => "it does not have this disk",
         .busy => "it is at its limit of machines",
         .no_cipher => "it does not give its disks in clear text",

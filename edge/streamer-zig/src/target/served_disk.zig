@@ -114,7 +114,8 @@ pub const ServedDisk = struct {
             var packets = disk.edge.receive() orelse return;
             while (packets.next()) |packet| : (taken += 1) disk.client.receive(now_us, packet);
             // Another edge that only refuses is not serving.
-            if (disk.client.state == .established or disk.client.failover.isAtOwn()) disk.silence.heard(now_us);
+            if (disk.client.state == .established or
+                disk.client.failover.isAtOwn()) disk.silence.heard(now_us);
         }
     }
 
@@ -130,19 +131,31 @@ pub const ServedDisk = struct {
                 disk.memory.session.set(disk.client.session.?);
                 disk.was_left_told = false;
                 disk.refusals.clear();
-                if (session.resumed) say("the edge {f} serves the disk {s}", .{ disk.edge.edge, if (session.moved) "now" else "again" });
+                if (session.resumed) say(
+                    "the edge {f} serves the disk {s}",
+                    .{ disk.edge.edge, if (session.moved) "now" else "again" },
+                );
             },
             .refused_elsewhere => |refusal| if (refusal.code == .cache_elsewhere)
-                say("this machine's writes are stored on the edge {f}; waiting for it", .{disk.client.failover.own})
+                say(
+                    "this machine's writes are stored on the edge {f}; waiting for it",
+                    .{disk.client.failover.own},
+                )
             else if (disk.refusals.isNew(refusal.edge, refusal.code))
-                say("the edge {f} does not take over this boot: {s}", .{ refusal.edge, refusals.reasonOf(refusal.code) }),
+                say(
+                    "the edge {f} does not take over this boot: {s}",
+                    .{ refusal.edge, refusals.reasonOf(refusal.code) },
+                ),
             .refused => |code| {
                 say("the edge refused to resume this boot ({t}); the disk is halted", .{code});
                 if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
             },
             .cache_lost => disk.tellLost(lost_at_the_edge),
             .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
-            .version_changed => say("the edge has another version of the disk than this boot started with; the disk is halted", .{}),
+            .version_changed => say(
+                "the edge has another version of the disk than this boot started with; the disk is halted",
+                .{},
+            ),
             .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
             .order => |order| disk.takeOrder(order.kind),
             .report_acknowledged => disk.order.acknowledged(),
@@ -178,7 +191,10 @@ pub const ServedDisk = struct {
         const asked = disk.client.failover.current;
         if (disk.edge.edge.eql(asked)) return;
         // Once, however often the edges are tried in turn.
-        if (!disk.was_left_told) say("the edge {f} does not answer; failing over to {f}", .{ disk.edge.edge, asked });
+        if (!disk.was_left_told) say(
+            "the edge {f} does not answer; failing over to {f}",
+            .{ disk.edge.edge, asked },
+        );
         disk.was_left_told = true;
         disk.edge.edge = asked;
         disk.edge.open();
@@ -188,7 +204,8 @@ pub const ServedDisk = struct {
         disk.client.onTimer(now_us);
         disk.followEdge();
         const burst = &disk.edge.burst;
-        while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
+        while (disk.client.transmit(now_us, burst.room())) |packet|
+            burst.add(disk.edge.fd, packet.len);
         burst.flush(disk.edge.fd);
     }
 
@@ -215,7 +232,8 @@ pub const ServedDisk = struct {
     fn tendAhead(disk: *ServedDisk, now_us: u64) disk_link.Error!void {
         const ahead = if (disk.ahead) |*ahead| ahead else return;
         while (ahead.nextDone()) |tag| try disk.answer(tag, .done);
-        if (ahead.state != .ended and (disk.report.has_outcome or now_us >= disk.ahead_until_us)) ahead.stop(disk.client);
+        if (ahead.state != .ended and
+            (disk.report.has_outcome or now_us >= disk.ahead_until_us)) ahead.stop(disk.client);
         ahead.pump(disk.client);
         disk.ahead_statistics = ahead.statistics;
         if (!ahead.isIdle() or ahead.waiting_count > 0 or ahead.done_count > 0) return;
@@ -237,8 +255,14 @@ pub const ServedDisk = struct {
             .read => {
                 const bytes = disk.memory.buffers[slot][0..request.length];
                 if (disk.ram) |ram| if (ram.hasAll(request.offset, request.length)) return true;
-                if (disk.local) |local| if (local.cache.hasAll(request.offset, request.length)) return true;
-                if (disk.ahead) |*ahead| try ahead.read(disk.client, slot, request.offset, bytes) else try disk.client.submit(slot, request.offset, bytes);
+                if (disk.local) |local|
+                    if (local.cache.hasAll(request.offset, request.length)) return true;
+                if (disk.ahead) |*ahead| try ahead.read(
+                    disk.client,
+                    slot,
+                    request.offset,
+                    bytes,
+                ) else try disk.client.submit(slot, request.offset, bytes);
                 return false;
             },
             .write => {
@@ -254,12 +278,22 @@ pub const ServedDisk = struct {
                     });
                     return false;
                 }
-                try disk.client.submitWrite(slot, rest.offset, bytes[@intCast(rest.offset - request.offset)..][0..rest.length]);
+                try disk.client.submitWrite(
+                    slot,
+                    rest.offset,
+                    bytes[@intCast(rest.offset - request.offset)..][0..rest.length],
+                );
             },
             .discard => {
-                if (disk.ram) |ram| ram.discard(request.offset, request.length) catch disk.loseRam();
+                if (disk.ram) |ram| ram.discard(request.offset, request.length) catch
+                    disk.loseRam();
                 if (disk.local) |local| {
-                    local.submit(.{ .offset = request.offset, .length = request.length, .slot = slot, .kind = .discard });
+                    local.submit(.{
+                        .offset = request.offset,
+                        .length = request.length,
+                        .slot = slot,
+                        .kind = .discard,
+                    });
                     return false;
                 }
                 try disk.client.submitDiscard(slot, request.offset, request.length);
@@ -290,14 +324,20 @@ pub const ServedDisk = struct {
     fn loseRam(disk: *ServedDisk) void {
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("this machine's memory for writes is unusable; the disk is halted, restart the machine", .{});
+        say(
+            "this machine's memory for writes is unusable; the disk is halted, restart the machine",
+            .{},
+        );
     }
 
     fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_link.Error!void {
         switch (code) {
             .done => return disk.answer(tag, .done),
             .cache_full => {
-                if (!disk.was_full_told) say("the write cache at the edge is full: this machine cannot write until it is restarted", .{});
+                if (!disk.was_full_told) say(
+                    "the write cache at the edge is full: this machine cannot write until it is restarted",
+                    .{},
+                );
                 disk.was_full_told = true;
             },
             .stopped => disk.stop(),
@@ -311,7 +351,10 @@ pub const ServedDisk = struct {
     fn stop(disk: *ServedDisk) void {
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("the write cache at the edge is full: the disk is halted; enlarge the write cache and restart this machine", .{});
+        say(
+            "the write cache at the edge is full: the disk is halted; enlarge the write cache and restart this machine",
+            .{},
+        );
     }
 
     /// Handles what the local disk's thread has completed.
@@ -338,13 +381,19 @@ pub const ServedDisk = struct {
         disk.report.look_at_us = 0;
         disk.report.report_at_us = 0;
         if (disk.full == .read_only) {
-            if (!disk.was_full_told) say("the write cache on the local disk is full: this machine cannot write until it is restarted", .{});
+            if (!disk.was_full_told) say(
+                "the write cache on the local disk is full: this machine cannot write until it is restarted",
+                .{},
+            );
             disk.was_full_told = true;
             return disk.finish(slot, .full);
         }
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
-        say("the write cache on the local disk is full: the disk is halted; enlarge the write cache and restart this machine", .{});
+        say(
+            "the write cache on the local disk is full: the disk is halted; enlarge the write cache and restart this machine",
+            .{},
+        );
     }
 
     fn loseLocal(disk: *ServedDisk, is_damaged: bool) void {
@@ -371,7 +420,11 @@ pub const ServedDisk = struct {
         if (http_report.Address.find(disk.words)) |address| {
             var body: [http_report.body_size_max]u8 = undefined;
             // It is short.
-            _ = http_report.post(address, .failed, std.mem.print(&body, "cache_lost {s}", .{text}) catch unreachable);
+            _ = http_report.post(
+                address,
+                .failed,
+                std.mem.print(&body, "cache_lost {s}", .{text}) catch unreachable,
+            );
         }
         linux.exit_group(0);
     }
@@ -379,8 +432,16 @@ pub const ServedDisk = struct {
     /// Puts what is on the local disk over the bytes that were read, before the system gets them.
     fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
         const request = &disk.requests[@intCast(tag)];
-        if (disk.local) |local| if (result == .done and request.kind == .read and local.cache.hasAny(request.offset, request.length))
-            return local.submit(.{ .offset = request.offset, .length = request.length, .slot = request.slot, .kind = .read });
+        if (disk.local) |local| if (result == .done and request.kind == .read and
+            local.cache.hasAny(request.offset, request.length))
+            return local.submit(
+                .{
+                    .offset = request.offset,
+                    .length = request.length,
+                    .slot = request.slot,
+                    .kind = .read,
+                },
+            );
         return disk.finish(tag, result);
     }
 
@@ -388,7 +449,8 @@ pub const ServedDisk = struct {
         disk.reads_waiting -= 1;
         const request = &disk.requests[@intCast(tag)];
         if (disk.ram) |ram| if (result == .done and request.kind == .read) {
-            ram.lay(disk.memory.buffers[@intCast(tag)][0..request.length], request.offset) catch disk.loseRam();
+            ram.lay(disk.memory.buffers[@intCast(tag)][0..request.length], request.offset) catch
+                disk.loseRam();
         };
         if (disk.isStopped()) return;
         if (request.kind == .read) {
@@ -416,7 +478,8 @@ pub const ServedDisk = struct {
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
-        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.takeRefusal(true)) disk.client.onUnreachable(sys.monotonicUs());
+        if (polled[0].revents & linux.POLL.ERR != 0 and
+            disk.edge.takeRefusal(true)) disk.client.onUnreachable(sys.monotonicUs());
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
         for (polled[4..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
@@ -458,7 +521,12 @@ pub const ServedDisk = struct {
     }
 
     /// Repeated, also by the next process, until an edge acknowledges it.
-    fn keepOutcome(disk: *ServedDisk, outcome: wire.stream.ReadyOutcome, code: []const u8, sentence: []const u8) void {
+    fn keepOutcome(
+        disk: *ServedDisk,
+        outcome: wire.stream.ReadyOutcome,
+        code: []const u8,
+        sentence: []const u8,
+    ) void {
         const uptime_us = sys_time.uptimeUs();
         disk.report.has_outcome = true;
         disk.memory.outcome.set(.{

@@ -42,9 +42,15 @@ pub const Silence = struct {
             silence.line_at_us = now_us + line_interval_us;
             const silent_s = (now_us - silence.since_us) / std.time.us_per_s;
             if (client.failover.hasOthers())
-                say("no edge has served the disk for {d} s; {f} and the others are tried in turn", .{ silent_s, client.failover.own })
+                say(
+                    "no edge has served the disk for {d} s; {f} and the others are tried in turn",
+                    .{ silent_s, client.failover.own },
+                )
             else
-                say("the edge {f} has not answered for {d} s; still trying", .{ edge.edge, silent_s });
+                say(
+                    "the edge {f} has not answered for {d} s; still trying",
+                    .{ edge.edge, silent_s },
+                );
         }
         if (now_us >= silence.reopen_at_us) {
             silence.reopen_at_us = now_us + reopen_interval_us;

@@ -15,5 +15,6 @@ pub fn timespecOf(us: u64) linux.timespec {
 pub fn uptimeUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.BOOTTIME, &ts);
-    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
+        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
 }

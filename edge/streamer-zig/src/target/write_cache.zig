@@ -73,9 +73,30 @@ fn levelOf(percent: u64) Level {
 test "each mark is reported once, and again only after the fill has fallen well below it" {
     var warnings: Warnings = .{};
     const course = [_]struct { u64, ?u8 }{
-        .{ 79, null }, .{ 80, 80 },    .{ 81, null }, .{ 79, null }, .{ 80, null }, .{ 95, 95 }, .{ 100, 100 },
-        .{ 96, null }, .{ 100, null }, .{ 90, null }, .{ 100, 100 }, .{ 85, null }, .{ 96, 95 }, .{ 70, null },
-        .{ 80, 80 },   .{ 0, null },   .{ 100, 100 }, .{ 99, null },
+        .{
+            79,
+            null,
+        },
+        .{ 80, 80 },
+        .{ 81, null },
+        .{ 79, null },
+        .{ 80, null },
+        .{ 95, 95 },
+        .{ 100, 100 },
+        .{ 96, null },
+        .{
+            100,
+            null,
+        },
+        .{ 90, null },
+        .{ 100, 100 },
+        .{ 85, null },
+        .{ 96, 95 },
+        .{ 70, null },
+        .{ 80, 80 },
+        .{ 0, null },
+        .{ 100, 100 },
+        .{ 99, null },
     };
     for (course) |step| try testing.expectEqual(step[1], warnings.next(levelOf(step[0])));
 }

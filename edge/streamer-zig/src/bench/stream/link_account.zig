@@ -36,21 +36,33 @@ pub const LinkAccount = struct {
     }
 
     /// Called after everything that may be sent was sent.
-    pub fn note(account: *LinkAccount, now_us: u64, client: *const StreamClient, ahead: *const ReadAhead) void {
-        if (account.since_us > 0) account.spent_us.getPtr(account.cause).* += now_us -| account.since_us;
+    pub fn note(
+        account: *LinkAccount,
+        now_us: u64,
+        client: *const StreamClient,
+        ahead: *const ReadAhead,
+    ) void {
+        if (account.since_us > 0)
+            account.spent_us.getPtr(account.cause).* += now_us -| account.since_us;
         account.since_us = now_us;
         account.cause = account.causeNow(client, ahead);
     }
 
-    fn causeNow(account: *const LinkAccount, client: *const StreamClient, ahead: *const ReadAhead) Cause {
+    fn causeNow(
+        account: *const LinkAccount,
+        client: *const StreamClient,
+        ahead: *const ReadAhead,
+    ) Cause {
         const window = &client.window;
-        if (window.in_flight_bytes * 1000 >= account.rate * window.roundTrip() and window.in_flight_bytes > 0) return .full;
+        if (window.in_flight_bytes * 1000 >= account.rate * window.roundTrip() and
+            window.in_flight_bytes > 0) return .full;
         for (client.reads) |*read| {
             if (read.state == .in_flight and read.retransmit != null) return .repeat;
         }
         for (client.reads) |*read| {
             if (read.state != .queued) continue;
-            return if (window.credit <= 0 and window.in_flight_bytes + read.buffer.len <= window.cwnd_bytes) .pacing else .window;
+            return if (window.credit <= 0 and
+                window.in_flight_bytes + read.buffer.len <= window.cwnd_bytes) .pacing else .window;
         }
         if (ahead.state == .fetching) return .profile;
         return if (ahead.state == .reading and ahead.next < ahead.count) .ahead else .wanted;

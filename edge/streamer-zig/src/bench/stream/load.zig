@@ -122,8 +122,14 @@ const Load = struct {
         @memset(load.memory, 0);
         @memset(load.reads_each, 0);
         @memset(load.deadlines_us, std.math.maxInt(u64));
-        for (load.slots, 0..) |*slot, index| slot.* = .{ .buffer = load.memory[index * options.read_size ..][0..options.read_size] };
-        for (load.streams) |*device| device.* = try .init(gpa, options.depth, options.packet_size_max);
+        for (load.slots, 0..) |*slot, index| slot.* = .{
+            .buffer = load.memory[index * options.read_size ..][0..options.read_size],
+        };
+        for (load.streams) |*device| device.* = try .init(
+            gpa,
+            options.depth,
+            options.packet_size_max,
+        );
         for (load.connections) |*connection| connection.* = .{};
         return load;
     }
@@ -145,7 +151,8 @@ const Load = struct {
         const options = load.options;
         try load.openAll();
         load.now_ns = processor.nowNs();
-        for (0..options.devices) |device| for (0..options.depth) |slot| try load.begin(device, @intCast(slot));
+        for (0..options.devices) |device|
+            for (0..options.depth) |slot| try load.begin(device, @intCast(slot));
         for (0..options.devices) |device| load.flush(device);
         try load.runUntil(load.now_ns + @as(u64, options.warm_up_ms) * std.time.ns_per_ms);
         load.is_measured = true;
@@ -170,7 +177,12 @@ const Load = struct {
         return sum;
     }
 
-    fn resultOf(load: *const Load, ns: u64, times: processor.Times, before: Retransmissions) Error!Result {
+    fn resultOf(
+        load: *const Load,
+        ns: u64,
+        times: processor.Times,
+        before: Retransmissions,
+    ) Error!Result {
         if (load.reads == 0) return error.NothingCame;
         const bytes = load.reads * load.options.read_size;
         const seconds = @as(f64, @floatFromInt(ns)) / std.time.ns_per_s;
@@ -194,7 +206,10 @@ const Load = struct {
             .least_mb_per_second = load.perSecond(least, seconds),
             .most_mb_per_second = load.perSecond(most, seconds),
             .fragment_size = if (load.streams.len > 0) load.streams[0].client.fragmentSize() else 0,
-            .cipher = if (load.streams.len > 0) @tagName(load.streams[0].client.session.?.cipher) else "",
+            .cipher = if (load.streams.len > 0)
+                @tagName(load.streams[0].client.session.?.cipher)
+            else
+                "",
         };
     }
 
@@ -215,7 +230,8 @@ const Load = struct {
         }
         for (load.streams, 0..) |*device, index| {
             const mac: base.Mac = .fromInt(@intCast(options.first_mac.toInt() + index));
-            device.open(try boot_words.fetch(options.server, mac)) catch return error.SystemCallFailed;
+            device.open(try boot_words.fetch(options.server, mac)) catch
+                return error.SystemCallFailed;
             load.epoll.add(device.fd, .read, index) catch return error.SystemCallFailed;
             load.flush(index);
         }
@@ -224,7 +240,8 @@ const Load = struct {
             if (processor.nowNs() > limit) return error.EdgeNotReached;
             try load.turn();
         }
-        for (load.streams) |*device| if (device.client.session.?.disk_size < disk_size) return error.SessionOver;
+        for (load.streams) |*device|
+            if (device.client.session.?.disk_size < disk_size) return error.SessionOver;
     }
 
     fn countOpen(load: *const Load) usize {
@@ -246,13 +263,15 @@ const Load = struct {
 
     fn turn(load: *Load) Error!void {
         var buffer: [64]u64 = undefined;
-        const tokens = load.epoll.wait(&buffer, load.timeoutMs()) catch return error.SystemCallFailed;
+        const tokens = load.epoll.wait(&buffer, load.timeoutMs()) catch
+            return error.SystemCallFailed;
         load.now_ns = processor.nowNs();
         for (tokens) |token| try load.serve(@intCast(token));
         const now_us = load.now_ns / std.time.ns_per_us;
         // Packets waiting in a device's socket are not lost: a device with its own processor would
         // have read them.
-        for (load.deadlines_us, 0..) |deadline_us, device| if (deadline_us <= now_us) try load.serve(device);
+        for (load.deadlines_us, 0..) |deadline_us, device|
+            if (deadline_us <= now_us) try load.serve(device);
     }
 
     /// Waits until the next deadline of a device; busy-waits the last part of a millisecond.
@@ -286,8 +305,10 @@ const Load = struct {
         slot.offset = load.prng.below(count) * load.options.read_size;
         slot.begun_ns = load.now_ns;
         switch (load.options.way) {
-            .stream => load.streams[device].client.submit(index, slot.offset, slot.buffer) catch unreachable,
-            .nbd => load.connections[device].submit(index, slot.offset, slot.buffer) catch return error.SessionOver,
+            .stream => load.streams[device].client.submit(index, slot.offset, slot.buffer) catch
+                unreachable,
+            .nbd => load.connections[device].submit(index, slot.offset, slot.buffer) catch
+                return error.SessionOver,
         }
     }
 

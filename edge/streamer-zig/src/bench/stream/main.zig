@@ -51,15 +51,29 @@ pub fn main(init: std.process.Init) !u8 {
         },
         .load => {
             var options: load.Options = .{ .way = .stream, .server = nowhere };
-            if (!parse(load.Options, rest, &options) or options.server.port == 0) return usageError();
-            if (options.devices == 0 or options.depth == 0 or options.depth > 64) return usageError();
+            if (!parse(
+                load.Options,
+                rest,
+                &options,
+            ) or options.server.port == 0) return usageError();
+            if (options.devices == 0 or options.depth == 0 or
+                options.depth > 64) return usageError();
             return print(load.run(gpa, &options), &out.interface);
         },
         .replay => {
             var options: replay.Options = .{ .way = .stream, .server = nowhere };
-            if (!parse(replay.Options, rest, &options) or options.server.port == 0) return usageError();
+            if (!parse(
+                replay.Options,
+                rest,
+                &options,
+            ) or options.server.port == 0) return usageError();
             if (options.depth == 0 or options.depth > 64 or options.piece == 0) return usageError();
-            const text = try std.Io.Dir.cwd().readFileAlloc(init.io, options.trace, gpa, .limited(trace_size_max));
+            const text = try std.Io.Dir.cwd().readFileAlloc(
+                init.io,
+                options.trace,
+                gpa,
+                .limited(trace_size_max),
+            );
             defer gpa.free(text);
             var line: u32 = 0;
             const reads = try core.device.read_trace.parse(gpa, text, &line);
@@ -68,7 +82,11 @@ pub fn main(init: std.process.Init) !u8 {
         },
         .relay => {
             var options: relay.Options = .{ .server_namespace = "", .client_namespace = "" };
-            if (!parse(relay.Options, rest, &options) or options.client_namespace.len == 0) return usageError();
+            if (!parse(
+                relay.Options,
+                rest,
+                &options,
+            ) or options.client_namespace.len == 0) return usageError();
             try relay.run(gpa, &options, &out.interface);
             return 0;
         },
@@ -101,7 +119,8 @@ fn parse(comptime Options: type, arguments: []const [:0]const u8, options: *Opti
         var is_known = false;
         inline for (@typeInfo(Options).@"struct".field_names) |name| {
             if (std.mem.eql(u8, bare, comptime optionOf(name))) {
-                const value = valueOf(@FieldType(Options, name), arguments[index + 1]) orelse return false;
+                const value = valueOf(@FieldType(Options, name), arguments[index + 1]) orelse
+                    return false;
                 @field(options, name) = value;
                 is_known = true;
             }
@@ -144,6 +163,13 @@ fn writeImage(io: std.Io, gpa: std.mem.Allocator, image: *const Image) !void {
 fn holdImage(image: *const Image) !void {
     const path = try std.posix.toPosixPath(image.file);
     const fd: i32 = @intCast(try sys.check(linux.open(&path, .{ .CLOEXEC = true }, 0)));
-    const bytes = try std.posix.mmap(null, @as(usize, image.mib) << 20, .{ .READ = true }, .{ .TYPE = .SHARED }, fd, 0);
+    const bytes = try std.posix.mmap(
+        null,
+        @as(usize, image.mib) << 20,
+        .{ .READ = true },
+        .{ .TYPE = .SHARED },
+        fd,
+        0,
+    );
     _ = try sys.check(linux.mlock(bytes.ptr, bytes.len));
 }

@@ -35,7 +35,8 @@ pub const NbdConnection = struct {
         const fd: i32 = @intCast(sys.check(rc) catch return error.NotReached);
         errdefer sys.close(fd);
         const address = sockets.toSockaddr(server);
-        _ = sys.check(linux.connect(fd, &address, @sizeOf(linux.sockaddr.in))) catch return error.NotReached;
+        _ = sys.check(linux.connect(fd, &address, @sizeOf(linux.sockaddr.in))) catch
+            return error.NotReached;
         sockets.setInt(fd, linux.IPPROTO.TCP, linux.TCP.NODELAY, 1) catch return error.NotReached;
         try negotiate(fd, disk_size);
         const flags = sys.check(linux.fcntl(fd, linux.F.GETFL, 0)) catch return error.NotReached;
@@ -67,7 +68,8 @@ pub const NbdConnection = struct {
     fn receiveAll(fd: i32, buffer: []u8) Error!void {
         var filled: usize = 0;
         while (filled < buffer.len) {
-            const count = sys.check(linux.read(fd, buffer[filled..].ptr, buffer.len - filled)) catch return error.Disconnected;
+            const count = sys.check(linux.read(fd, buffer[filled..].ptr, buffer.len - filled)) catch
+                return error.Disconnected;
             if (count == 0) return error.Disconnected;
             filled += count;
         }
@@ -81,8 +83,22 @@ pub const NbdConnection = struct {
     }
 
     /// A request is far smaller than a socket's buffer, even with several in flight.
-    fn request(connection: *NbdConnection, command: nbd.Command, handle: u64, offset: u64, length: u32) Error!void {
-        const header = nbd.emitRequest(.{ .command = command, .flags = 0, .handle = handle, .offset = offset, .length = length });
+    fn request(
+        connection: *NbdConnection,
+        command: nbd.Command,
+        handle: u64,
+        offset: u64,
+        length: u32,
+    ) Error!void {
+        const header = nbd.emitRequest(
+            .{
+                .command = command,
+                .flags = 0,
+                .handle = handle,
+                .offset = offset,
+                .length = length,
+            },
+        );
         const rc = linux.sendto(connection.fd, &header, header.len, linux.MSG.NOSIGNAL, null, 0);
         const count = sys.check(rc) catch return error.Disconnected;
         if (count != header.len) return error.Disconnected;
@@ -94,15 +110,22 @@ pub const NbdConnection = struct {
             // With only one read in flight, the owner of the bytes is known before the header
             // arrives.
             const expected = connection.current orelse
-                if (connection.under_way.count() == 1) @as(u8, @intCast(connection.under_way.findFirstSet().?)) else null;
-            const header_rest: []u8 = if (connection.current == null) connection.header[connection.header_filled..] else &.{};
-            const body_rest: []u8 = if (expected) |slot| connection.reads[slot][connection.filled..] else &.{};
+                if (connection.under_way.count() ==
+                    1) @as(u8, @intCast(connection.under_way.findFirstSet().?)) else null;
+            const header_rest: []u8 = if (connection.current ==
+                null) connection.header[connection.header_filled..] else &.{};
+            const body_rest: []u8 = if (expected) |slot|
+                connection.reads[slot][connection.filled..]
+            else
+                &.{};
             var vectors = [_]std.posix.iovec{
                 .{ .base = header_rest.ptr, .len = header_rest.len },
                 .{ .base = body_rest.ptr, .len = body_rest.len },
             };
             const wanted = header_rest.len + body_rest.len;
-            const count = sys.check(linux.readv(connection.fd, @ptrCast(&vectors), vectors.len)) catch |err| switch (err) {
+            const count = sys.check(
+                linux.readv(connection.fd, @ptrCast(&vectors), vectors.len),
+            ) catch |err| switch (err) {
                 error.WouldBlock, error.Interrupted => return,
                 error.SystemCallFailed => return error.Disconnected,
             };
@@ -112,9 +135,16 @@ pub const NbdConnection = struct {
         }
     }
 
-    fn account(connection: *NbdConnection, header_count: usize, body_count: usize, done: *SlotList) Error!void {
+    fn account(
+        connection: *NbdConnection,
+        header_count: usize,
+        body_count: usize,
+        done: *SlotList,
+    ) Error!void {
         connection.header_filled += header_count;
-        if (connection.current == null and connection.header_filled == nbd.reply_size) connection.current = try connection.replySlot();
+        if (connection.current == null and
+            connection.header_filled ==
+                nbd.reply_size) connection.current = try connection.replySlot();
         const slot = connection.current orelse return;
         connection.filled += body_count;
         if (connection.filled < connection.reads[slot].len) return;
@@ -130,7 +160,8 @@ pub const NbdConnection = struct {
         if (std.mem.readInt(u32, header[0..4], .big) != reply_magic) return error.NotNbd;
         if (std.mem.readInt(u32, header[4..8], .big) != 0) return error.Refused;
         const handle = std.mem.readInt(u64, header[8..16], .big);
-        if (handle >= SlotList.most or !connection.under_way.isSet(@intCast(handle))) return error.NotNbd;
+        if (handle >= SlotList.most or
+            !connection.under_way.isSet(@intCast(handle))) return error.NotNbd;
         return @intCast(handle);
     }
 };

@@ -50,8 +50,13 @@ const Direction = struct {
         for (0..turn_max) |_| {
             var excess: Packet = undefined;
             const is_full = direction.count == direction.packets.len;
-            const place = if (is_full) &excess else &direction.packets[(direction.first + direction.count) % direction.packets.len];
-            const size = sys.check(linux.read(direction.from_fd, &place.bytes, place.bytes.len)) catch return;
+            const place = if (is_full) &excess else &direction.packets[
+                (direction.first +
+                    direction.count) % direction.packets.len
+            ];
+            const size = sys.check(
+                linux.read(direction.from_fd, &place.bytes, place.bytes.len),
+            ) catch return;
             if (is_full or prng.chance(options.loss, 100_000)) continue;
             const passed_ns = direction.pass(processor.nowNs(), size) orelse continue;
             place.size = @intCast(size);
@@ -66,7 +71,10 @@ const Direction = struct {
         const waiting = (direction.free_ns -| now_ns) * direction.rate / std.time.ns_per_s;
         if (waiting + size > direction.queue_bytes) return null;
         const on_the_wire = size + ethernet_size;
-        direction.free_ns = @max(direction.free_ns, now_ns) + on_the_wire * std.time.ns_per_s / direction.rate;
+        direction.free_ns = @max(
+            direction.free_ns,
+            now_ns,
+        ) + on_the_wire * std.time.ns_per_s / direction.rate;
         return direction.free_ns;
     }
 
@@ -82,7 +90,10 @@ const Direction = struct {
     }
 
     fn dueNs(direction: *const Direction) u64 {
-        return if (direction.count > 0) direction.packets[direction.first].due_ns else std.math.maxInt(u64);
+        return if (direction.count > 0)
+            direction.packets[direction.first].due_ns
+        else
+            std.math.maxInt(u64);
     }
 };
 
@@ -105,7 +116,11 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer)
             .to_fd = client_fd,
             .packets = try gpa.alloc(Packet, packets_max),
         },
-        .{ .from_fd = client_fd, .to_fd = server_fd, .packets = try gpa.alloc(Packet, packets_max) },
+        .{
+            .from_fd = client_fd,
+            .to_fd = server_fd,
+            .packets = try gpa.alloc(Packet, packets_max),
+        },
     };
     var prng: base.Prng = .init(1);
     try out.writeAll("relaying\n");
@@ -117,7 +132,10 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer)
         };
         const due_ns = @min(directions[0].dueNs(), directions[1].dueNs());
         const wait_ns = @min(due_ns -| processor.nowNs(), std.time.ns_per_s);
-        const timeout: linux.timespec = .{ .sec = @intCast(wait_ns / std.time.ns_per_s), .nsec = @intCast(wait_ns % std.time.ns_per_s) };
+        const timeout: linux.timespec = .{
+            .sec = @intCast(wait_ns / std.time.ns_per_s),
+            .nsec = @intCast(wait_ns % std.time.ns_per_s),
+        };
         var left = timeout;
         _ = linux.ppoll(&polled, polled.len, &left, null);
         for (&directions) |*direction| direction.take(options, &prng);
@@ -137,13 +155,20 @@ fn openTun(namespace: []const u8) !i32 {
     const namespace_fd: i32 = @intCast(try sys.check(linux.open(name, .{ .CLOEXEC = true }, 0)));
     defer sys.close(namespace_fd);
     _ = try sys.check(linux.setns(namespace_fd, linux.CLONE.NEWNET));
-    const fd: i32 = @intCast(try sys.check(linux.open("/dev/net/tun", .{ .ACCMODE = .RDWR, .NONBLOCK = true, .CLOEXEC = true }, 0)));
+    const fd: i32 = @intCast(try sys.check(
+        linux.open("/dev/net/tun", .{ .ACCMODE = .RDWR, .NONBLOCK = true, .CLOEXEC = true }, 0),
+    ));
     errdefer sys.close(fd);
     // struct ifreq: a name, then flags.
     var request: [40]u8 align(8) = @splat(0);
     @memcpy(request[0..interface_name.len], interface_name);
     const tun_without_header: u16 = 0x0001 | 0x1000;
-    std.mem.writeInt(u16, request[16..18], tun_without_header, @import("builtin").cpu.arch.endian());
+    std.mem.writeInt(
+        u16,
+        request[16..18],
+        tun_without_header,
+        @import("builtin").cpu.arch.endian(),
+    );
     const set_interface = linux.IOCTL.IOW('T', 202, c_int);
     _ = try sys.check(linux.ioctl(fd, set_interface, @intFromPtr(&request)));
     return fd;

@@ -69,9 +69,17 @@ pub const Result = struct {
 
 const limit_ns = 60 * std.time.ns_per_s;
 
-pub fn run(gpa: std.mem.Allocator, options: *const Options, reads: []const core.device.read_trace.Read) Load.Error!Result {
+pub fn run(
+    gpa: std.mem.Allocator,
+    options: *const Options,
+    reads: []const core.device.read_trace.Read,
+) Load.Error!Result {
     assert(options.depth > 0 and options.depth <= SlotList.most);
-    var replay: Replay = .{ .options = options, .reads = reads, .memory = try gpa.alloc(u8, @as(usize, options.depth) * slot_size) };
+    var replay: Replay = .{
+        .options = options,
+        .reads = reads,
+        .memory = try gpa.alloc(u8, @as(usize, options.depth) * slot_size),
+    };
     defer gpa.free(replay.memory);
     for (0..options.depth) |slot| replay.free.set(slot);
     return switch (options.way) {
@@ -111,12 +119,19 @@ const Replay = struct {
             replay.at += 1;
             replay.at_offset = 0;
         }
-        return .{ .slot = @intCast(slot), .offset = offset, .buffer = replay.memory[slot * slot_size ..][0..length] };
+        return .{
+            .slot = @intCast(slot),
+            .offset = offset,
+            .buffer = replay.memory[slot * slot_size ..][0..length],
+        };
     }
 
     fn done(replay: *Replay, slot: u8) Load.Error!void {
         const length = replay.lengths[slot];
-        if (!pattern.isRight(replay.memory[@as(usize, slot) * slot_size ..][0..length], replay.offsets[slot])) return error.WrongBytes;
+        if (!pattern.isRight(
+            replay.memory[@as(usize, slot) * slot_size ..][0..length],
+            replay.offsets[slot],
+        )) return error.WrongBytes;
         replay.free.set(slot);
         replay.count += 1;
         replay.bytes += length;
@@ -134,12 +149,14 @@ const Replay = struct {
     fn byNbd(replay: *Replay) Load.Error!Result {
         const options = replay.options;
         var connection: NbdConnection = .{};
-        connection.open(options.server, @as(u64, options.disk_mib) << 20) catch return error.ServerNotReached;
+        connection.open(options.server, @as(u64, options.disk_mib) << 20) catch
+            return error.ServerNotReached;
         defer connection.close();
         const begun_ns = processor.nowNs();
         while (!replay.isOver()) {
             while (replay.next()) |piece|
-                connection.submit(piece.slot, piece.offset, piece.buffer) catch return error.SessionOver;
+                connection.submit(piece.slot, piece.offset, piece.buffer) catch
+                    return error.SessionOver;
             try waitFor(connection.fd, 100_000, begun_ns);
             var ended: SlotList = .{};
             connection.receive(&ended) catch return error.SessionOver;
@@ -152,14 +169,28 @@ const Replay = struct {
         const options = replay.options;
         const receiver: *Receiver = try .create(gpa);
         defer gpa.destroy(receiver);
-        var device: StreamDevice = try .init(gpa, options.depth + ReadAhead.client_places, options.packet_size_max);
+        var device: StreamDevice = try .init(
+            gpa,
+            options.depth + ReadAhead.client_places,
+            options.packet_size_max,
+        );
         defer device.deinit(gpa);
-        const cache = try gpa.alloc(u8, @max(ReadAhead.cache_size_min, @as(usize, options.read_ahead_mib) << 20));
+        const cache = try gpa.alloc(
+            u8,
+            @max(ReadAhead.cache_size_min, @as(usize, options.read_ahead_mib) << 20),
+        );
         defer gpa.free(cache);
         const tables = try gpa.create(ReadAhead.Tables);
         defer gpa.destroy(tables);
-        var stream: Stream = .{ .replay = replay, .device = &device, .receiver = receiver, .ahead = .init(tables, cache), .account = .init(options.mbit_per_second) };
-        device.open(try boot_words.fetch(options.server, options.mac)) catch return error.SystemCallFailed;
+        var stream: Stream = .{
+            .replay = replay,
+            .device = &device,
+            .receiver = receiver,
+            .ahead = .init(tables, cache),
+            .account = .init(options.mbit_per_second),
+        };
+        device.open(try boot_words.fetch(options.server, options.mac)) catch
+            return error.SystemCallFailed;
         stream.begun_ns = processor.nowNs();
         while (device.client.session == null) try stream.turn();
         stream.begun_ns = processor.nowNs();
@@ -167,7 +198,8 @@ const Replay = struct {
         if (options.read_ahead_mib > 0) stream.ahead.start(&device.client);
         while (!replay.isOver()) {
             while (replay.next()) |piece|
-                stream.ahead.read(&device.client, piece.slot, piece.offset, piece.buffer) catch unreachable;
+                stream.ahead.read(&device.client, piece.slot, piece.offset, piece.buffer) catch
+                    unreachable;
             try stream.turn();
         }
         var found = replay.result(stream.begun_ns);
@@ -182,7 +214,8 @@ const Replay = struct {
         found.bytes_in = device.client.statistics.bytes_in;
         found.misses = stream.ahead.statistics.misses;
         inline for (@typeInfo(LinkAccount.Cause).@"enum".field_names) |name|
-            @field(found, name ++ "_us") = stream.account.spent_us.get(@field(LinkAccount.Cause, name));
+            @field(found, name ++
+                "_us") = stream.account.spent_us.get(@field(LinkAccount.Cause, name));
         // Then the edge has the whole boot, and learns its profile.
         device.client.reportReady(sys.monotonicUs(), .ready, 0, .{});
         while (!stream.is_ready) try stream.turn();

@@ -54,7 +54,9 @@ pub const Receiver = struct {
             } };
         }
         // An ICMP error of an earlier packet is returned as an error here; the next call continues.
-        receiver.used = sys.check(linux.recvmmsg(fd, &receiver.messages, batch, linux.MSG.DONTWAIT, null)) catch 0;
+        receiver.used = sys.check(
+            linux.recvmmsg(fd, &receiver.messages, batch, linux.MSG.DONTWAIT, null),
+        ) catch 0;
         return receiver.used;
     }
 
@@ -73,7 +75,11 @@ pub const Receiver = struct {
             const header = std.mem.bytesToValue(linux.cmsghdr, control[at..][0..header_size]);
             if (header.len < header_size) return null;
             if (header.level == linux.IPPROTO.UDP and header.type == linux.UDP.GRO)
-                return @intCast(std.mem.readInt(i32, control[at + header_size ..][0..4], @import("builtin").cpu.arch.endian()));
+                return @intCast(std.mem.readInt(
+                    i32,
+                    control[at + header_size ..][0..4],
+                    @import("builtin").cpu.arch.endian(),
+                ));
             at += std.mem.alignForward(usize, header.len, 8);
         }
         return null;
@@ -88,8 +94,17 @@ pub const StreamDevice = struct {
     /// Answers to all reads in flight, with the kernel's bookkeeping of each packet.
     const socket_buffer_size = 8 << 20;
 
-    pub fn init(gpa: std.mem.Allocator, reads_max: u16, packet_size_max: u16) error{OutOfMemory}!StreamDevice {
-        return .{ .client = try .init(gpa, .{ .reads_max = reads_max, .packet_size_max = packet_size_max }) };
+    pub fn init(
+        gpa: std.mem.Allocator,
+        reads_max: u16,
+        packet_size_max: u16,
+    ) error{OutOfMemory}!StreamDevice {
+        return .{
+            .client = try .init(
+                gpa,
+                .{ .reads_max = reads_max, .packet_size_max = packet_size_max },
+            ),
+        };
     }
 
     pub fn deinit(device: *StreamDevice, gpa: std.mem.Allocator) void {
@@ -105,15 +120,30 @@ pub const StreamDevice = struct {
             0,
         )));
         const size: i32 = socket_buffer_size;
-        _ = linux.setsockopt(device.fd, linux.SOL.SOCKET, linux.SO.RCVBUFFORCE, std.mem.asBytes(&size), @sizeOf(i32));
+        _ = linux.setsockopt(
+            device.fd,
+            linux.SOL.SOCKET,
+            linux.SO.RCVBUFFORCE,
+            std.mem.asBytes(&size),
+            @sizeOf(i32),
+        );
         const on: i32 = 1;
-        _ = linux.setsockopt(device.fd, linux.IPPROTO.UDP, linux.UDP.GRO, std.mem.asBytes(&on), @sizeOf(i32));
+        _ = linux.setsockopt(
+            device.fd,
+            linux.IPPROTO.UDP,
+            linux.UDP.GRO,
+            std.mem.asBytes(&on),
+            @sizeOf(i32),
+        );
         const address = sockets.toSockaddr(words.edge);
         _ = try sys.check(linux.connect(device.fd, &address, @sizeOf(linux.sockaddr.in)));
         var seed: [32]u8 = undefined;
         sys.random(&seed);
         if (words.clear) device.client.options.ciphers = core.stream.seal.withClear();
-        device.client.start(sys.monotonicUs(), .{ .boot_id = words.boot_id, .token = words.token, .nonce_seed = seed });
+        device.client.start(
+            sys.monotonicUs(),
+            .{ .boot_id = words.boot_id, .token = words.token, .nonce_seed = seed },
+        );
     }
 
     /// Passes received packets to the client. Fewer than a batch: nothing more is there.
@@ -122,7 +152,10 @@ pub const StreamDevice = struct {
         for (0..count) |index| {
             const bytes, const size = receiver.packets(index);
             var at: usize = 0;
-            while (at < bytes.len) : (at += size) device.client.receive(now_us, bytes[at..@min(at + size, bytes.len)]);
+            while (at < bytes.len) : (at += size) device.client.receive(
+                now_us,
+                bytes[at..@min(at + size, bytes.len)],
+            );
         }
     }
 
@@ -130,7 +163,14 @@ pub const StreamDevice = struct {
     pub fn flush(device: *StreamDevice, now_us: u64) void {
         var out: [wire.sealed_request_size_max]u8 = undefined;
         while (device.client.transmit(now_us, &out)) |packet|
-            _ = linux.sendto(device.fd, packet.ptr, packet.len, linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL, null, 0);
+            _ = linux.sendto(
+                device.fd,
+                packet.ptr,
+                packet.len,
+                linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL,
+                null,
+                0,
+            );
     }
 
     /// Handles the client's events; completed slots (the reads' tags) are added to `done`. Returns

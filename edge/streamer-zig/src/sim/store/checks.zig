@@ -29,7 +29,10 @@ pub fn checkAll(model: *StoreModel) Error!void {
     for (model.versions.slice()) |*version| try checkContent(model, version);
     for (std.enums.values(LayerKind)) |who| {
         if (!model.devices.getPtr(who).is_made) continue;
-        try checkRange(model, .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) });
+        try checkRange(
+            model,
+            .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) },
+        );
     }
 }
 
@@ -43,9 +46,12 @@ pub fn checkRange(model: *StoreModel, range: Range) Error!void {
     while (sector < end) {
         const count = model.runOf(sector, end - sector);
         const part = bytes[0 .. count * sector_size];
-        device.layer.read(part, model.offsetOf(sector)) catch return model.fail("a layer cannot be read");
+        device.layer.read(part, model.offsetOf(sector)) catch
+            return model.fail("a layer cannot be read");
         for (sector..sector + count, 0..) |at, index| {
-            if (StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) != device.now(at)) return model.fail("a byte of a layer is wrong");
+            if (StoreModel.stampOf(
+                part[index * sector_size ..][0..sector_size],
+            ) != device.now(at)) return model.fail("a byte of a layer is wrong");
         }
         sector += count;
     }
@@ -66,9 +72,12 @@ pub fn checkContent(model: *StoreModel, version: *StoreModel.Version) Error!void
     while (sector < model.geometry.sectorCount()) {
         const count: usize = @min(model.geometry.sectorCount() - sector, sectors_per_block);
         const part = bytes[0 .. count * sector_size];
-        source.read(part, model.offsetOf(sector)) catch |err| return model.failUnlessStopped(err, "a version cannot be read");
+        source.read(part, model.offsetOf(sector)) catch |err|
+            return model.failUnlessStopped(err, "a version cannot be read");
         for (version.content[sector..][0..count], 0..) |stamp, index| {
-            if (StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) != stamp) return model.fail("a byte of a version is wrong");
+            if (StoreModel.stampOf(
+                part[index * sector_size ..][0..sector_size],
+            ) != stamp) return model.fail("a byte of a version is wrong");
         }
         sector += count;
     }
@@ -82,7 +91,13 @@ pub fn mustRefuse(model: *StoreModel, device: *const StoreDevice, id: Uuid) Fail
     binding.version_id = id;
     var name: store_module.files.Name = undefined;
     const source = version.reader.source();
-    var layer = WriteLayer.open(model.environment.gpa, model.sim.files(), device.dir(&name), &binding, source) catch |err| {
+    var layer = WriteLayer.open(
+        model.environment.gpa,
+        model.sim.files(),
+        device.dir(&name),
+        &binding,
+        source,
+    ) catch |err| {
         if (err != error.AnotherVersion) return err;
         model.environment.counts.refused += 1;
         return;

@@ -51,7 +51,12 @@ pub fn deinit(device: *StoreDevice, gpa: std.mem.Allocator) void {
 }
 
 /// Resets to a version with this content; nothing was written yet.
-pub fn begin(device: *StoreDevice, gpa: std.mem.Allocator, below: Uuid, holds: *const Content) error{OutOfMemory}!void {
+pub fn begin(
+    device: *StoreDevice,
+    gpa: std.mem.Allocator,
+    below: Uuid,
+    holds: *const Content,
+) error{OutOfMemory}!void {
     device.below = below;
     device.is_made = false;
     device.is_removing = false;
@@ -75,7 +80,13 @@ pub fn isFull(device: *const StoreDevice) bool {
     return false;
 }
 
-pub fn note(device: *StoreDevice, gpa: std.mem.Allocator, first: usize, count: usize, stamp: u64) error{OutOfMemory}!void {
+pub fn note(
+    device: *StoreDevice,
+    gpa: std.mem.Allocator,
+    first: usize,
+    count: usize,
+    stamp: u64,
+) error{OutOfMemory}!void {
     for (device.possible[first..][0..count]) |*list| try list.append(gpa, stamp);
 }
 

@@ -43,7 +43,12 @@ pub const Result = struct {
     }
 };
 
-const FileRange = struct { name: store_module.files.Name, name_size: usize, offset: u64 = 0, size: u64 };
+const FileRange = struct {
+    name: store_module.files.Name,
+    name_size: usize,
+    offset: u64 = 0,
+    size: u64,
+};
 
 gpa: std.mem.Allocator,
 sim: SimFiles,
@@ -190,7 +195,8 @@ fn sizeOf(flips: *StoreFlips, name: []const u8) !?u64 {
     defer flips.sim.stop_after = before;
     flips.sim.stop_after = std.math.maxInt(u64);
     const files = flips.sim.files();
-    const handle = files.open(name, .read) catch |err| return if (err == error.NotFound) null else err;
+    const handle = files.open(name, .read) catch |err|
+        return if (err == error.NotFound) null else err;
     defer files.close(handle);
     return try files.size(handle);
 }
@@ -200,21 +206,50 @@ fn placeOf(flips: *StoreFlips, part: Part) !FileRange {
     const root = flips.version.manifest.root;
     const of_file: struct { []const u8, u64, ?u64 } = switch (part) {
         .manifest => .{ store_module.store_dir.manifestName(idOf(5), &name), 0, null },
-        .node => .{ flips.store.nodes.nameOf(root.location.file, &name), root.location.offset(), block.block_size },
+        .node => .{
+            flips.store.nodes.nameOf(root.location.file, &name),
+            root.location.offset(),
+            block.block_size,
+        },
         .extent, .extent_in_parts => blk: {
             const entry = try flips.version.reader.entryOf(2);
-            break :blk .{ flips.store.data.nameOf(entry.location.file, &name), entry.location.offset(), block.block_size };
+            break :blk .{
+                flips.store.data.nameOf(entry.location.file, &name),
+                entry.location.offset(),
+                block.block_size,
+            };
         },
         .store_head => .{ "bootfarm-store", 0, null },
         .store_key => .{ "store-key", 0, null },
-        .layer_head => .{ std.mem.print(&name, "layers/{f}/head", .{idOf(6)}) catch unreachable, 0, null },
-        .layer_map => .{ std.mem.print(&name, "layers/{f}/map", .{idOf(6)}) catch unreachable, 0, null },
-        .layer_end => .{ std.mem.print(&name, "layers/{f}/data", .{idOf(6)}) catch unreachable, disk_size, block.block_size },
+        .layer_head => .{
+            std.mem.print(&name, "layers/{f}/head", .{idOf(6)}) catch unreachable,
+            0,
+            null,
+        },
+        .layer_map => .{
+            std.mem.print(&name, "layers/{f}/map", .{idOf(6)}) catch unreachable,
+            0,
+            null,
+        },
+        .layer_end => .{
+            std.mem.print(&name, "layers/{f}/data", .{idOf(6)}) catch unreachable,
+            disk_size,
+            block.block_size,
+        },
         .seal_record => .{ "sealing", 0, null },
-        .import_checkpoint => .{ std.mem.print(&name, "imports/{f}", .{idOf(8)}) catch unreachable, 0, null },
+        .import_checkpoint => .{
+            std.mem.print(&name, "imports/{f}", .{idOf(8)}) catch unreachable,
+            0,
+            null,
+        },
     };
     const found, const offset, const size = of_file;
-    var place: FileRange = .{ .name = undefined, .name_size = found.len, .offset = offset, .size = size orelse (try flips.sizeOf(found)).? };
+    var place: FileRange = .{
+        .name = undefined,
+        .name_size = found.len,
+        .offset = offset,
+        .size = size orelse (try flips.sizeOf(found)).?,
+    };
     @memcpy(place.name[0..found.len], found);
     return place;
 }
@@ -240,14 +275,27 @@ fn use(flips: *StoreFlips, part: Part) !void {
             again.close(flips.gpa);
         },
         .store_key => {
-            var change: store_module.store_dir.Change = .{ .store = &flips.store, .lock = undefined };
+            var change: store_module.store_dir.Change = .{
+                .store = &flips.store,
+                .lock = undefined,
+            };
             _ = try change.key();
         },
         .layer_head, .layer_map, .layer_end => {
             var name: store_module.files.Name = undefined;
-            const below: store_module.BlockSource = .{ .context = undefined, .vtable = undefined, .size = disk_size };
+            const below: store_module.BlockSource = .{
+                .context = undefined,
+                .vtable = undefined,
+                .size = disk_size,
+            };
             const binding = bindingOf(idOf(6), .edge_persistent);
-            var layer: WriteLayer = try .open(flips.gpa, files, dirOf(idOf(6), &name), &binding, below);
+            var layer: WriteLayer = try .open(
+                flips.gpa,
+                files,
+                dirOf(idOf(6), &name),
+                &binding,
+                below,
+            );
             layer.close(flips.gpa);
         },
         .seal_record => {

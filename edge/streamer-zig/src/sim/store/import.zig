@@ -70,7 +70,8 @@ pub fn collect(model: *StoreModel, change: *store.store_dir.Change) Failure!void
 /// After a restart: resumes an import or abandons it. Returns true if its version exists.
 pub fn goOn(model: *StoreModel, id: Uuid) Failure!bool {
     const io = model.environment.io orelse return false;
-    const checkpoint = Checkpoint.read(model.sim.files(), id) catch |err| return if (err == error.NoImport) false else err;
+    const checkpoint = Checkpoint.read(model.sim.files(), id) catch |err|
+        return if (err == error.NoImport) false else err;
     if (model.prng.chance(1, 3)) return false;
     var import: Import = blk: {
         var change = try model.store.lockForChange();
@@ -109,7 +110,12 @@ fn givenFor(model: *StoreModel, io: std.Io) Import.Options {
     };
 }
 
-fn read(context: *anyopaque, buffer: []u8, offset: u64, _: *u64) store.image_source.ReadError!usize {
+fn read(
+    context: *anyopaque,
+    buffer: []u8,
+    offset: u64,
+    _: *u64,
+) store.image_source.ReadError!usize {
     const model: *const StoreModel = @ptrCast(@alignCast(context));
     var at: usize = 0;
     while (at < buffer.len) : (at += sector_size) {

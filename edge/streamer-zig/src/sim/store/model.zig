@@ -71,7 +71,14 @@ pub const Counts = struct {
             counts.operations.getPtr(kind).* += other.operations.get(kind);
             counts.cut.getPtr(kind).* += other.cut.get(kind);
         }
-        inline for (.{ "power_cuts", "kills", "restarts_cut", "fleeting_lost", "refused", "seals_finished" }) |name|
+        inline for (.{
+            "power_cuts",
+            "kills",
+            "restarts_cut",
+            "fleeting_lost",
+            "refused",
+            "seals_finished",
+        }) |name|
             @field(counts, name) += @field(other, name);
         counts.longest_opening_us = @max(counts.longest_opening_us, other.longest_opening_us);
     }
@@ -120,10 +127,21 @@ meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
 violation: []const u8 = "",
 
 /// The model must not move.
-pub fn init(model: *StoreModel, environment: Environment, seed: u64, geometry: Geometry) Error!void {
-    model.* = .{ .environment = environment, .prng = .init(seed), .geometry = geometry, .sim = try .init(environment.gpa, seed ^ 0x5eed) };
+pub fn init(
+    model: *StoreModel,
+    environment: Environment,
+    seed: u64,
+    geometry: Geometry,
+) Error!void {
+    model.* = .{
+        .environment = environment,
+        .prng = .init(seed),
+        .geometry = geometry,
+        .sim = try .init(environment.gpa, seed ^ 0x5eed),
+    };
     const files = model.sim.files();
-    Store.make(files, .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch return model.fail("a store cannot be made");
+    Store.make(files, .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch
+        return model.fail("a store cannot be made");
     model.openStore() catch return model.fail("a store that was made does not open");
     const first = model.nextId();
     model.commitEmpty(first) catch return model.fail("an empty version cannot be sealed");
@@ -131,9 +149,27 @@ pub fn init(model: *StoreModel, environment: Environment, seed: u64, geometry: G
     model.sim.skipped_call = environment.skipped_call;
     model.versions.appendAssumeCapacity(.{ .id = first, .content = @splat(0) });
     model.devices = .{ .values = .{
-        .{ .class = .maintenance, .device_id = idOf(9), .version_id = undefined, .name_id = undefined, .below = first },
-        .{ .class = .edge_persistent, .device_id = idOf(10), .version_id = first, .name_id = idOf(10), .below = first },
-        .{ .class = .edge, .device_id = idOf(11), .version_id = first, .name_id = undefined, .below = first },
+        .{
+            .class = .maintenance,
+            .device_id = idOf(9),
+            .version_id = undefined,
+            .name_id = undefined,
+            .below = first,
+        },
+        .{
+            .class = .edge_persistent,
+            .device_id = idOf(10),
+            .version_id = first,
+            .name_id = idOf(10),
+            .below = first,
+        },
+        .{
+            .class = .edge,
+            .device_id = idOf(11),
+            .version_id = first,
+            .name_id = undefined,
+            .below = first,
+        },
     } };
     for (std.enums.values(LayerKind)) |who| try model.beginLayer(who, 0);
 }
@@ -165,16 +201,24 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
     };
     switch (operation) {
         .write, .write_part, .discard => |range| try store_checks.checkRange(model, range),
-        .read => |who| try store_checks.checkRange(model, .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) }),
+        .read => |who| try store_checks.checkRange(
+            model,
+            .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) },
+        ),
         .kill => try store_restart.restart(model, false, .any),
         .crash => try store_restart.restart(model, true, if (cut) |wanted| wanted.loss else .any),
-        .seal, .merge, .import => try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]),
+        .seal, .merge, .import => try store_checks.checkContent(
+            model,
+            &model.versions.slice()[model.versions.constSlice().len - 1],
+        ),
         else => {},
     }
 }
 
-pub const Failure = Error || store_module.seal.Error || store_module.merge.Error || WriteLayer.OpenError || WriteLayer.WriteError ||
-    store_module.collect.Error || store_module.import.Error || store_module.import_checkpoint.Error || error{ Locked, RecordDamaged, Needed };
+pub const Failure = Error || store_module.seal.Error || store_module.merge.Error ||
+    WriteLayer.OpenError || WriteLayer.WriteError ||
+    store_module.collect.Error || store_module.import.Error ||
+    store_module.import_checkpoint.Error || error{ Locked, RecordDamaged, Needed };
 
 fn apply(model: *StoreModel, operation: Operation) Failure!void {
     switch (operation) {
@@ -195,7 +239,11 @@ fn apply(model: *StoreModel, operation: Operation) Failure!void {
 
 pub fn openStore(model: *StoreModel) !void {
     assert(!model.is_store_open);
-    model.store = try .open(model.environment.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
+    model.store = try .open(
+        model.environment.gpa,
+        model.sim.files(),
+        .{ .cache_nodes = 16, .file_size_max = 64 << 10 },
+    );
     model.is_store_open = true;
 }
 
@@ -265,7 +313,13 @@ pub fn openLayer(model: *StoreModel, who: LayerKind) Failure!*StoreDevice {
     const source = device.version.reader.source();
     const binding = device.binding(device.version.manifest.root.hash, model.geometry.diskSize());
     const files = model.sim.files();
-    device.layer = WriteLayer.open(model.environment.gpa, files, dir, &binding, source) catch |err| blk: {
+    device.layer = WriteLayer.open(
+        model.environment.gpa,
+        files,
+        dir,
+        &binding,
+        source,
+    ) catch |err| blk: {
         if (err != error.NotFound or device.is_made) return err;
         break :blk try WriteLayer.create(model.environment.gpa, files, dir, .{
             .layer_id = device.name_id,
@@ -281,13 +335,15 @@ pub fn openLayer(model: *StoreModel, who: LayerKind) Failure!*StoreDevice {
 
 /// Byte offset of a sector on the disk.
 pub fn offsetOf(model: *const StoreModel, sector: usize) u64 {
-    return model.geometry.places()[sector / sectors_per_block] * block.block_size + sector % sectors_per_block * sector_size;
+    return model.geometry.places()[sector / sectors_per_block] * block.block_size +
+        sector % sectors_per_block * sector_size;
 }
 
 /// Counts contiguous sectors from `first` on, at most `most`.
 pub fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
     var count = @min(most, sectors_per_block - first % sectors_per_block);
-    while (count < most and model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
+    while (count < most and
+        model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
         count += @min(most - count, sectors_per_block);
     return count;
 }
@@ -327,7 +383,9 @@ fn flush(model: *StoreModel, who: LayerKind) Failure!void {
 fn beginSync(model: *StoreModel, who: LayerKind) Failure!void {
     try model.endSync(who);
     const device = try model.openLayer(who);
-    if (device.layer.beginSync(&model.environment.batches[@backingInt(who)])) device.beginSync() else device.settle();
+    if (device.layer.beginSync(
+        &model.environment.batches[@backingInt(who)],
+    )) device.beginSync() else device.settle();
 }
 
 fn endSync(model: *StoreModel, who: LayerKind) Failure!void {
@@ -398,16 +456,25 @@ fn merge(model: *StoreModel) Failure!void {
 fn import(model: *StoreModel) Failure!void {
     const io = model.environment.io orelse return;
     try model.trim();
-    const parent = model.versions.constSlice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+    const parent =
+        model.versions.constSlice()[@intCast(model.prng.below(model.versions.constSlice().len))];
     var made: Version = .{ .id = model.nextId(), .content = parent.content };
     const count = model.geometry.sectorCount();
     for (0..model.prng.below(4)) |_| {
         model.stamps += 1;
         const first: usize = @intCast(model.prng.below(count));
-        for (made.content[first..@min(count, first + sectors_per_block)]) |*stamp| stamp.* = model.stamps;
+        for (made.content[first..@min(
+            count,
+            first + sectors_per_block,
+        )]) |*stamp| stamp.* = model.stamps;
     }
     model.pending = made;
-    const manifest = try store_import.begin(model, io, made.id, if (model.prng.chance(1, 4)) .zero else parent.id);
+    const manifest = try store_import.begin(
+        model,
+        io,
+        made.id,
+        if (model.prng.chance(1, 4)) .zero else parent.id,
+    );
     model.pending = null;
     made.counter = try model.higher(manifest.counter);
     model.versions.appendAssumeCapacity(made);
@@ -418,14 +485,19 @@ pub fn imageSector(model: *const StoreModel, offset: u64) u64 {
     const places = model.geometry.places();
     for (places, 0..) |place, index| {
         if (offset / block.block_size == place)
-            return model.pending.?.content[index * sectors_per_block + offset % block.block_size / sector_size];
+            return model.pending.?.content[
+                index * sectors_per_block +
+                    offset % block.block_size / sector_size
+            ];
     }
     return 0;
 }
 
 fn higher(model: *StoreModel, counter: u64) Error!u64 {
     for (model.versions.constSlice()) |*version| {
-        if (counter <= version.counter) return model.fail("the counter of a version is not higher than that of all others");
+        if (counter <= version.counter) return model.fail(
+            "the counter of a version is not higher than that of all others",
+        );
     }
     return counter;
 }
@@ -444,7 +516,9 @@ fn trim(model: *StoreModel) Failure!void {
         } else unreachable; // There are fewer layers.
         const version = &model.versions.slice()[oldest];
         try store_checks.checkContent(model, version);
-        if (change.delete(version.id)) |_| return model.fail("a version that somebody reads is deleted") else |err| if (err != error.Locked) return err;
+        if (change.delete(version.id)) |_| return model.fail(
+            "a version that somebody reads is deleted",
+        ) else |err| if (err != error.Locked) return err;
         model.closeVersion(version);
         model.leaving = version.id;
         try change.delete(version.id);
@@ -484,7 +558,8 @@ fn boot(model: *StoreModel, who: LayerKind) Failure!void {
     const device = model.devices.getPtr(who);
     if (who == .persistent and device.is_made) {
         device.close(model.environment.gpa);
-        const other = &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+        const other =
+            &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
         if (!other.id.eql(device.below)) try store_checks.mustRefuse(model, device, other.id);
     }
     return model.leaveLayer(who);

@@ -32,7 +32,12 @@ const ModelFixture = struct {
     }
 
     fn given(fixture: *ModelFixture) StoreModel.Environment {
-        return .{ .gpa = testing.allocator, .io = testing.io, .batches = &fixture.batches, .counts = &fixture.counts };
+        return .{
+            .gpa = testing.allocator,
+            .io = testing.io,
+            .batches = &fixture.batches,
+            .counts = &fixture.counts,
+        };
     }
 };
 
@@ -40,15 +45,25 @@ test "no byte of a version or a layer is wrong after any operation, end of a pro
     const fixture: *ModelFixture = try .create();
     defer fixture.destroy();
     for (1..5) |seed| {
-        const violation = try store_run.oneDisk(fixture.given(), .{ .seed = seed, .operations = 300 }) orelse continue;
-        std.debug.print("disk {d}, operation {d}: {s}\n", .{ violation.seed, violation.operation, violation.what });
+        const violation = try store_run.oneDisk(
+            fixture.given(),
+            .{ .seed = seed, .operations = 300 },
+        ) orelse continue;
+        std.debug.print(
+            "disk {d}, operation {d}: {s}\n",
+            .{ violation.seed, violation.operation, violation.what },
+        );
         return error.Violation;
     }
 }
 
 /// Ends the process at one changing call of an operation, and then cuts the power at one of the
 /// following calls: all pairs.
-fn expectKept(first: []const store_operation.Operation, killed: store_operation.Operation, next: []const store_operation.Operation) !void {
+fn expectKept(
+    first: []const store_operation.Operation,
+    killed: store_operation.Operation,
+    next: []const store_operation.Operation,
+) !void {
     const fixture: *ModelFixture = try .create();
     defer fixture.destroy();
     for (0..30) |calls| for ([_]u64{ 1, 2, 3 }) |seed| {
@@ -68,11 +83,19 @@ const of_maintenance: store_operation.Range = .{ .first = 0, .count = 8 };
 
 test "a write repeated after its edge was killed in a sync is durable when it is acknowledged" {
     // The map's record was written and not synced: its bit looked durable to the next process.
-    try expectKept(&.{.{ .write = of_persistent }}, .{ .flush = .persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
+    try expectKept(
+        &.{.{ .write = of_persistent }},
+        .{ .flush = .persistent },
+        &.{ .{ .write = of_persistent }, .{ .flush = .persistent } },
+    );
 }
 
 test "a write to a layer whose creation was killed is durable when it is acknowledged" {
-    try expectKept(&.{}, .{ .write = of_persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
+    try expectKept(
+        &.{},
+        .{ .write = of_persistent },
+        &.{ .{ .write = of_persistent }, .{ .flush = .persistent } },
+    );
 }
 
 test "a version that a killed process has sealed, merged or imported is durable once another process has seen it" {
@@ -81,7 +104,14 @@ test "a version that a killed process has sealed, merged or imported is durable 
 }
 
 test "a layer whose removal was killed does not look lost later" {
-    const written: []const store_operation.Operation = &.{ .{ .write = of_persistent }, .{ .flush = .persistent } };
+    const written: []const store_operation.Operation = &.{
+        .{ .write = of_persistent },
+        .{ .flush = .persistent },
+    };
     try expectKept(written, .{ .boot = .persistent }, &.{.{ .boot = .persistent }});
-    try expectKept(&.{ .{ .write = of_maintenance }, .{ .flush = .maintenance } }, .revert, &.{.revert});
+    try expectKept(
+        &.{ .{ .write = of_maintenance }, .{ .flush = .maintenance } },
+        .revert,
+        &.{.revert},
+    );
 }

@@ -25,7 +25,8 @@ pub const Geometry = struct {
     }
 
     pub fn diskSize(geometry: Geometry) u64 {
-        return geometry.places()[blocks - 1] * block.block_size + (geometry.sectorCount() + sectors_per_block - sectors) * sector_size;
+        return geometry.places()[blocks - 1] * block.block_size +
+            (geometry.sectorCount() + sectors_per_block - sectors) * sector_size;
     }
 };
 

@@ -47,7 +47,10 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
                 else => model.fail(@errorName(err)),
             };
             const took_us = cpuTimeUs() - begin_us;
-            model.environment.counts.longest_opening_us = @max(model.environment.counts.longest_opening_us, took_us);
+            model.environment.counts.longest_opening_us = @max(
+                model.environment.counts.longest_opening_us,
+                took_us,
+            );
             break;
         }
         if (result) |_| {} else |err| if (err == error.Violation) return error.Violation;
@@ -56,7 +59,10 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
         is_lost = is_cut;
     } else unreachable; // The last one is not interrupted.
     if (model.prng.chance(1, 16)) return store_checks.checkAll(model);
-    try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
+    try store_checks.checkContent(
+        model,
+        &model.versions.slice()[model.versions.constSlice().len - 1],
+    );
     return store_checks.checkAnyVersion(model);
 }
 
@@ -78,16 +84,20 @@ fn comeUp(model: *StoreModel, after: StoreDevice.RestartKind) Failure!void {
         if (try model.isThere(made.id) or try store_import.goOn(model, made.id)) {
             model.versions.appendAssumeCapacity(made);
             model.pending = null;
-            try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
+            try store_checks.checkContent(
+                model,
+                &model.versions.slice()[model.versions.constSlice().len - 1],
+            );
         }
     }
     model.pending = null;
     try store_import.forget(model);
-    if (model.leaving) |id| if (!try model.isThere(id)) for (model.versions.slice(), 0..) |*version, index| {
-        if (!version.id.eql(id)) continue;
-        model.removeVersion(index);
-        break;
-    };
+    if (model.leaving) |id|
+        if (!try model.isThere(id)) for (model.versions.slice(), 0..) |*version, index| {
+            if (!version.id.eql(id)) continue;
+            model.removeVersion(index);
+            break;
+        };
     model.leaving = null;
     try comeUpMaintenance(model, after);
     try comeUpLayer(model, .persistent, after);
@@ -98,7 +108,9 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.RestartKind) Failure
     const device = model.devices.getPtr(.maintenance);
     if (try model.isThere(device.version_id)) {
         // It was being sealed: it has what was flushed before.
-        if (!device.isSettled()) return model.fail("a version was sealed with writes that were not flushed");
+        if (!device.isSettled()) return model.fail(
+            "a version was sealed with writes that were not flushed",
+        );
         var sealed: Version = .{ .id = device.version_id, .content = device.content() };
         errdefer model.closeVersion(&sealed);
         try store_checks.checkContent(model, &sealed);
@@ -121,7 +133,10 @@ fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKin
         // Whoever began the removal finishes it; until then a power cut may restore the layer.
         try model.removeLayer(who);
         const below = model.findVersion(device.below);
-        return model.beginLayer(who, (@intFromPtr(below) - @intFromPtr(model.versions.slice().ptr)) / @sizeOf(Version));
+        return model.beginLayer(
+            who,
+            (@intFromPtr(below) - @intFromPtr(model.versions.slice().ptr)) / @sizeOf(Version),
+        );
     };
     device.is_removing = false;
     var bytes: [block.block_size]u8 align(8) = undefined;
@@ -131,8 +146,14 @@ fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKin
         const part = bytes[0 .. count * sector_size];
         try device.layer.read(part, model.offsetOf(sector));
         for (sector..sector + count, 0..) |at, index| {
-            const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse return model.fail("a sector of a layer is torn");
-            if (!try device.accept(model.environment.gpa, at, found, after)) return model.fail("an acknowledged write is lost");
+            const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse
+                return model.fail("a sector of a layer is torn");
+            if (!try device.accept(
+                model.environment.gpa,
+                at,
+                found,
+                after,
+            )) return model.fail("an acknowledged write is lost");
         }
         sector += count;
     }
@@ -144,7 +165,9 @@ fn comeUpFleeting(model: *StoreModel) Failure!void {
     if (device.is_made) {
         var name: store_module.files.Name = undefined;
         const head = WriteLayer.readHead(model.sim.files(), device.dir(&name));
-        if (head) |_| return model.fail("a volatile layer outlived its process") else |err| if (err != error.NotFound) return err;
+        if (head) |_|
+            return model.fail("a volatile layer outlived its process")
+        else |err| if (err != error.NotFound) return err;
         model.environment.counts.fleeting_lost += 1;
     }
     return model.beginLayer(.fleeting, @intCast(model.prng.below(model.versions.constSlice().len)));
@@ -153,5 +176,6 @@ fn comeUpFleeting(model: *StoreModel) Failure!void {
 fn cpuTimeUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.THREAD_CPUTIME_ID, &ts);
-    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
+        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
 }

@@ -35,13 +35,20 @@ pub const Options = struct {
 /// nothing is wrong.
 pub fn oneDisk(given: StoreModel.Environment, options: Options) error{OutOfMemory}!?Violation {
     var prng: Prng = .init(options.seed);
-    const geometry: store_operation.Geometry = .{ .is_far = prng.chance(1, 2), .is_cut_short = prng.chance(1, 2) };
+    const geometry: store_operation.Geometry = .{
+        .is_far = prng.chance(1, 2),
+        .is_cut_short = prng.chance(1, 2),
+    };
     var model: StoreModel = undefined;
     defer model.deinit();
     var at: u64 = 0;
     run(&model, given, geometry, &prng, &options, &at) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.Violation, error.Stopped => .{ .what = model.violation, .seed = options.seed, .operation = at },
+        error.Violation, error.Stopped => .{
+            .what = model.violation,
+            .seed = options.seed,
+            .operation = at,
+        },
     };
     return null;
 }
@@ -99,19 +106,42 @@ fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
     const sectors = geometry.sectorCount();
     return switch (kind) {
         .write => blk: {
-            const first: u8 = @intCast((random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block);
-            break :blk .{ .write = .{ .who = who, .first = first, .count = @intCast(@min(StoreDevice.sectors_per_block, sectors - first)) } };
+            const first: u8 =
+                @intCast((random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block);
+            break :blk .{
+                .write = .{
+                    .who = who,
+                    .first = first,
+                    .count = @intCast(@min(StoreDevice.sectors_per_block, sectors - first)),
+                },
+            };
         },
         .write_part => blk: {
             const first = (random_bits >> 8) % sectors;
             const count = 1 + (random_bits >> 16) % 12;
-            break :blk .{ .write_part = .{ .who = who, .first = @intCast(first), .count = @intCast(@min(count, sectors - first)) } };
+            break :blk .{
+                .write_part = .{
+                    .who = who,
+                    .first = @intCast(first),
+                    .count = @intCast(@min(count, sectors - first)),
+                },
+            };
         },
         .discard => blk: {
             const is_whole = random_bits >> 31 == 0;
-            const first = if (is_whole) (random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block else (random_bits >> 8) % sectors;
-            const count = if (is_whole) StoreDevice.sectors_per_block else 1 + (random_bits >> 16) % 20;
-            break :blk .{ .discard = .{ .who = who, .first = @intCast(first), .count = @intCast(@min(count, sectors - first)) } };
+            const first = if (is_whole)
+                (random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block
+            else
+                (random_bits >> 8) % sectors;
+            const count = if (is_whole) StoreDevice.sectors_per_block else 1 +
+                (random_bits >> 16) % 20;
+            break :blk .{
+                .discard = .{
+                    .who = who,
+                    .first = @intCast(first),
+                    .count = @intCast(@min(count, sectors - first)),
+                },
+            };
         },
         .flush => .{ .flush = who },
         .sync_begin => .{ .sync_begin = .persistent },

@@ -42,8 +42,14 @@ pub const Violation = struct {
     pub fn format(violation: Violation, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.print("{s}; sequence:", .{violation.what});
         var used: u8 = 0;
-        for (violation.choices[0..violation.length]) |choice| try writer.print(" {f}", .{SequenceText{ .operation = operationOf(choice, &used) }});
-        if (violation.cut) |cut| try writer.print(", the last interrupted by a {t} after {d} changing calls, {t} lost", .{ cut.how, cut.calls, cut.loss });
+        for (violation.choices[0..violation.length]) |choice| try writer.print(
+            " {f}",
+            .{SequenceText{ .operation = operationOf(choice, &used) }},
+        );
+        if (violation.cut) |cut| try writer.print(
+            ", the last interrupted by a {t} after {d} changing calls, {t} lost",
+            .{ cut.how, cut.calls, cut.loss },
+        );
     }
 };
 
@@ -53,7 +59,10 @@ const SequenceText = struct {
     pub fn format(spelled: SequenceText, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.writeAll(@tagName(spelled.operation));
         switch (spelled.operation) {
-            .write, .write_part, .discard => |range| try writer.print(" {d}+{d}", .{ range.first, range.count }),
+            .write, .write_part, .discard => |range| try writer.print(
+                " {d}+{d}",
+                .{ range.first, range.count },
+            ),
             else => {},
         }
     }
@@ -181,7 +190,13 @@ fn cutAll(all: *StoreSequences, depth: u8, used: u8, kept: *const Snapshot) Erro
     };
 }
 
-fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *const Snapshot) Error!void {
+fn do(
+    all: *StoreSequences,
+    depth: u8,
+    operation: Operation,
+    cut: ?Cut,
+    kept: *const Snapshot,
+) Error!void {
     all.region.restore(&kept.region);
     all.model = kept.model;
     // The same sequence is the same run, whatever ran before.
@@ -196,7 +211,12 @@ fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *c
 
 fn fail(all: *StoreSequences, err: StoreModel.Error, length: u8, cut: ?Cut) Error {
     if (err == error.OutOfMemory) return error.OutOfMemory;
-    all.violation = .{ .what = all.model.violation, .choices = all.choices, .length = length, .cut = cut };
+    all.violation = .{
+        .what = all.model.violation,
+        .choices = all.choices,
+        .length = length,
+        .cut = cut,
+    };
     return error.Violation;
 }
 

@@ -136,7 +136,10 @@ pub fn crashWith(sim: *SimFiles, loss: Loss) void {
     sim.entries.appendSlice(sim.gpa, sim.durable_entries.items) catch @panic("no memory");
     for (sim.inodes.items, 0..) |*inode, index| {
         if (inode.is_dir) continue;
-        if (sim.isNamed(index)) sim_inode.tear(sim, inode, loss) else sim_inode.emptyInode(sim, inode);
+        if (sim.isNamed(index))
+            sim_inode.tear(sim, inode, loss)
+        else
+            sim_inode.emptyInode(sim, inode);
     }
 }
 
@@ -177,7 +180,11 @@ pub fn syncAll(sim: *SimFiles) void {
 pub fn flipBit(sim: *SimFiles, name: []const u8, offset: u64, bit: u3) void {
     const inode = &sim.inodes.items[sim.lookUp(name) orelse unreachable];
     assert(offset < inode.size);
-    sim_inode.pageOf(sim, inode, offset / page_size)[@intCast(offset % page_size)] ^= @as(u8, 1) << bit;
+    sim_inode.pageOf(
+        sim,
+        inode,
+        offset / page_size,
+    )[@intCast(offset % page_size)] ^= @as(u8, 1) << bit;
 }
 
 fn apply(sim: *SimFiles, entries: *std.ArrayList(Entry), change: *const Change) void {
@@ -198,14 +205,23 @@ fn note(sim: *SimFiles, made: Change) void {
 }
 
 fn entryOf(place: DirEntry, inode: u32) Entry {
-    var entry: Entry = .{ .dir = place.dir, .name = undefined, .name_size = place.name.len, .inode = inode };
+    var entry: Entry = .{
+        .dir = place.dir,
+        .name = undefined,
+        .name_size = place.name.len,
+        .inode = inode,
+    };
     @memcpy(entry.name[0..place.name.len], place.name);
     return entry;
 }
 
 fn indexOf(entries: []const Entry, place: DirEntry) ?usize {
     for (entries, 0..) |*entry, index| {
-        if (entry.dir == place.dir and std.mem.eql(u8, entry.name[0..entry.name_size], place.name)) return index;
+        if (entry.dir == place.dir and std.mem.eql(
+            u8,
+            entry.name[0..entry.name_size],
+            place.name,
+        )) return index;
     }
     return null;
 }
@@ -226,7 +242,8 @@ fn lookUp(sim: *const SimFiles, name: []const u8) ?u32 {
     if (name.len == 0) return inode;
     var parts = std.mem.splitScalar(u8, name, '/');
     while (parts.next()) |part| {
-        const index = indexOf(sim.entries.items, .{ .dir = inode, .name = part }) orelse return null;
+        const index = indexOf(sim.entries.items, .{ .dir = inode, .name = part }) orelse
+            return null;
         inode = sim.entries.items[index].inode;
     }
     return inode;
@@ -320,7 +337,8 @@ fn addInode(sim: *SimFiles, name: []const u8, is_dir: bool) Error!u32 {
     var inode_name: Entry = .none;
     inode_name.name_size = name.len;
     @memcpy(inode_name.name[0..name.len], name);
-    sim.inodes.append(sim.gpa, .{ .is_dir = is_dir, .made_as = inode_name }) catch @panic("no memory");
+    sim.inodes.append(sim.gpa, .{ .is_dir = is_dir, .made_as = inode_name }) catch
+        @panic("no memory");
     sim.note(.{ .added = entryOf(place, inode) });
     return inode;
 }
@@ -351,7 +369,8 @@ fn setSize(context: *anyopaque, handle: Handle, bytes: u64) Error!void {
     try sim.begin();
     const inode = sim.inodeOf(handle);
     if (bytes < inode.size) {
-        for (inode.slots.items, 0..) |slot, index| if (slot.now != null and (index + 1) * page_size > bytes) sim_inode.noteChange(sim, inode, index);
+        for (inode.slots.items, 0..) |slot, index| if (slot.now != null and
+            (index + 1) * page_size > bytes) sim_inode.noteChange(sim, inode, index);
     }
     inode.size = bytes;
     sim_inode.cut(sim, inode);
@@ -369,7 +388,10 @@ fn read(context: *anyopaque, handle: Handle, buffer: []u8, offset: u64) Error!us
         const within: usize = @intCast(at % page_size);
         const part = @min(count - filled, page_size - within);
         const into = buffer[filled..][0..part];
-        if (inode.page(at / page_size)) |page| @memcpy(into, page[within..][0..part]) else @memset(into, 0);
+        if (inode.page(at / page_size)) |page| @memcpy(
+            into,
+            page[within..][0..part],
+        ) else @memset(into, 0);
         filled += part;
     }
     return count;
@@ -392,7 +414,8 @@ fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Er
     if (sim.isSkipped(.write, handle)) return;
     const inode = sim.inodeOf(handle);
     if (sim.capacity != std.math.maxInt(u64)) {
-        if (sim.usedBytes() + newPages(inode, offset, bytes.len) * page_size > sim.capacity) return error.NoSpace;
+        if (sim.usedBytes() +
+            newPages(inode, offset, bytes.len) * page_size > sim.capacity) return error.NoSpace;
     }
     var written: usize = 0;
     while (written < bytes.len) {
@@ -400,7 +423,10 @@ fn write(context: *anyopaque, handle: Handle, bytes: []const u8, offset: u64) Er
         const within: usize = @intCast(at % page_size);
         const part = @min(bytes.len - written, page_size - within);
         sim_inode.noteChange(sim, inode, at / page_size);
-        @memcpy(sim_inode.pageOf(sim, inode, at / page_size)[within..][0..part], bytes[written..][0..part]);
+        @memcpy(
+            sim_inode.pageOf(sim, inode, at / page_size)[within..][0..part],
+            bytes[written..][0..part],
+        );
         written += part;
     }
     inode.size = @max(inode.size, offset + bytes.len);
@@ -410,7 +436,8 @@ fn newPages(inode: *const Inode, offset: u64, count: usize) u64 {
     if (count == 0) return 0;
     var pages: u64 = 0;
     var index = offset / page_size;
-    while (index <= (offset + count - 1) / page_size) : (index += 1) pages += @intFromBool(inode.page(index) == null);
+    while (index <= (offset +
+        count - 1) / page_size) : (index += 1) pages += @intFromBool(inode.page(index) == null);
     return pages;
 }
 
@@ -438,7 +465,10 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
         const page = inode.page(index) orelse continue;
         sim_inode.noteChange(sim, inode, index);
         const is_whole = part == page_size or (within == 0 and at == inode.size);
-        if (is_whole) sim_inode.dropPage(sim, inode, index) else @memset(page[within..][0..part], 0);
+        if (is_whole) sim_inode.dropPage(sim, inode, index) else @memset(
+            page[within..][0..part],
+            0,
+        );
     }
 }
 
@@ -477,7 +507,8 @@ fn rename(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
     if (indexOf(sim.entries.items, new)) |there| {
         const target = sim.entries.items[there].inode;
         if (target == moved.inode) return;
-        if (sim.inodes.items[target].is_dir and (!sim.inodes.items[moved.inode].is_dir or sim.hasNames(target))) return error.Exists;
+        if (sim.inodes.items[target].is_dir and
+            (!sim.inodes.items[moved.inode].is_dir or sim.hasNames(target))) return error.Exists;
     }
     try sim.begin();
     sim.note(.{ .removed = moved, .added = entryOf(new, moved.inode) });
@@ -502,7 +533,11 @@ fn syncDir(context: *anyopaque, name: []const u8) Error!void {
     if (!sim.inodes.items[dir].is_dir) return error.NotFound;
     try sim.begin();
     sim.syncs += 1;
-    if (sim.skipped_call) |skipped_call| if (skipped_call.call == .sync_dir and std.mem.startsWith(u8, name, skipped_call.name)) return;
+    if (sim.skipped_call) |skipped_call| if (skipped_call.call == .sync_dir and std.mem.startsWith(
+        u8,
+        name,
+        skipped_call.name,
+    )) return;
     var kept: usize = 0;
     for (sim.changes.items) |made| {
         if (made.touches(dir)) {
@@ -515,7 +550,12 @@ fn syncDir(context: *anyopaque, name: []const u8) Error!void {
     sim.changes.shrinkRetainingCapacity(kept);
 }
 
-fn nextName(context: *anyopaque, dir: []const u8, above: []const u8, into: *store.files.Name) Error!?[]const u8 {
+fn nextName(
+    context: *anyopaque,
+    dir: []const u8,
+    above: []const u8,
+    into: *store.files.Name,
+) Error!?[]const u8 {
     const sim = fromContext(context);
     const inode = sim.lookUp(dir) orelse return error.NotFound;
     if (!sim.inodes.items[inode].is_dir) return error.NotFound;

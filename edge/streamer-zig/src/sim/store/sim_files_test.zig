@@ -72,7 +72,8 @@ test "synced data is there after a crash, and other data is the old or the new, 
         try testing.expect(try dir.readWhole(again, &bytes, 0));
         for (bytes[0..512]) |byte| try testing.expectEqual('a', byte);
         for (bytes[1536..]) |byte| try testing.expectEqual('a', byte);
-        for ([_]usize{ 512, 1024 }) |at| for (bytes[at..][0..512]) |byte| try testing.expectEqual(bytes[at], byte);
+        for ([_]usize{ 512, 1024 }) |at|
+            for (bytes[at..][0..512]) |byte| try testing.expectEqual(bytes[at], byte);
         const first, const second = .{ bytes[512], bytes[1024] };
         seen_old = seen_old or (first == 'a' and second == 'a');
         seen_new = seen_new or (first == 'c' and second == 'c');

@@ -51,7 +51,8 @@ pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
         var page: Page = undefined;
         for (0..sectors_per_page) |sector| {
             const from = if (kept >> @intCast(sector) & 1 != 0) new else old;
-            page[sector * sector_size ..][0..sector_size].* = from[sector * sector_size ..][0..sector_size].*;
+            page[sector * sector_size ..][0..sector_size].* =
+                from[sector * sector_size ..][0..sector_size].*;
         }
         if (has_page) pageOf(sim, inode, index).* = page else dropPage(sim, inode, index);
     }
@@ -154,6 +155,9 @@ pub fn noteChange(sim: *SimFiles, inode: *Inode, index: u64) void {
     for (0..sectors_per_page) |sector| {
         if (random >> @intCast(8 + sector) & 1 != 0) continue;
         const kept = there[sector * sector_size ..][0..sector_size];
-        if (slot.now) |page| kept.* = page[sector * sector_size ..][0..sector_size].* else @memset(kept, 0);
+        if (slot.now) |page|
+            kept.* = page[sector * sector_size ..][0..sector_size].*
+        else
+            @memset(kept, 0);
     }
 }

@@ -48,7 +48,11 @@ const Disks = struct {
 
     pub const Given = Options;
 
-    pub fn init(model: *Disks, gpa: std.mem.Allocator, given: *const Given) error{OutOfMemory}!void {
+    pub fn init(
+        model: *Disks,
+        gpa: std.mem.Allocator,
+        given: *const Given,
+    ) error{OutOfMemory}!void {
         const memory: *SignatureMemory = try .create(gpa);
         errdefer gpa.destroy(memory);
         const batches = try gpa.create([3]store.WriteLayer.Batch);
@@ -83,11 +87,17 @@ const Disks = struct {
             .io = options.io,
             .batches = model.batches,
             .counts = &model.result.counts,
-            .crash_states = if (model.crash_states.count() < crash_states_max) &model.crash_states else null,
+            .crash_states = if (model.crash_states.count() < crash_states_max)
+                &model.crash_states
+            else
+                null,
             .skipped_call = options.skipped_call,
         }, .{
             .seed = options.seed +% disk,
-            .operations = @min(operations_per_disk, options.operations - disk * operations_per_disk),
+            .operations = @min(
+                operations_per_disk,
+                options.operations - disk * operations_per_disk,
+            ),
         });
         model.result.disks += 1;
         return model.result.violation == null;
@@ -114,7 +124,8 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options) proof_runner.Error!R
         inline for (.{ "disks", "signatures_checked", "signatures_remembered" }) |name|
             @field(total, name) += @field(model.result, name);
         if (model.result.violation) |found| {
-            if (total.violation == null or found.seed < total.violation.?.seed) total.violation = found;
+            if (total.violation == null or
+                found.seed < total.violation.?.seed) total.violation = found;
         }
         if (model == &filled[0]) continue;
         var states = model.crash_states.keyIterator();
@@ -140,10 +151,20 @@ const FirstOperations = struct {
 
     pub const Given = StoreSequences.Options;
 
-    pub fn init(model: *FirstOperations, gpa: std.mem.Allocator, given: *const Given) error{OutOfMemory}!void {
+    pub fn init(
+        model: *FirstOperations,
+        gpa: std.mem.Allocator,
+        given: *const Given,
+    ) error{OutOfMemory}!void {
         const memory: *SignatureMemory = try .create(gpa);
         errdefer gpa.destroy(memory);
-        model.* = .{ .all = undefined, .result = .{}, .crash_states = .empty, .memory = memory, .known = memory.interface() };
+        model.* = .{
+            .all = undefined,
+            .result = .{},
+            .crash_states = .empty,
+            .memory = memory,
+            .known = memory.interface(),
+        };
         store.simulated.memory = &model.known;
         var options = given.*;
         options.crash_states = &model.crash_states;
@@ -151,7 +172,11 @@ const FirstOperations = struct {
     }
 
     pub fn deinit(model: *FirstOperations, gpa: std.mem.Allocator) void {
-        model.result = .{ .counts = model.all.counts, .model_counts = model.all.model_counts, .violation = model.all.violation };
+        model.result = .{
+            .counts = model.all.counts,
+            .model_counts = model.all.model_counts,
+            .violation = model.all.violation,
+        };
         model.all.destroy();
         gpa.destroy(model.memory);
     }
@@ -164,9 +189,18 @@ const FirstOperations = struct {
 };
 
 /// Runs every sequence of at most this length.
-pub fn runSequences(gpa: std.mem.Allocator, jobs: u8, options: StoreSequences.Options) proof_runner.Error!Sequences {
+pub fn runSequences(
+    gpa: std.mem.Allocator,
+    jobs: u8,
+    options: StoreSequences.Options,
+) proof_runner.Error!Sequences {
     var models: [jobs_max]FirstOperations = undefined;
-    const filled = try proof_runner.Runner(FirstOperations).run(gpa, &options, &models, &.{ .runs = std.math.maxInt(u8), .jobs = jobs });
+    const filled = try proof_runner.Runner(FirstOperations).run(
+        gpa,
+        &options,
+        &models,
+        &.{ .runs = std.math.maxInt(u8), .jobs = jobs },
+    );
     var total: Sequences = .{};
     defer for (filled) |*model| model.crash_states.deinit(gpa);
     for (filled) |*model| {

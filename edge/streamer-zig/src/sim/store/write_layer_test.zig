@@ -44,7 +44,10 @@ const Model = struct {
 
     fn init() !Model {
         var model: Model = .{};
-        for (&model.possible, 0..) |*list, sector| try list.append(testing.allocator, BaseDisk.stampBelow(sector));
+        for (&model.possible, 0..) |*list, sector| try list.append(
+            testing.allocator,
+            BaseDisk.stampBelow(sector),
+        );
         return model;
     }
 
@@ -92,7 +95,12 @@ fn headOf(class: WriteLayer.Class, limit_bytes: u64) store.layer_head.Head {
 }
 
 fn bindingOf(class: WriteLayer.Class) WriteLayer.Binding {
-    return .{ .class = class, .device_id = .fromBytes(@splat(1)), .version_id = .fromBytes(@splat(2)), .disk_size = disk_size };
+    return .{
+        .class = class,
+        .device_id = .fromBytes(@splat(1)),
+        .version_id = .fromBytes(@splat(2)),
+        .disk_size = disk_size,
+    };
 }
 
 const LayerFixture = struct {
@@ -102,7 +110,11 @@ const LayerFixture = struct {
     batch: WriteLayer.Batch = .{},
 
     fn init(seed: u64) !LayerFixture {
-        var fixture: LayerFixture = .{ .sim = try .init(testing.allocator, seed), .prng = .init(seed), .model = try .init() };
+        var fixture: LayerFixture = .{
+            .sim = try .init(testing.allocator, seed),
+            .prng = .init(seed),
+            .model = try .init(),
+        };
         try fixture.sim.files().makeDir("layers");
         fixture.sim.syncAll();
         return fixture;
@@ -114,17 +126,32 @@ const LayerFixture = struct {
     }
 
     fn create(fixture: *LayerFixture) !WriteLayer {
-        return WriteLayer.create(testing.allocator, fixture.sim.files(), dir, headOf(.edge_persistent, 1 << 30), BaseDisk.source());
+        return WriteLayer.create(
+            testing.allocator,
+            fixture.sim.files(),
+            dir,
+            headOf(.edge_persistent, 1 << 30),
+            BaseDisk.source(),
+        );
     }
 
     fn open(fixture: *LayerFixture) !WriteLayer {
-        return WriteLayer.open(testing.allocator, fixture.sim.files(), dir, &bindingOf(.edge_persistent), BaseDisk.source());
+        return WriteLayer.open(
+            testing.allocator,
+            fixture.sim.files(),
+            dir,
+            &bindingOf(.edge_persistent),
+            BaseDisk.source(),
+        );
     }
 
     /// One random operation; after a failure each sector may have changed or not.
     fn step(fixture: *LayerFixture, layer: *WriteLayer) !void {
         const first = fixture.prng.below(sectors);
-        const count = fixture.prng.between(1, @min(sectors - first, fixture.prng.pick(u64, &.{ 1, 8, 9, 64 })));
+        const count = fixture.prng.between(
+            1,
+            @min(sectors - first, fixture.prng.pick(u64, &.{ 1, 8, 9, 64 })),
+        );
         const offset, const size = .{ first * sector_size, count * sector_size };
         switch (fixture.prng.below(8)) {
             0...4 => {
@@ -133,7 +160,10 @@ const LayerFixture = struct {
                 for (0..@intCast(count)) |index| {
                     const stamp = if (zeros) 0 else fixture.model.stamp_next;
                     fixture.model.stamp_next += 1;
-                    @memset(std.mem.bytesAsSlice(u64, bytes[index * sector_size ..][0..sector_size]), stamp);
+                    @memset(
+                        std.mem.bytesAsSlice(u64, bytes[index * sector_size ..][0..sector_size]),
+                        stamp,
+                    );
                     try fixture.model.set(first + index, stamp);
                 }
                 try layer.write(bytes[0..@intCast(size)], offset);
@@ -203,7 +233,8 @@ test "an interrupted removal is finished later, and never leaves a layer that lo
         try layer.flush(&fixture.batch);
         layer.close(testing.allocator);
         fixture.sim.stop_after = fixture.sim.operations + seed % 9;
-        WriteLayer.remove(fixture.sim.files(), dir) catch |err| try testing.expectEqual(error.DiskFailed, err);
+        WriteLayer.remove(fixture.sim.files(), dir) catch |err|
+            try testing.expectEqual(error.DiskFailed, err);
         fixture.sim.crash();
         layer = fixture.open() catch |err| switch (err) {
             error.NotFound => try fixture.create(),
@@ -226,20 +257,35 @@ test "a layer of another version, device, size, class or process is refused by n
     layer.close(testing.allocator);
     var binding = bindingOf(.edge_persistent);
     binding.version_id = .fromBytes(@splat(9));
-    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
+    try testing.expectError(
+        error.AnotherVersion,
+        WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()),
+    );
     binding = bindingOf(.edge_persistent);
     binding.version_root[31] = 1;
-    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
+    try testing.expectError(
+        error.AnotherVersion,
+        WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()),
+    );
     binding = bindingOf(.edge_persistent);
     binding.device_id = .fromBytes(@splat(9));
-    try testing.expectError(error.AnotherDevice, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
+    try testing.expectError(
+        error.AnotherDevice,
+        WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()),
+    );
     binding = bindingOf(.maintenance);
-    try testing.expectError(error.AnotherClass, WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()));
+    try testing.expectError(
+        error.AnotherClass,
+        WriteLayer.open(testing.allocator, files, dir, &binding, BaseDisk.source()),
+    );
     binding = bindingOf(.edge_persistent);
     binding.disk_size -= sector_size;
     var smaller = BaseDisk.source();
     smaller.size = binding.disk_size;
-    try testing.expectError(error.AnotherSize, WriteLayer.open(testing.allocator, files, dir, &binding, smaller));
+    try testing.expectError(
+        error.AnotherSize,
+        WriteLayer.open(testing.allocator, files, dir, &binding, smaller),
+    );
     layer = try fixture.open();
     layer.close(testing.allocator);
 }
@@ -337,7 +383,13 @@ test "a full layer accepts writes that need no space, and a discard frees space"
     var fixture: LayerFixture = try .init(5);
     defer fixture.deinit();
     const head = headOf(.edge_persistent, 4 * 4096);
-    var layer = try WriteLayer.create(testing.allocator, fixture.sim.files(), dir, head, BaseDisk.source());
+    var layer = try WriteLayer.create(
+        testing.allocator,
+        fixture.sim.files(),
+        dir,
+        head,
+        BaseDisk.source(),
+    );
     defer layer.close(testing.allocator);
     const blocks: [4 * 4096]u8 = @splat(3);
     try layer.write(&blocks, 0);
@@ -361,7 +413,10 @@ test "a first write of blocks takes two syncs, a write of owned blocks takes one
     defer fixture.deinit();
     var layer = try fixture.create();
     defer layer.close(testing.allocator);
-    const course = [_]struct { offset: u64, syncs: u64 }{ .{ .offset = 0, .syncs = 2 }, .{ .offset = 512, .syncs = 1 } };
+    const course = [_]struct {
+        offset: u64,
+        syncs: u64,
+    }{ .{ .offset = 0, .syncs = 2 }, .{ .offset = 512, .syncs = 1 } };
     for (course) |step| {
         const before = fixture.sim.syncs;
         try layer.write(&@as([512]u8, @splat(3)), step.offset);
@@ -375,7 +430,13 @@ test "a volatile layer never syncs and leaves nothing behind" {
     var fixture: LayerFixture = try .init(7);
     defer fixture.deinit();
     const before = fixture.sim.syncs;
-    var layer = try WriteLayer.create(testing.allocator, fixture.sim.files(), dir, headOf(.edge, 1 << 30), BaseDisk.source());
+    var layer = try WriteLayer.create(
+        testing.allocator,
+        fixture.sim.files(),
+        dir,
+        headOf(.edge, 1 << 30),
+        BaseDisk.source(),
+    );
     for (0..200) |_| try fixture.step(&layer);
     try fixture.model.check(&layer, .nothing);
     layer.close(testing.allocator);

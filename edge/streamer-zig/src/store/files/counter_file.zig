@@ -16,7 +16,8 @@ const size = magic.len + 8 + Sha256.digest_length;
 
 /// Null if unknown.
 pub fn read(files: Files) files_module.Error!?u64 {
-    const handle = files.open(name, .read) catch |err| return if (err == error.NotFound) null else err;
+    const handle = files.open(name, .read) catch |err|
+        return if (err == error.NotFound) null else err;
     defer files.close(handle);
     var bytes: [size]u8 = undefined;
     return if (try files.readWhole(handle, &bytes, 0)) decode(&bytes) else null;

@@ -121,7 +121,8 @@ pub const FileSet = struct {
         while (true) {
             const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
             var name: files_module.Name = undefined;
-            const handle = set.files.create(set.nameOf(file, &name)) catch |err| if (err == error.Exists) continue else return err;
+            const handle = set.files.create(set.nameOf(file, &name)) catch |err|
+                if (err == error.Exists) continue else return err;
             return .{ .file = file, .handle = handle };
         }
     }

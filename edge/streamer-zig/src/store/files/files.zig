@@ -43,7 +43,12 @@ pub const Files = struct {
         remove: *const fn (*anyopaque, name: []const u8) Error!void,
         makeDir: *const fn (*anyopaque, name: []const u8) Error!void,
         syncDir: *const fn (*anyopaque, name: []const u8) Error!void,
-        nextName: *const fn (*anyopaque, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8,
+        nextName: *const fn (
+            *anyopaque,
+            dir: []const u8,
+            above: []const u8,
+            into: *Name,
+        ) Error!?[]const u8,
         freeBytes: *const fn (*anyopaque) Error!u64,
     };
 
@@ -138,7 +143,12 @@ pub const Files = struct {
 
     /// Returns the first name in a directory after `above`, in byte order ("" starts); null at the
     /// end. `above` may point into `into`.
-    pub fn nextName(files: Files, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8 {
+    pub fn nextName(
+        files: Files,
+        dir: []const u8,
+        above: []const u8,
+        into: *Name,
+    ) Error!?[]const u8 {
         return files.vtable.nextName(files.context, dir, above, into);
     }
 

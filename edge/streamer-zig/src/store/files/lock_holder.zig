@@ -22,7 +22,8 @@ pub fn write(files: Files, lock: Handle, holder: *const Holder) void {
     var buffer: [size_max]u8 = undefined;
     const command = holder.command[0..@min(holder.command.len, 64)];
     const host = holder.host[0..@min(holder.host.len, 64)];
-    const text = std.mem.print(&buffer, "{s}\n{d}\n{s}\n", .{ host, holder.pid, command }) catch unreachable;
+    const text = std.mem.print(&buffer, "{s}\n{d}\n{s}\n", .{ host, holder.pid, command }) catch
+        unreachable;
     files.setSize(lock, 0) catch return;
     files.write(lock, text, 0) catch return;
 }
@@ -33,10 +34,19 @@ pub fn read(files: Files, lock_name: []const u8, buffer: *[size_max]u8) ?Holder 
     defer files.close(handle);
     const size = files.read(handle, buffer, 0) catch return null;
     var lines = std.mem.splitScalar(u8, buffer[0..size], separator);
-    const host, const pid, const command = .{ lines.first(), lines.next() orelse return null, lines.next() orelse return null };
+    const host, const pid, const command = .{
+        lines.first(),
+        lines.next() orelse return null,
+        lines.next() orelse return null,
+    };
     if (lines.next() == null) return null;
-    for ([_][]const u8{ host, command }) |text| for (text) |byte| if (!std.ascii.isPrint(byte)) return null;
-    return .{ .host = host, .pid = std.fmt.parseInt(u32, pid, 10) catch return null, .command = command };
+    for ([_][]const u8{ host, command }) |text|
+        for (text) |byte| if (!std.ascii.isPrint(byte)) return null;
+    return .{
+        .host = host,
+        .pid = std.fmt.parseInt(u32, pid, 10) catch return null,
+        .command = command,
+    };
 }
 
 const testing = std.testing;

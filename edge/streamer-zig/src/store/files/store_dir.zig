@@ -30,7 +30,15 @@ const VersionReader = version_reader.VersionReader;
 const head_name = "bootfarm-store";
 const lock_name = "lock";
 const key_name = "store-key";
-const dirs = [_][]const u8{ "extents", "nodes", "versions", "boot-bundles", "imports", "layers", "profiles" };
+const dirs = [_][]const u8{
+    "extents",
+    "nodes",
+    "versions",
+    "boot-bundles",
+    "imports",
+    "layers",
+    "profiles",
+};
 const magic = "BFSTORE1".*;
 const format: u32 = 1;
 const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
@@ -38,9 +46,17 @@ const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 /// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
 /// `KeyDamaged`: the files that every manifest is checked against. `Locked`: another process
 /// changes the store.
-pub const Error = files_module.Error || error{ NotAStore, NotEmpty, HeadDamaged, KeyDamaged, TooNew, Locked };
+pub const Error = files_module.Error || error{
+    NotAStore,
+    NotEmpty,
+    HeadDamaged,
+    KeyDamaged,
+    TooNew,
+    Locked,
+};
 
-pub const VersionError = files_module.Error || manifest_module.Error || error{ OtherStore, OtherName };
+pub const VersionError = files_module.Error || manifest_module.Error ||
+    error{ OtherStore, OtherName };
 
 pub const Options = struct {
     cache_nodes: u32 = node_cache.nodes_default,
@@ -89,7 +105,11 @@ pub const Store = struct {
         try replaceFile(files, head_name, &bytes);
     }
 
-    pub fn open(gpa: std.mem.Allocator, files: Files, options: Options) (Error || error{OutOfMemory})!Store {
+    pub fn open(
+        gpa: std.mem.Allocator,
+        files: Files,
+        options: Options,
+    ) (Error || error{OutOfMemory})!Store {
         const handle = files.open(head_name, .read) catch |err|
             return if (err == error.NotFound) error.NotAStore else err;
         defer files.close(handle);
@@ -177,14 +197,21 @@ pub const Store = struct {
 
     /// Takes the change lock, which one process holds at a time, and finishes what a crash
     /// interrupted. `RecordDamaged`: the record of the pending change cannot be read.
-    pub fn lockForChange(store: *Store) (files_module.Error || error{ Locked, RecordDamaged })!Change {
+    pub fn lockForChange(store: *Store) (files_module.Error ||
+        error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
         // The effects of a killed process are visible but may not be durable; this process is about
         // to build on them.
         if (!simulated.has(.names_taken_unsynced)) {
-            for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir| try store.files.syncDir(dir);
+            for ([_][]const u8{
+                "",
+                "extents",
+                "nodes",
+                "versions",
+                "imports",
+            }) |dir| try store.files.syncDir(dir);
         }
         try seal.recover(store.files);
         return .{ .store = store, .lock = handle };
@@ -260,7 +287,14 @@ pub const Change = struct {
         while (try store.nextVersion(id)) |found| {
             id = found;
             const other = store.manifestOf(found) catch |err| switch (err) {
-                error.NotAManifest, error.TooNew, error.Damaged, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => {
+                error.NotAManifest,
+                error.TooNew,
+                error.Damaged,
+                error.WrongSignature,
+                error.Malformed,
+                error.OtherStore,
+                error.OtherName,
+                => {
                     if (kept == null) return err;
                     continue;
                 },
@@ -279,7 +313,11 @@ pub const Change = struct {
         var bytes: [32 + Sha256.digest_length]u8 = undefined;
         if (!try files.readWhole(handle, &bytes, 0) or !isChecked(&bytes)) return error.KeyDamaged;
         const pair = simulated.keyPairOf(bytes[0..32]) orelse return error.KeyDamaged;
-        const is_ours = std.mem.eql(u8, &pair.public_key.toBytes(), &change.store.public_key.toBytes());
+        const is_ours = std.mem.eql(
+            u8,
+            &pair.public_key.toBytes(),
+            &change.store.public_key.toBytes(),
+        );
         return if (is_ours) pair else error.KeyDamaged;
     }
 };
@@ -312,7 +350,13 @@ pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_modu
 
 /// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
-    const files_of_store = [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
+    const files_of_store = [_][]const u8{
+        head_name,
+        lock_name,
+        key_name,
+        counter_file.name,
+        "sealing",
+    };
     for (dirs ++ files_of_store) |own|
         if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
     return false;
@@ -322,7 +366,13 @@ pub fn isOwn(name: []const u8) bool {
 fn checkEmpty(files: Files) Error!void {
     var name: files_module.Name = undefined;
     var at: []const u8 = "";
-    const ours = dirs ++ [_][]const u8{ lock_name, key_name, lock_name ++ ".new", key_name ++ ".new", head_name ++ ".new" };
+    const ours = dirs ++ [_][]const u8{
+        lock_name,
+        key_name,
+        lock_name ++ ".new",
+        key_name ++ ".new",
+        head_name ++ ".new",
+    };
     while (try files.nextName("", at, &name)) |found| {
         at = found;
         for (ours) |known| {

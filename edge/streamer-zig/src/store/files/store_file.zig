@@ -89,7 +89,11 @@ pub const StoreFile = struct {
 
     /// Returns the file as a disk. The file must be a disk, stay open and not move in memory.
     pub fn source(file: *StoreFile) BlockSource {
-        return .{ .context = file, .vtable = &.{ .read = readSource, .readNow = readSourceNow }, .size = file.size };
+        return .{
+            .context = file,
+            .vtable = &.{ .read = readSource, .readNow = readSourceNow },
+            .size = file.size,
+        };
     }
 
     fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
@@ -118,7 +122,8 @@ pub const StoreFile = struct {
         ) != .SUCCESS) return error.NotReadable;
         const size = switch (stat.mode & linux.S.IFMT) {
             linux.S.IFREG => stat.size,
-            linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse return error.NotReadable else return error.NotAFile,
+            linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse
+                return error.NotReadable else return error.NotAFile,
             else => return error.NotAFile,
         };
         if (size == 0) return error.Empty;
@@ -225,7 +230,16 @@ test "a read returns all of its bytes or none" {
 test "paths and links that lead out of the store are refused" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    for ([_][]const u8{ "", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\x00b" }) |path|
+    for ([_][]const u8{
+        "",
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "a//b",
+        "./a",
+        "a/.",
+        "a\x00b",
+    }) |path|
         try testing.expectError(
             error.PathEscapes,
             StoreFile.openBelow(tmp.dir.handle, path, .plain),

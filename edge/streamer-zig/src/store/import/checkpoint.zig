@@ -63,7 +63,11 @@ pub const Checkpoint = struct {
     fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWriter.Error!void {
         try writer.bytes(&magic);
         try writer.int(u32, format);
-        for ([_]Uuid{ checkpoint.version, checkpoint.vdisk, checkpoint.parent }) |id| try writer.bytes(&id.bytes);
+        for ([_]Uuid{
+            checkpoint.version,
+            checkpoint.vdisk,
+            checkpoint.parent,
+        }) |id| try writer.bytes(&id.bytes);
         try writer.int(u32, checkpoint.number);
         for ([_]?BootFile{ checkpoint.kernel, checkpoint.initrd }) |file| {
             const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
@@ -91,7 +95,10 @@ pub const Checkpoint = struct {
             try writer.int(u16, @intCast(text.len));
             try writer.bytes(text);
         }
-        for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from| try writer.int(u64, @bitCast(from));
+        for ([_]block.Location{
+            checkpoint.data_from,
+            checkpoint.nodes_from,
+        }) |from| try writer.int(u64, @bitCast(from));
     }
 
     pub fn read(files: Files, version: Uuid) Error!Checkpoint {
@@ -117,15 +124,24 @@ pub const Checkpoint = struct {
 
     fn decodeBody(cursor: *base.Cursor) !Checkpoint {
         var found: Checkpoint = undefined;
-        inline for (.{ "version", "vdisk", "parent" }) |field| @field(found, field) = .fromBytes((try cursor.array(16)).*);
+        inline for (.{
+            "version",
+            "vdisk",
+            "parent",
+        }) |field| @field(found, field) = .fromBytes((try cursor.array(16)).*);
         found.number = try cursor.int(u32);
         inline for (.{ "kernel", "initrd" }) |field| {
             const hash = (try cursor.array(32)).*;
             const size = try cursor.int(u64);
             @field(found, field) = if (size == 0) null else .{ .hash = hash, .size = size };
         }
-        found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse return error.Damaged;
-        inline for (.{ "device", "inode", "modified_ns" }) |field| @field(found.stamp, field) = try cursor.int(u64);
+        found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse
+            return error.Damaged;
+        inline for (.{
+            "device",
+            "inode",
+            "modified_ns",
+        }) |field| @field(found.stamp, field) = try cursor.int(u64);
         const size = try cursor.int(u64);
         found.source_size = if (size == 0) null else size;
         found.position = try cursor.int(u64);
@@ -135,7 +151,10 @@ pub const Checkpoint = struct {
         found.pad = try cursor.int(u8) != 0;
         inline for (.{ "command_line", "name", "path" }) |field|
             @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
-        inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
+        inline for (.{
+            "data_from",
+            "nodes_from",
+        }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
         return found;
     }
 
@@ -159,7 +178,8 @@ pub const ImportLock = struct {
     pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!ImportLock {
         var name: files_module.Name = undefined;
         const path = lockNameOf(version, &name);
-        const handle = files.open(path, .write) catch |err| if (err == error.NotFound) try files.create(path) else return err;
+        const handle = files.open(path, .write) catch |err|
+            if (err == error.NotFound) try files.create(path) else return err;
         errdefer files.close(handle);
         if (!try files.tryLock(handle, true)) return error.InUse;
         return .{ .files = files, .version = version, .handle = handle };
@@ -181,7 +201,8 @@ pub const ImportLock = struct {
 
 pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
     var name: files_module.Name = undefined;
-    const handle = files.open(lockNameOf(version, &name), .write) catch |err| return if (err == error.NotFound) false else err;
+    const handle = files.open(lockNameOf(version, &name), .write) catch |err|
+        return if (err == error.NotFound) false else err;
     defer files.close(handle);
     return !try files.tryLock(handle, true);
 }
@@ -190,7 +211,8 @@ pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
 pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     var name: files_module.Name = undefined;
     var at_buffer: [files_module.name_size_max]u8 = undefined;
-    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch unreachable else "";
+    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch
+        unreachable else "";
     while (try files.nextName(dir, at, &name)) |found| {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
@@ -209,7 +231,10 @@ pub fn tidy(files: Files) files_module.Error!void {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
         // Images may be here, too.
-        const id = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse std.mem.cutSuffix(u8, at, lock_suffix) orelse continue) catch continue;
+        const id = Uuid.parse(
+            std.mem.cutSuffix(u8, at, ".new") orelse std.mem.cutSuffix(u8, at, lock_suffix) orelse
+                continue,
+        ) catch continue;
         if (try isRunning(files, id)) continue;
         var path: files_module.Name = undefined;
         // A longer name is foreign.
@@ -231,8 +256,10 @@ fn nameOf(version: Uuid, into: *files_module.Name) []const u8 {
 /// Describes the problem as the end of a sentence that starts with "The import".
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {
-        error.NoImport => "is not in this store: `vdisk list` shows the imports that can be resumed",
-        error.Damaged => "cannot resume: its checkpoint is damaged; abandon it with --abandon and start again",
+        error.NoImport => "is not in this store: `vdisk list` shows the imports that can be " ++
+            "resumed",
+        error.Damaged => "cannot resume: its checkpoint is damaged; abandon it with --abandon " ++
+            "and start again",
         error.TooNew => "was started by a later bootfarm-edge; resume it with that release",
         else => |other| files_module.sentence(other),
     };
@@ -241,7 +268,8 @@ pub fn sentence(problem: Error) []const u8 {
 comptime {
     // The longest texts fit in one block.
     const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2 + 2 * 8;
-    const texts = manifest_module.command_line_size_max + manifest_module.name_size_max + image_source.path_size_max;
+    const texts = manifest_module.command_line_size_max + manifest_module.name_size_max +
+        image_source.path_size_max;
     std.debug.assert(numbers + texts + Sha256.digest_length <= file_size);
 }
 
@@ -254,7 +282,10 @@ fn testCheckpoint() Checkpoint {
         .vdisk = .fromRandom(@splat(2)),
         .parent = .zero,
         .number = 3,
-        .command_line = base.BoundedArray(u8, manifest_module.command_line_size_max).fromSlice("quiet") catch unreachable,
+        .command_line = base.BoundedArray(
+            u8,
+            manifest_module.command_line_size_max,
+        ).fromSlice("quiet") catch unreachable,
         .stamp = .{ .kind = .file, .device = 1, .inode = 2, .modified_ns = 3 },
         .source_size = null,
         .pad = true,

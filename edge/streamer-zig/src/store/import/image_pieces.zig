@@ -74,7 +74,11 @@ pub const ImagePieces = struct {
         errdefer pieces.end();
         const wanted = @min(threads_max, std.Thread.getCpuCount() catch 1);
         while (pieces.thread_count < wanted) : (pieces.thread_count += 1) {
-            pieces.threads[pieces.thread_count] = std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{pieces}) catch
+            pieces.threads[pieces.thread_count] = std.Thread.spawn(
+                .{ .stack_size = 256 << 10 },
+                work,
+                .{pieces},
+            ) catch
                 return error.NoThreads;
         }
         return pieces;
@@ -182,7 +186,11 @@ pub const ImagePieces = struct {
     fn fill(pieces: *ImagePieces, piece: *Piece) void {
         const bytes = std.mem.sliceAsBytes(piece.bytes);
         const wanted = piece.size;
-        piece.size = pieces.source.read(bytes[0..wanted], piece.offset, &piece.failed_at) catch |err| {
+        piece.size = pieces.source.read(
+            bytes[0..wanted],
+            piece.offset,
+            &piece.failed_at,
+        ) catch |err| {
             piece.problem = err;
             return;
         };

@@ -22,7 +22,8 @@ pub const Stamp = struct {
     pub const Kind = enum(u8) { file = 1, block_device = 2, stream = 3 };
 
     pub fn eql(a: Stamp, b: Stamp) bool {
-        return a.kind == b.kind and a.device == b.device and a.inode == b.inode and a.modified_ns == b.modified_ns;
+        return a.kind == b.kind and a.device == b.device and a.inode == b.inode and
+            a.modified_ns == b.modified_ns;
     }
 
     /// Returns whether equal stamps mean equal bytes.
@@ -50,7 +51,12 @@ pub const ImageSource = struct {
 
     /// Returns the number of bytes read; fewer only at the end. `failed_at`: the byte that could
     /// not be read.
-    pub fn read(source: *const ImageSource, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize {
+    pub fn read(
+        source: *const ImageSource,
+        buffer: []u8,
+        offset: u64,
+        failed_at: *u64,
+    ) ReadError!usize {
         return source.vtable.read(source.context, buffer, offset, failed_at);
     }
 
@@ -118,7 +124,12 @@ pub const FdSource = struct {
     }
 
     pub fn source(on: *FdSource) ImageSource {
-        return .{ .context = on, .vtable = &vtable, .size = on.size, .is_positional = on.kind != .stream };
+        return .{
+            .context = on,
+            .vtable = &vtable,
+            .size = on.size,
+            .is_positional = on.kind != .stream,
+        };
     }
 
     fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize {
@@ -178,7 +189,10 @@ pub const FdSource = struct {
         if (on.kind == .stream) return .{ .stamp = .{ .kind = .stream }, .size = null };
         const stat = statOf(on.fd) orelse return null;
         if (on.kind == .block_device) return .{
-            .stamp = .{ .kind = .block_device, .device = deviceNumber(stat.rdev_major, stat.rdev_minor) },
+            .stamp = .{
+                .kind = .block_device,
+                .device = deviceNumber(stat.rdev_major, stat.rdev_minor),
+            },
             .size = blockDeviceSize(on.fd),
         };
         const modified_ns = @as(i128, stat.mtime.sec) * std.time.ns_per_s + stat.mtime.nsec;
@@ -196,7 +210,13 @@ pub const FdSource = struct {
 
     fn statOf(fd: i32) ?linux.Statx {
         var stat: linux.Statx = undefined;
-        const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true, .INO = true };
+        const mask: linux.STATX = .{
+            .TYPE = true,
+            .MODE = true,
+            .SIZE = true,
+            .MTIME = true,
+            .INO = true,
+        };
         const rc = linux.statx(fd, "", linux.AT.EMPTY_PATH, mask, &stat);
         return if (linux.errno(rc) == .SUCCESS) stat else null;
     }

@@ -119,7 +119,9 @@ pub const Import = struct {
         errdefer import.deinit();
         const started = &import.checkpoint;
         if (import.parent) |*parent| started.root = parent.manifest.root;
-        started.root_level = node_module.rootLevel(block.blockCount(import.disk_size orelse manifest_module.disk_size_max));
+        started.root_level = node_module.rootLevel(
+            block.blockCount(import.disk_size orelse manifest_module.disk_size_max),
+        );
         started.data_from = try import.data.open();
         started.nodes_from = try import.nodes.open();
         import.open();
@@ -152,7 +154,10 @@ pub const Import = struct {
     fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
         const store = change.store;
         const gpa = options.gpa;
-        var disk_size = if (options.source.size) |size| try diskSize(size, checkpoint.pad) else null;
+        var disk_size = if (options.source.size) |size|
+            try diskSize(size, checkpoint.pad)
+        else
+            null;
         var parent: ?store_dir.OpenVersion = null;
         if (!checkpoint.parent.eql(.zero)) {
             parent = store.openVersion(checkpoint.parent) catch |err|
@@ -243,7 +248,10 @@ pub const Import = struct {
     }
 
     fn take(import: *Import, piece: *const Piece) Error!void {
-        if (piece.offset > import.done.position) try import.takeZeros(import.done.position, piece.offset);
+        if (piece.offset > import.done.position) try import.takeZeros(
+            import.done.position,
+            piece.offset,
+        );
         const end = piece.offset + piece.size;
         if (end > import.disk_size orelse manifest_module.disk_size_max)
             return if (import.disk_size == null) error.TooLarge else error.OtherSize;
@@ -260,7 +268,13 @@ pub const Import = struct {
         }
     }
 
-    fn takeBlock(import: *Import, index: u64, bytes: *const block.Block, hash: block.Hash, size: u64) Error!void {
+    fn takeBlock(
+        import: *Import,
+        index: u64,
+        bytes: *const block.Block,
+        hash: block.Hash,
+        size: u64,
+    ) Error!void {
         if (import.has_base) {
             const before = try import.builder.get(index);
             if (std.mem.eql(u8, &before.hash, &hash)) {
@@ -302,7 +316,8 @@ pub const Import = struct {
         // The checkpoint already covers the part that is still being compared.
         if (import.done.position >= import.compare_to) {
             import.checkpoint.root = try import.builder.finish();
-            import.checkpoint.position = import.done.position - import.done.position % block.block_size;
+            import.checkpoint.position =
+                import.done.position - import.done.position % block.block_size;
             try import.data.sync();
             try import.nodes.sync();
             try import.checkpoint.write(import.store.files);
@@ -393,7 +408,10 @@ fn diskSize(size: u64, pad: bool) SourceError!u64 {
 }
 
 /// Returns the number of a vDisk's next version in this store, counting unfinished imports.
-pub fn nextNumber(change: *Change, vdisk: Uuid) (store_dir.VersionError || checkpoint_module.Error)!u32 {
+pub fn nextNumber(
+    change: *Change,
+    vdisk: Uuid,
+) (store_dir.VersionError || checkpoint_module.Error)!u32 {
     const store = change.store;
     var number: u32 = 1;
     var id: ?Uuid = null;

@@ -37,11 +37,24 @@ const Fixture = struct {
     var clock_us: u64 = 0;
 
     fn init(fixture: *Fixture) !void {
-        fixture.* = .{ .tmp = testing.tmpDir(.{}), .dir = undefined, .on = undefined, .store = undefined };
-        fixture.dir = try fixture.tmp.dir.createDirPathOpen(io, "store", .{ .open_options = .{ .iterate = true } });
+        fixture.* = .{
+            .tmp = testing.tmpDir(.{}),
+            .dir = undefined,
+            .on = undefined,
+            .store = undefined,
+        };
+        fixture.dir = try fixture.tmp.dir.createDirPathOpen(
+            io,
+            "store",
+            .{ .open_options = .{ .iterate = true } },
+        );
         fixture.on = .fromFd(fixture.dir.handle);
         try Store.make(fixture.on.files(), .{ .id = idOf(1), .seed = @splat(5) });
-        fixture.store = try .open(testing.allocator, fixture.on.files(), .{ .cache_nodes = 16, .file_size_max = 4 << 20 });
+        fixture.store = try .open(
+            testing.allocator,
+            fixture.on.files(),
+            .{ .cache_nodes = 16, .file_size_max = 4 << 20 },
+        );
     }
 
     fn deinit(fixture: *Fixture) void {
@@ -115,7 +128,10 @@ const Fixture = struct {
 
     fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        fixture.position_step_max = @max(fixture.position_step_max, done.position -| fixture.position);
+        fixture.position_step_max = @max(
+            fixture.position_step_max,
+            done.position -| fixture.position,
+        );
         fixture.position = done.position;
         if (done.position >= fixture.cancel_at) fixture.is_canceled.store(true, .monotonic);
         const meanwhile = fixture.meanwhile orelse return;
@@ -213,7 +229,10 @@ test "an import resumes from each of its checkpoints, and the version is the sam
         // At most one more MiB in each run.
         fixture.cancel_at = (@as(u64, ends) + 1) << 20;
         fixture.is_canceled.store(false, .monotonic);
-        if (fixture.importFile(asked)) |manifest| break manifest else |err| try testing.expectEqual(error.Canceled, err);
+        if (fixture.importFile(asked)) |manifest|
+            break manifest
+        else |err|
+            try testing.expectEqual(error.Canceled, err);
         try testing.expectError(error.NotFound, fixture.store.manifestOf(idOf(3)));
         ends += 1;
         fixture.store.cache.clear();
@@ -334,7 +353,9 @@ test "the garbage collection keeps what an interrupted import wrote, and its par
     {
         var change = try fixture.store.lockForChange();
         defer change.end();
-        try testing.expect(!try store_module.import_checkpoint.isRunning(fixture.store.files, idOf(3)));
+        try testing.expect(
+            !try store_module.import_checkpoint.isRunning(fixture.store.files, idOf(3)),
+        );
         try store_module.import_checkpoint.tidy(fixture.store.files);
         try testing.expectEqual(0, try collected(&change));
     }
@@ -361,7 +382,10 @@ test "a checkpoint covers only pieces that are in the tree, although later piece
     const piece_count = 24;
     const bytes = try testing.allocator.alloc(u8, piece_count * piece_size);
     defer testing.allocator.free(bytes);
-    for (0..piece_count) |index| @memset(bytes[index * piece_size ..][0..piece_size], @intCast(index + 1));
+    for (0..piece_count) |index| @memset(
+        bytes[index * piece_size ..][0..piece_size],
+        @intCast(index + 1),
+    );
     const asked = Fixture.wanted(idOf(3), .zero);
     try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
     fixture.cancel_at = 2 * piece_size;
@@ -399,7 +423,10 @@ test "an image that grows or shrinks while it is read becomes no version" {
     defer fixture.deinit();
     const bytes = try imageOf(3 << 20);
     defer testing.allocator.free(bytes);
-    for ([_]struct { u64, anyerror }{ .{ 4 << 20, error.SourceGrew }, .{ 1 << 20, error.SourceShrank } }) |case| {
+    for ([_]struct { u64, anyerror }{ .{ 4 << 20, error.SourceGrew }, .{
+        1 << 20,
+        error.SourceShrank,
+    } }) |case| {
         const new_size, const expected = case;
         try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
         var on = try fixture.openImage();

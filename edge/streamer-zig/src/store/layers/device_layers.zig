@@ -67,7 +67,8 @@ pub fn privateAbove(files: Files, version_id: Uuid) files_module.Error!?Uuid {
     var walk: LayerIterator = .{ .files = files };
     while (try walk.next()) |found| {
         const head = found.head catch continue;
-        if (head.binding.class == .private and head.binding.version_id.eql(version_id)) return head.binding.device_id;
+        if (head.binding.class == .private and
+            head.binding.version_id.eql(version_id)) return head.binding.device_id;
     }
     return null;
 }
@@ -94,7 +95,9 @@ pub fn drop(
 ) (files_module.Error || error{InUse})!u32 {
     var count: u32 = 0;
     var walk: LayerIterator = .{ .files = files };
-    const named = nameOf(.{ .class = class, .device_id = device_id, .vdisk_id = vdisk_id orelse .zero }).toText();
+    const named = nameOf(
+        .{ .class = class, .device_id = device_id, .vdisk_id = vdisk_id orelse .zero },
+    ).toText();
     while (try walk.next()) |found| {
         const is_named = std.mem.eql(u8, found.name, &named);
         const is_owned = if (found.head) |head|
@@ -103,7 +106,10 @@ pub fn drop(
             is_named;
         if (!is_owned) continue;
         var dir: files_module.Name = undefined;
-        try WriteLayer.remove(files, std.mem.print(&dir, parent ++ "/{s}", .{found.name}) catch unreachable);
+        try WriteLayer.remove(
+            files,
+            std.mem.print(&dir, parent ++ "/{s}", .{found.name}) catch unreachable,
+        );
         count += 1;
     }
     return count;
@@ -119,19 +125,40 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try testing.expectEqual(null, try privateAbove(files, .fromBytes(@splat(9))));
     try files.makeDir(parent);
     const zeros: [8192]u8 = @splat(0);
-    const below: @import("../block_source.zig").BlockSource = .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
+    const below: @import("../block_source.zig").BlockSource = .{
+        .context = @constCast(&zeros),
+        .vtable = &.{ .read = readZeros },
+        .size = zeros.len,
+    };
     const owners = [_]Owner{
         .{ .class = .edge_persistent, .device_id = .fromRandom(@splat(1)), .vdisk_id = .zero },
-        .{ .class = .private, .device_id = .fromRandom(@splat(1)), .vdisk_id = .fromRandom(@splat(7)) },
-        .{ .class = .private, .device_id = .fromRandom(@splat(1)), .vdisk_id = .fromRandom(@splat(8)) },
-        .{ .class = .private, .device_id = .fromRandom(@splat(2)), .vdisk_id = .fromRandom(@splat(7)) },
+        .{
+            .class = .private,
+            .device_id = .fromRandom(@splat(1)),
+            .vdisk_id = .fromRandom(@splat(7)),
+        },
+        .{
+            .class = .private,
+            .device_id = .fromRandom(@splat(1)),
+            .vdisk_id = .fromRandom(@splat(8)),
+        },
+        .{
+            .class = .private,
+            .device_id = .fromRandom(@splat(2)),
+            .vdisk_id = .fromRandom(@splat(7)),
+        },
     };
     var open: [owners.len]WriteLayer = undefined;
     for (owners, &open, 0..) |owner, *layer, index| {
         var dir: files_module.Name = undefined;
         layer.* = try .create(testing.allocator, files, dirOf(nameOf(owner), &dir), .{
             .layer_id = .fromBytes(@splat(@intCast(index + 1))),
-            .binding = .{ .class = owner.class, .device_id = owner.device_id, .version_id = .fromBytes(@splat(9)), .disk_size = zeros.len },
+            .binding = .{
+                .class = owner.class,
+                .device_id = owner.device_id,
+                .version_id = .fromBytes(@splat(9)),
+                .disk_size = zeros.len,
+            },
             .limit_bytes = 4096,
             .sequence = 0,
         }, below);
@@ -142,7 +169,9 @@ test "layers are found by owner, locked while open, and dropped for one device a
     for (&open) |*layer| layer.close(testing.allocator);
     try testing.expectEqual(2, try drop(files, device, .private, null));
     try testing.expectEqual(0, try drop(files, device, .private, null));
-    try testing.expect((try privateAbove(files, .fromBytes(@splat(9)))).?.eql(.fromRandom(@splat(2))));
+    try testing.expect(
+        (try privateAbove(files, .fromBytes(@splat(9)))).?.eql(.fromRandom(@splat(2))),
+    );
     // A layer with a damaged head is found by its name.
     var dir: files_module.Name = undefined;
     var name: files_module.Name = undefined;
@@ -151,7 +180,10 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try files.write(head, "x", 0);
     files.close(head);
     try testing.expectEqual(0, try drop(files, .fromRandom(@splat(2)), .private, null));
-    try testing.expectEqual(1, try drop(files, .fromRandom(@splat(2)), .private, .fromRandom(@splat(7))));
+    try testing.expectEqual(
+        1,
+        try drop(files, .fromRandom(@splat(2)), .private, .fromRandom(@splat(7))),
+    );
     try testing.expectEqual(1, try drop(files, device, .edge_persistent, null));
     var walk: LayerIterator = .{ .files = files };
     try testing.expectEqual(null, try walk.next());

@@ -38,7 +38,12 @@ pub const LayerFill = struct {
 
     /// Seconds until the layer is full at the rate of the last minutes; null if it does not fill or
     /// the rate is unknown.
-    pub fn secondsUntilFull(fill: *const LayerFill, now_us: u64, used_bytes: u64, limit_bytes: u64) ?u64 {
+    pub fn secondsUntilFull(
+        fill: *const LayerFill,
+        now_us: u64,
+        used_bytes: u64,
+        limit_bytes: u64,
+    ) ?u64 {
         if (fill.count == 0) return null;
         if (used_bytes >= limit_bytes) return 0;
         const first = &fill.samples[if (fill.count < samples_max) 0 else fill.next];
@@ -60,7 +65,14 @@ const testing = std.testing;
 
 test "each mark is reported once, and again only after the fill has fallen well below it" {
     var fill: LayerFill = .{};
-    const course = [_]struct { u64, ?u8 }{ .{ 79, null }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
+    const course =
+        [_]struct {
+            u64,
+            ?u8,
+        }{ .{
+            79,
+            null,
+        }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
     for (course, 0..) |step, at| try testing.expectEqual(step[1], fill.note(at, step[0], 100));
 }
 

@@ -90,7 +90,8 @@ pub fn emit(head: *const Head) [size]u8 {
 pub fn parse(bytes: *const [size]u8) Problem!Head {
     const layout: *const Layout = @ptrCast(bytes);
     if (!std.mem.eql(u8, &layout.magic, &magic)) return error.Damaged;
-    const is_whole = std.mem.eql(u8, &layout.checksum, &checksumOf(layout)) or simulated.has(.head_unchecked);
+    const is_whole = std.mem.eql(u8, &layout.checksum, &checksumOf(layout)) or
+        simulated.has(.head_unchecked);
     if (!is_whole) return error.Damaged;
     if (std.mem.readInt(u32, &layout.format, .little) != format) return error.NewerFormat;
     const head: Head = .{

@@ -39,7 +39,11 @@ pub const Batch = struct {
 };
 
 /// `disk_size` in bytes; the bitmap takes a bit for each 4 KiB.
-pub fn init(gpa: std.mem.Allocator, disk_size: u64, layer_id: base.Uuid) error{OutOfMemory}!LayerMap {
+pub fn init(
+    gpa: std.mem.Allocator,
+    disk_size: u64,
+    layer_id: base.Uuid,
+) error{OutOfMemory}!LayerMap {
     const count = blockCount(disk_size);
     var owned: Bits = try .initEmpty(gpa, count);
     errdefer owned.deinit(gpa);
@@ -87,7 +91,9 @@ pub fn nextOwned(map: *const LayerMap, block: u64) ?u64 {
     const count = map.owned.capacity();
     while (at < count) : (at += 1) {
         // Skips whole words of a sparse map.
-        if (at % @bitSizeOf(usize) == 0) while (at < count and map.owned.masks[at / @bitSizeOf(usize)] == 0) {
+        if (at % @bitSizeOf(usize) == 0) while (at < count and
+            map.owned.masks[at / @bitSizeOf(usize)] == 0)
+        {
             at += @bitSizeOf(usize);
         };
         if (at < count and map.owned.isSet(at)) return at;
@@ -146,7 +152,11 @@ pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module
 
 /// Throws `Damaged` if a record is not one of this layer at this position, or if the file has
 /// another size.
-pub fn load(map: *LayerMap, files: Files, handle: Handle) (files_module.Error || error{Damaged})!void {
+pub fn load(
+    map: *LayerMap,
+    files: Files,
+    handle: Handle,
+) (files_module.Error || error{Damaged})!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     if (try files.size(handle) != count * record_size) return error.Damaged;
@@ -155,7 +165,10 @@ pub fn load(map: *LayerMap, files: Files, handle: Handle) (files_module.Error ||
         const part: usize = @min(64, count - index);
         const bytes = chunk[0 .. part * record_size];
         if (!try files.readWhole(handle, bytes, index * record_size)) return error.Damaged;
-        for (0..part) |at| try map.readRecord(index + at, bytes[at * record_size ..][0..record_size]);
+        for (0..part) |at| try map.readRecord(
+            index + at,
+            bytes[at * record_size ..][0..record_size],
+        );
         index += part;
     }
 }
@@ -177,14 +190,19 @@ fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) voi
     const first = index * record_blocks;
     const end = @min(first + record_blocks, map.owned.capacity());
     for (first..end) |block| {
-        if (map.owned.isSet(block)) bits[(block - first) / 8] |= @as(u8, 1) << @intCast((block - first) % 8);
+        if (map.owned.isSet(block))
+            bits[(block - first) / 8] |= @as(u8, 1) << @intCast((block - first) % 8);
     }
     std.mem.writeInt(u64, record[0..checksum_size], map.checksumOf(index, bits), .little);
 }
 
 fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) error{Damaged}!void {
     const bits = record[checksum_size..];
-    const is_whole = std.mem.readInt(u64, record[0..checksum_size], .little) == map.checksumOf(index, bits);
+    const is_whole = std.mem.readInt(
+        u64,
+        record[0..checksum_size],
+        .little,
+    ) == map.checksumOf(index, bits);
     if (!is_whole and !simulated.has(.map_unchecked)) return error.Damaged;
     const first = index * record_blocks;
     for (bits, 0..) |byte, at| {
@@ -231,7 +249,11 @@ test "owned blocks are found again, run by run" {
 }
 
 test "every flipped bit of a record is found, and so is a record at another position" {
-    var map: LayerMap = try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
+    var map: LayerMap = try .init(
+        testing.allocator,
+        3 * record_blocks * block_size,
+        .fromBytes(@splat(9)),
+    );
     defer map.deinit(testing.allocator);
     map.own(17, 3);
     var record: [record_size]u8 = undefined;

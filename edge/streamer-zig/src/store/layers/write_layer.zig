@@ -83,7 +83,10 @@ pub fn create(
     var map: LayerMap = try .init(gpa, below.size, head.layer_id);
     errdefer map.deinit(gpa);
     var names: [3]files_module.Name = undefined;
-    const data_name, const map_name = .{ join(&names[0], dir, "data"), join(&names[1], dir, "map") };
+    const data_name, const map_name = .{
+        join(&names[0], dir, "data"),
+        join(&names[1], dir, "map"),
+    };
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
     if (!head.binding.class.isDurable()) {
         const data = try files.create(data_name);
@@ -91,7 +94,14 @@ pub fn create(
         try files.remove(data_name);
         try files.remove(dir);
         try files.setSize(data, dataSize(below.size));
-        return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = null };
+        return .{
+            .files = files,
+            .below = below,
+            .head = head,
+            .map = map,
+            .data = data,
+            .map_file = null,
+        };
     }
     try clearUnfinished(gpa, files, dir, below.size);
     files.makeDir(dir) catch |err| if (err != error.Exists) return err;
@@ -107,7 +117,14 @@ pub fn create(
     try files.sync(map_file);
     // The head is written last: it promises that the other parts exist.
     try files.syncDir(dir);
-    var layer: WriteLayer = .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
+    var layer: WriteLayer = .{
+        .files = files,
+        .below = below,
+        .head = head,
+        .map = map,
+        .data = data,
+        .map_file = map_file,
+    };
     try layer.writeHead(dir);
     try files.syncDir(parentOf(dir));
     return layer;
@@ -125,9 +142,14 @@ pub fn open(
     const head = try readHead(files, dir);
     if (head.binding.class != binding.class) return error.AnotherClass;
     if (!head.binding.device_id.eql(binding.device_id)) return error.AnotherDevice;
-    if (!head.binding.version_id.eql(binding.version_id) and !simulated.has(.another_version_served))
+    if (!head.binding.version_id.eql(binding.version_id) and
+        !simulated.has(.another_version_served))
         return error.AnotherVersion;
-    if (!std.mem.eql(u8, &head.binding.version_root, &binding.version_root) and !simulated.has(.another_version_served))
+    if (!std.mem.eql(
+        u8,
+        &head.binding.version_root,
+        &binding.version_root,
+    ) and !simulated.has(.another_version_served))
         return error.AnotherVersion;
     if (head.binding.disk_size != binding.disk_size) return error.AnotherSize;
     var name: files_module.Name = undefined;
@@ -139,9 +161,14 @@ pub fn open(
     if (!again.layer_id.eql(head.layer_id)) return error.InUse;
     if (try files.size(data) != dataSize(binding.disk_size)) return error.Lost;
     var trailer: [trailer_size]u8 = undefined;
-    if (!try files.readWhole(data, &trailer, dataSize(binding.disk_size) - trailer_size)) return error.Lost;
+    if (!try files.readWhole(
+        data,
+        &trailer,
+        dataSize(binding.disk_size) - trailer_size,
+    )) return error.Lost;
     if (!std.mem.eql(u8, &trailer, &trailerOf(head.layer_id))) return error.Lost;
-    const map_file = files.open(join(&name, dir, "map"), .write) catch |err| return lostIfMissing(err);
+    const map_file = files.open(join(&name, dir, "map"), .write) catch |err|
+        return lostIfMissing(err);
     errdefer files.close(map_file);
     var map: LayerMap = try .init(gpa, binding.disk_size, head.layer_id);
     errdefer map.deinit(gpa);
@@ -154,7 +181,14 @@ pub fn open(
         try files.syncDir(dir);
         try files.syncDir(parentOf(dir));
     }
-    return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
+    return .{
+        .files = files,
+        .below = below,
+        .head = head,
+        .map = map,
+        .data = data,
+        .map_file = map_file,
+    };
 }
 
 /// Bytes that were written and not synced may be lost.
@@ -166,7 +200,10 @@ pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
 }
 
 /// Reads the head of the layer in `dir`, even if the layer is in use. `NotFound`: there is none.
-pub fn readHead(files: Files, dir: []const u8) (files_module.Error || layer_head.Problem)!layer_head.Head {
+pub fn readHead(
+    files: Files,
+    dir: []const u8,
+) (files_module.Error || layer_head.Problem)!layer_head.Head {
     var name: files_module.Name = undefined;
     const handle = try files.open(join(&name, dir, "head"), .read);
     defer files.close(handle);
@@ -189,7 +226,10 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
     files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
     // Also where an earlier removal has renamed it.
     files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
-    for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(files, join(&names[0], dir, part));
+    for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(
+        files,
+        join(&names[0], dir, part),
+    );
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
     try removeIfThere(files, removed);
     try removeIfThere(files, dir);
@@ -198,17 +238,25 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
 
 /// Returns a source of the whole disk, valid while the layer does not move in memory.
 pub fn source(layer: *WriteLayer) BlockSource {
-    return .{ .context = layer, .vtable = &.{ .read = readFromContext, .readNow = readNowFromContext }, .size = layer.below.size };
+    return .{
+        .context = layer,
+        .vtable = &.{ .read = readFromContext, .readNow = readNowFromContext },
+        .size = layer.below.size,
+    };
 }
 
 /// Fills `buffer` from byte `offset`, completely or not at all; neither needs alignment.
 pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
     if (layer.is_lost) return error.Lost;
-    if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
+    if (buffer.len > layer.below.size or
+        offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
     var walk = layer.runs(offset, buffer.len);
     while (walk.next()) |run| {
         const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
-        if (run.is_own) try layer.readOwn(part, run.offset) else try layer.below.read(part, run.offset);
+        if (run.is_own)
+            try layer.readOwn(part, run.offset)
+        else
+            try layer.below.read(part, run.offset);
     }
 }
 
@@ -216,12 +264,17 @@ pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadErro
 /// if a `read` is needed.
 pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
     if (layer.is_lost) return error.Lost;
-    if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
+    if (buffer.len > layer.below.size or
+        offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
     var walk = layer.runs(offset, buffer.len);
     while (walk.next()) |run| {
         const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
         const is_read = if (run.is_own)
-            (layer.files.readNow(layer.data, part, run.offset) catch return error.ReadFailed) == part.len
+            (layer.files.readNow(
+                layer.data,
+                part,
+                run.offset,
+            ) catch return error.ReadFailed) == part.len
         else
             try layer.below.readNow(part, run.offset);
         if (!is_read) return false;
@@ -267,7 +320,10 @@ pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void
         const block = at / block_size;
         const within: usize = @intCast(at % block_size);
         if (within == 0 and (rest.len >= block_size or layer.map.isOwned(block))) {
-            const whole = if (rest.len >= block_size) rest.len - rest.len % block_size else rest.len;
+            const whole = if (rest.len >= block_size)
+                rest.len - rest.len % block_size
+            else
+                rest.len;
             try layer.put(rest[0..whole], at);
             at += whole;
             rest = rest[whole..];
@@ -289,7 +345,10 @@ pub fn discard(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     const end = offset + size;
     const first_whole = @min(end, std.mem.alignForward(u64, offset, block_size));
     // The last block of a disk may be short.
-    const whole_end = if (end == layer.below.size) end else @max(first_whole, std.mem.alignBackward(u64, end, block_size));
+    const whole_end = if (end == layer.below.size) end else @max(
+        first_whole,
+        std.mem.alignBackward(u64, end, block_size),
+    );
     if (offset < first_whole) try layer.write(zeros[0..@intCast(first_whole - offset)], offset);
     if (first_whole < whole_end) try layer.punch(first_whole, whole_end - first_whole);
     if (whole_end < end) try layer.write(zeros[0..@intCast(end - whole_end)], whole_end);
@@ -341,7 +400,8 @@ fn check(layer: *const WriteLayer, size: u64, offset: u64) WriteError!void {
     assert(size % sector_size == 0);
     assert(offset % sector_size == 0);
     if (layer.is_lost) return error.Lost;
-    if (size == 0 or size > layer.below.size or offset > layer.below.size - size) return error.BeyondTheEnd;
+    if (size == 0 or size > layer.below.size or
+        offset > layer.below.size - size) return error.BeyondTheEnd;
     if (layer.map_file == null) return;
     const first = offset / block_size;
     if (!layer.map.hasRoom(first, (offset + size - 1) / block_size - first + 1)) return error.Busy;
@@ -355,14 +415,16 @@ fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     var wanted: u64 = 0;
     for (first..last + 1) |block| {
         const at = block * block_size;
-        const is_stored = layer.map.isOwned(block) and (layer.files.nextData(layer.data, at) catch null) == at;
+        const is_stored = layer.map.isOwned(block) and
+            (layer.files.nextData(layer.data, at) catch null) == at;
         wanted += if (is_stored) 0 else block_size;
     }
     if (wanted > 0 and used + wanted > layer.head.limit_bytes) return error.Full;
 }
 
 fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
-    const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch return error.ReadFailed;
+    const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch
+        return error.ReadFailed;
     if (is_whole) return;
     layer.is_lost = true;
     return error.Lost;
@@ -374,12 +436,13 @@ fn putPart(layer: *WriteLayer, bytes: []const u8, block: u64, within: usize) Wri
     if (layer.map.isOwned(block)) return layer.put(bytes, at + within);
     var whole: [block_size]u8 = @splat(0);
     const size: usize = @intCast(@min(block_size, layer.below.size - at));
-    if (!simulated.has(.part_without_base)) layer.below.read(whole[0..size], at) catch |err| return switch (err) {
-        error.BeyondTheEnd => unreachable, // Within the disk.
-        error.ReadFailed => error.ReadFailed,
-        error.Damaged => error.Damaged,
-        error.Lost => error.Lost,
-    };
+    if (!simulated.has(.part_without_base)) layer.below.read(whole[0..size], at) catch |err|
+        return switch (err) {
+            error.BeyondTheEnd => unreachable, // Within the disk.
+            error.ReadFailed => error.ReadFailed,
+            error.Damaged => error.Damaged,
+            error.Lost => error.Lost,
+        };
     @memcpy(whole[within..][0..bytes.len], bytes);
     try layer.put(&whole, at);
 }
@@ -400,7 +463,8 @@ fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
 fn own(layer: *WriteLayer, offset: u64, size: u64) void {
     const first = offset / block_size;
     const count = (offset + size - 1) / block_size - first + 1;
-    if (layer.map_file == null) layer.map.ownInMemory(first, count) else layer.map.own(first, count);
+    if (layer.map_file ==
+        null) layer.map.ownInMemory(first, count) else layer.map.own(first, count);
 }
 
 fn failed(layer: *WriteLayer, err: files_module.Error) WriteError {
@@ -424,7 +488,12 @@ fn writeHead(layer: *WriteLayer, dir: []const u8) files_module.Error!void {
 
 /// Removes what an interrupted creation or removal left. A written layer without a head stays: it
 /// is lost.
-fn clearUnfinished(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_size: u64) OpenError!void {
+fn clearUnfinished(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    disk_size: u64,
+) OpenError!void {
     var name: files_module.Name = undefined;
     if (files.open(join(&name, dir, "head"), .read)) |handle| {
         files.close(handle);
@@ -438,15 +507,26 @@ fn clearUnfinished(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_s
     try remove(files, dir);
 }
 
-fn ownsBlocks(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_size: u64) OpenError!bool {
+fn ownsBlocks(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    disk_size: u64,
+) OpenError!bool {
     var name: files_module.Name = undefined;
-    const data = files.open(join(&name, dir, "data"), .read) catch |err| return if (err == error.NotFound) false else err;
+    const data = files.open(join(&name, dir, "data"), .read) catch |err|
+        return if (err == error.NotFound) false else err;
     defer files.close(data);
     const size = try files.size(data);
     var trailer: [trailer_size]u8 = undefined;
-    if (size < trailer_size or !try files.readWhole(data, &trailer, size - trailer_size)) return false;
+    if (size < trailer_size or !try files.readWhole(
+        data,
+        &trailer,
+        size - trailer_size,
+    )) return false;
     const layer_id: Uuid = .fromBytes(trailer[trailer_magic.len..][0..16].*);
-    const handle = files.open(join(&name, dir, "map"), .read) catch |err| return if (err == error.NotFound) false else err;
+    const handle = files.open(join(&name, dir, "map"), .read) catch |err|
+        return if (err == error.NotFound) false else err;
     defer files.close(handle);
     var map: LayerMap = try .init(gpa, @max(disk_size, size), layer_id);
     defer map.deinit(gpa);
@@ -478,7 +558,8 @@ fn dataSize(disk_size: u64) u64 {
 }
 
 fn join(into: *files_module.Name, dir: []const u8, name: []const u8) []const u8 {
-    return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable; // Layers have short names.
+    // Layers have short names.
+    return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable;
 }
 
 fn parentOf(dir: []const u8) []const u8 {

@@ -96,7 +96,8 @@ pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest
     const checked = bytes[0 .. file_size - Sha256.digest_length];
     var digest: [Sha256.digest_length]u8 = undefined;
     Sha256.hash(checked, &digest, .{});
-    const is_whole = std.mem.eql(u8, &digest, bytes[checked.len..]) or simulated.has(.manifest_unchecked);
+    const is_whole = std.mem.eql(u8, &digest, bytes[checked.len..]) or
+        simulated.has(.manifest_unchecked);
     if (!is_whole) return error.Damaged;
     var cursor: base.Cursor = .init(checked);
     cursor.skip(magic.len) catch unreachable;
@@ -172,7 +173,8 @@ fn read(cursor: *base.Cursor) (base.Cursor.Error || error{Malformed})!Manifest {
     }
     inline for (.{ "command_line", "name" }) |field| {
         const text = try cursor.bytes(try cursor.int(u16));
-        @field(manifest, field) = @FieldType(Manifest, field).fromSlice(text) catch return error.Malformed;
+        @field(manifest, field) = @FieldType(Manifest, field).fromSlice(text) catch
+            return error.Malformed;
     }
     return manifest;
 }
@@ -212,7 +214,8 @@ fn testManifest() Manifest {
         .disk_size = 1 << 30,
         .root = .{ .hash = @splat(9), .location = .{ .file = 1, .block = 7 } },
         .kernel = .{ .hash = @splat(4), .size = 9 },
-        .command_line = base.BoundedArray(u8, command_line_size_max).fromSlice("quiet splash") catch unreachable,
+        .command_line = base.BoundedArray(u8, command_line_size_max).fromSlice("quiet splash") catch
+            unreachable,
     };
 }
 
@@ -256,7 +259,9 @@ test "every flipped bit of a manifest is found" {
     for (0..bytes.len * 8) |bit| {
         const mask = @as(u8, 1) << @intCast(bit % 8);
         bytes[bit / 8] ^= mask;
-        if (decode(&bytes, key.public_key)) |_| return error.TestUnexpectedResult else |err| switch (err) {
+        if (decode(&bytes, key.public_key)) |_|
+            return error.TestUnexpectedResult
+        else |err| switch (err) {
             error.Damaged, error.NotAManifest => {},
             else => return err,
         }

@@ -58,9 +58,17 @@ pub const TreeWalker = struct {
                 frame.next += 1;
                 const entry = frame.node.entry(child);
                 if (entry.isZeros()) continue;
-                if (frame.level == 0) return .{ .entry = entry, .level = null, .first = frame.first + child };
+                if (frame.level == 0) return .{
+                    .entry = entry,
+                    .level = null,
+                    .first = frame.first + child,
+                };
                 const below = node_module.blocksBelow(frame.level - 1);
-                return .{ .entry = entry, .level = frame.level - 1, .first = frame.first + child * below };
+                return .{
+                    .entry = entry,
+                    .level = frame.level - 1,
+                    .first = frame.first + child * below,
+                };
             }
             walker.depth -= 1;
         }
@@ -80,10 +88,11 @@ pub const TreeWalker = struct {
 
 /// Reads a node and checks it.
 pub fn load(nodes: *FileSet, entry: *const Entry, level: u8, into: *Node) Error!void {
-    const is_whole = nodes.read(entry.location, 0, std.mem.asBytes(into)) catch |err| return switch (err) {
-        // A missing file means that the location or the store is damaged.
-        error.NotFound => error.Damaged,
-        else => error.ReadFailed,
-    };
+    const is_whole = nodes.read(entry.location, 0, std.mem.asBytes(into)) catch |err|
+        return switch (err) {
+            // A missing file means that the location or the store is damaged.
+            error.NotFound => error.Damaged,
+            else => error.ReadFailed,
+        };
     if (!is_whole or !into.isSound(&entry.hash, level)) return error.Damaged;
 }

@@ -64,7 +64,11 @@ pub const BlockMap = struct {
         size: usize,
 
         fn of(disk_size: u64, slots: u32) Layout {
-            const blocks: usize = @intCast(std.mem.alignForward(u64, disk_size, block_size) / block_size);
+            const blocks: usize = @intCast(std.mem.alignForward(
+                u64,
+                disk_size,
+                block_size,
+            ) / block_size);
             const chunks = std.math.divCeil(usize, blocks, chunk_blocks) catch unreachable;
             const bitmap_at = block_size + pages(chunks);
             const seals_at = bitmap_at + pages(words(slots) * 8);
@@ -87,26 +91,37 @@ pub const BlockMap = struct {
     pub fn init(disk_size: u64, slots: u32, limit_slots: u32) Error!BlockMap {
         assert(slots > spare_slots and limit_slots > 0);
         const layout: Layout = .of(disk_size, slots);
-        const fd: i32 = @intCast(try sys.check(linux.memfd_create("bootfarm-local-disk", linux.MFD.CLOEXEC)));
+        const fd: i32 = @intCast(try sys.check(
+            linux.memfd_create("bootfarm-local-disk", linux.MFD.CLOEXEC),
+        ));
         errdefer sys.close(fd);
         _ = try sys.check(linux.ftruncate(fd, @intCast(layout.size)));
-        return .{ .fd = fd, .layout = layout, .limit_slots = @min(limit_slots, slots - spare_slots) };
+        return .{
+            .fd = fd,
+            .layout = layout,
+            .limit_slots = @min(limit_slots, slots - spare_slots),
+        };
     }
 
     /// Maps it. Call this after `protection.protect`, which would lock memory for all of it: a
     /// later mapping is unlocked before it can be touched.
     pub fn look(map: *BlockMap) Error!void {
         const layout = &map.layout;
-        const address = try sys.check(linux.mmap(null, layout.size, .{}, .{ .TYPE = .SHARED, .NORESERVE = true }, map.fd, 0));
+        const address = try sys.check(
+            linux.mmap(null, layout.size, .{}, .{ .TYPE = .SHARED, .NORESERVE = true }, map.fd, 0),
+        );
         const bytes: [*]align(block_size) u8 = @ptrFromInt(address);
         _ = try sys.check(linux.munlock(bytes, layout.size));
         _ = try sys.check(linux.mprotect(bytes, layout.size, .{ .READ = true, .WRITE = true }));
+        const chunk_count = (layout.size - layout.entries_at) / block_size;
         map.view = .{
             .shared = @ptrCast(bytes),
-            .chunks = bytes[layout.chunks_at..][0 .. (layout.size - layout.entries_at) / block_size],
-            .bitmap = @as([*]u64, @ptrCast(@alignCast(bytes + layout.bitmap_at)))[0..words(layout.slots)],
+            .chunks = bytes[layout.chunks_at..][0..chunk_count],
+            .bitmap = @as([*]u64, @ptrCast(@alignCast(bytes +
+                layout.bitmap_at)))[0..words(layout.slots)],
             .seals = @as([*]Seal, @ptrCast(@alignCast(bytes + layout.seals_at)))[0..layout.slots],
-            .entries = @as([*]u64, @ptrCast(@alignCast(bytes + layout.entries_at)))[0..layout.blocks],
+            .entries = @as([*]u64, @ptrCast(@alignCast(bytes +
+                layout.entries_at)))[0..layout.blocks],
         };
     }
 
@@ -118,7 +133,11 @@ pub const BlockMap = struct {
     }
 
     pub fn get(map: *const BlockMap, block: usize) Entry {
-        if (@atomicLoad(u8, &map.view.chunks[block / chunk_blocks], .acquire) == @backingInt(ChunkState.zeros)) return .zeros;
+        if (@atomicLoad(
+            u8,
+            &map.view.chunks[block / chunk_blocks],
+            .acquire,
+        ) == @backingInt(ChunkState.zeros)) return .zeros;
         return @bitCast(@atomicLoad(u64, &map.view.entries[block], .acquire));
     }
 
@@ -180,7 +199,10 @@ pub const BlockMap = struct {
     fn writeOut(map: *BlockMap, chunk: usize) void {
         if (map.view.chunks[chunk] == @backingInt(ChunkState.by_entry)) return;
         const first = chunk * chunk_blocks;
-        @memset(map.view.entries[first..@min(first + chunk_blocks, map.layout.blocks)], @bitCast(Entry.zeros));
+        @memset(
+            map.view.entries[first..@min(first + chunk_blocks, map.layout.blocks)],
+            @bitCast(Entry.zeros),
+        );
         @atomicStore(u8, &map.view.chunks[chunk], @backingInt(ChunkState.by_entry), .release);
     }
 
@@ -249,7 +271,10 @@ test "memory is taken only for what is used, and a chunk of zeros frees it" {
     defer map.deinit();
     try map.look();
     try testing.expectEqual(0, try memoryOf(&map));
-    for (0..2 * chunk_blocks) |block| map.put(block, .{ .slot = map.take(true).? + 1, .mask = all_sectors });
+    for (0..2 * chunk_blocks) |block| map.put(
+        block,
+        .{ .slot = map.take(true).? + 1, .mask = all_sectors },
+    );
     const used = try memoryOf(&map);
     try testing.expect(used <= 16 << 12);
     for (0..2) |chunk| try map.putZeros(chunk);

@@ -59,7 +59,11 @@ pub const LocalCache = struct {
     pub fn init(options: Options) sys.Error!LocalCache {
         var key: [Cipher.key_length]u8 = undefined;
         sys.random(&key);
-        const slots = @min(options.size / block_size, options.memory_max / memory_of_slot, std.math.maxInt(u32) - 1);
+        const slots = @min(
+            options.size / block_size,
+            options.memory_max / memory_of_slot,
+            std.math.maxInt(u32) - 1,
+        );
         if (slots <= block_map.spare_slots) return error.SystemCallFailed;
         const limit = @max(1, @min(slots, (options.limit orelse options.size) / block_size));
         return .{
@@ -92,13 +96,17 @@ pub const LocalCache = struct {
             defer at = block_end;
             const sectors = sectorsOf(at, block_end);
             const entry = cache.map.get(block);
-            const is_whole = at % block_size == 0 and (block_end % block_size == 0 or block_end == cache.ram.disk_size);
+            const is_whole = at % block_size == 0 and
+                (block_end % block_size == 0 or block_end == cache.ram.disk_size);
             if (is_whole or entry.slot == 0) {
                 cache.map.put(block, if (is_whole) .zeros else .{ .mask = entry.mask | sectors });
                 continue;
             }
             // One slot is always spare.
-            const written = try cache.writeOrZero(null, .{ .offset = at, .length = @intCast(block_end - at) });
+            const written = try cache.writeOrZero(
+                null,
+                .{ .offset = at, .length = @intCast(block_end - at) },
+            );
             assert(written == .done);
         }
     }
@@ -112,7 +120,12 @@ pub const LocalCache = struct {
             const entry = cache.map.get(part.block);
             if (entry.mask == 0) continue;
             if (entry.slot == 0) {
-                copyMasked(bytes[@intCast(part.at - offset)..][0..part.size()], null, part, entry.mask);
+                copyMasked(
+                    bytes[@intCast(part.at - offset)..][0..part.size()],
+                    null,
+                    part,
+                    entry.mask,
+                );
                 continue;
             }
             plan.add(.{ .part = part, .slot = entry.slot - 1, .mask = entry.mask });
@@ -121,7 +134,12 @@ pub const LocalCache = struct {
         for (plan.slice(), 0..) |place, index| {
             const block = bounceOf(index);
             try cache.open(block, place.slot, place.part.block);
-            copyMasked(bytes[@intCast(place.part.at - offset)..][0..place.part.size()], block, place.part, place.mask);
+            copyMasked(
+                bytes[@intCast(place.part.at - offset)..][0..place.part.size()],
+                block,
+                place.part,
+                place.mask,
+            );
         }
     }
 
@@ -141,7 +159,8 @@ pub const LocalCache = struct {
             const mask = cache.map.get(part.block).mask;
             var at = part.at;
             while (at < part.end) : (at += sector_size) {
-                if (mask & sectorsOf(at, at + sector_size) == 0 and !cache.ram.hasAll(at, sector_size)) return false;
+                if (mask & sectorsOf(at, at + sector_size) == 0 and
+                    !cache.ram.hasAll(at, sector_size)) return false;
             }
         }
         return true;
@@ -172,17 +191,30 @@ pub const LocalCache = struct {
             const block = bounceOf(plan.count);
             if (part.size() < block_size) try cache.readBlock(block, entry, part.block);
             const own = block[@intCast(part.at % block_size)..][0..part.size()];
-            if (bytes) |all| @memcpy(own, all[@intCast(part.at - range.offset)..][0..own.len]) else @memset(own, 0);
+            if (bytes) |all| @memcpy(
+                own,
+                all[@intCast(part.at - range.offset)..][0..own.len],
+            ) else @memset(own, 0);
             cache.seal(block, slot, part.block);
-            plan.add(.{ .part = part, .slot = slot, .mask = entry.mask | sectorsOf(part.at, part.end) });
+            plan.add(
+                .{ .part = part, .slot = slot, .mask = entry.mask | sectorsOf(part.at, part.end) },
+            );
         }
         try cache.transfer(&plan, .write);
-        for (plan.slice()) |place| cache.map.put(place.part.block, .{ .slot = place.slot + 1, .mask = place.mask });
+        for (plan.slice()) |place| cache.map.put(
+            place.part.block,
+            .{ .slot = place.slot + 1, .mask = place.mask },
+        );
         return result;
     }
 
     /// The current content: zeros without a slot.
-    fn readBlock(cache: *LocalCache, block: *[block_size]u8, entry: Entry, index: usize) Error!void {
+    fn readBlock(
+        cache: *LocalCache,
+        block: *[block_size]u8,
+        entry: Entry,
+        index: usize,
+    ) Error!void {
         if (entry.slot == 0) return @memset(block, 0);
         try readAll(cache.fd, block, @as(u64, entry.slot - 1) * block_size);
         try cache.open(block, entry.slot - 1, index);
@@ -192,12 +224,26 @@ pub const LocalCache = struct {
         const counter = cache.map.nextCounter();
         const kept = &cache.map.view.seals[slot];
         kept.counter = counter;
-        Cipher.encrypt(block, &kept.tag, block, &std.mem.toBytes(@as(u64, index)), nonceOf(counter), cache.key);
+        Cipher.encrypt(
+            block,
+            &kept.tag,
+            block,
+            &std.mem.toBytes(@as(u64, index)),
+            nonceOf(counter),
+            cache.key,
+        );
     }
 
     fn open(cache: *LocalCache, block: *[block_size]u8, slot: u32, index: usize) Error!void {
         const kept = cache.map.view.seals[slot];
-        Cipher.decrypt(block, block, kept.tag, &std.mem.toBytes(@as(u64, index)), nonceOf(kept.counter), cache.key) catch
+        Cipher.decrypt(
+            block,
+            block,
+            kept.tag,
+            &std.mem.toBytes(@as(u64, index)),
+            nonceOf(kept.counter),
+            cache.key,
+        ) catch
             return error.Damaged;
     }
 
@@ -256,7 +302,11 @@ const Blocks = struct {
     fn next(blocks: *Blocks) ?Part {
         if (blocks.at >= blocks.end) return null;
         const block: usize = @intCast(blocks.at / block_size);
-        const part: Part = .{ .block = block, .at = blocks.at, .end = @min(blocks.end, (block + 1) * @as(u64, block_size)) };
+        const part: Part = .{
+            .block = block,
+            .at = blocks.at,
+            .end = @min(blocks.end, (block + 1) * @as(u64, block_size)),
+        };
         blocks.at = part.end;
         return part;
     }
@@ -268,7 +318,10 @@ fn copyMasked(to: []u8, block: ?*const [block_size]u8, part: Part, mask: u8) voi
     while (at < part.end) : (at += sector_size) {
         if (mask & sectorsOf(at, at + sector_size) == 0) continue;
         const sector = to[@intCast(at - part.at)..][0..sector_size];
-        if (block) |bytes| @memcpy(sector, bytes[@intCast(at % block_size)..][0..sector_size]) else @memset(sector, 0);
+        if (block) |bytes| @memcpy(
+            sector,
+            bytes[@intCast(at % block_size)..][0..sector_size],
+        ) else @memset(sector, 0);
     }
 }
 
@@ -298,7 +351,9 @@ fn writeAll(fd: i32, bytes: []const u8, at: u64) LocalCache.Error!void {
     var done: usize = 0;
     while (done < bytes.len) {
         const rest = bytes[done..];
-        const size = sys.check(linux.pwrite(fd, rest.ptr, rest.len, @intCast(at + done))) catch |err| switch (err) {
+        const size = sys.check(
+            linux.pwrite(fd, rest.ptr, rest.len, @intCast(at + done)),
+        ) catch |err| switch (err) {
             error.Interrupted => continue,
             error.WouldBlock, error.SystemCallFailed => return error.Lost,
         };

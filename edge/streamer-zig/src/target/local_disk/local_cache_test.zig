@@ -15,7 +15,12 @@ const Machine = struct {
     cache: LocalCache,
     fd: i32,
 
-    const Sizes = struct { disk: u64, ram_pages: u64 = 0, local_slots: u64, limit_slots: ?u64 = null };
+    const Sizes = struct {
+        disk: u64,
+        ram_pages: u64 = 0,
+        local_slots: u64,
+        limit_slots: ?u64 = null,
+    };
 
     /// In place, since the cache keeps a pointer to its memory.
     fn init(machine: *Machine, sizes: Sizes) !void {
@@ -41,7 +46,10 @@ const Machine = struct {
     /// In the disk's order: memory first.
     fn write(machine: *Machine, bytes: []const u8, offset: u64) !LocalCache.WriteResult {
         const rest = try machine.ram.write(bytes, offset) orelse return .done;
-        return machine.cache.write(bytes[@intCast(rest.offset - offset)..][0..rest.length], rest.offset);
+        return machine.cache.write(
+            bytes[@intCast(rest.offset - offset)..][0..rest.length],
+            rest.offset,
+        );
     }
 
     fn discard(machine: *Machine, offset: u64, length: u64) !void {
@@ -80,7 +88,10 @@ test "reads return the last write, from memory, the local disk or the version, f
             const first = random.uintLessThan(u32, sectors);
             const most: u32 = if (turn % 16 == 0) count_max else 20;
             const count = random.intRangeAtMost(u32, 1, @min(most, sectors - first));
-            const offset, const length = .{ @as(usize, first) * sector_size, @as(usize, count) * sector_size };
+            const offset, const length = .{
+                @as(usize, first) * sector_size,
+                @as(usize, count) * sector_size,
+            };
             switch (random.uintLessThan(u8, 8)) {
                 0 => {
                     const long = @min(random.uintLessThan(usize, 10) * length, size - offset);
@@ -120,7 +131,9 @@ test "nothing written can be read on the disk, and no two seals are equal" {
     try testing.expectEqual(null, std.mem.find(u8, raw, text[0..8]));
     // The same plain bytes, written repeatedly.
     for (0..31) |one| for (one + 1..32) |other|
-        try testing.expect(!std.mem.eql(u8, raw[one * block_size ..][0..64], raw[other * block_size ..][0..64]));
+        try testing.expect(
+            !std.mem.eql(u8, raw[one * block_size ..][0..64], raw[other * block_size ..][0..64]),
+        );
     var read: [8 * block_size]u8 = undefined;
     try machine.read(&read, 0);
     try testing.expectEqualSlices(u8, &bytes, &read);
@@ -149,7 +162,10 @@ test "a flipped bit, an older block, another's block and a truncated disk are fo
         switch (harm) {
             .flipped => block[77] ^= 0x10,
             .older => @memcpy(block, older[0..block_size]),
-            .swapped => @memcpy(block, now[(machine.cache.map.get(1).slot - 1) * block_size ..][0..block_size]),
+            .swapped => @memcpy(
+                block,
+                now[(machine.cache.map.get(1).slot - 1) * block_size ..][0..block_size],
+            ),
             .cut => _ = try sys.check(linux.ftruncate(machine.fd, at + 100)),
         }
         if (harm != .cut) _ = try sys.check(linux.pwrite(machine.fd, block, block_size, at));
@@ -172,7 +188,10 @@ test "a full cache takes new bytes only of blocks that it has, and has space aga
     for (0..50) |turn| {
         @memset(&bytes, @intCast(turn));
         try testing.expectEqual(.done, try machine.write(&bytes, 0));
-        try testing.expectEqual(.done, try machine.write(bytes[0 .. 3 * sector_size], 5 * block_size + sector_size));
+        try testing.expectEqual(
+            .done,
+            try machine.write(bytes[0 .. 3 * sector_size], 5 * block_size + sector_size),
+        );
     }
     // A part of one block, which keeps its slot, and all of another.
     try machine.discard(6 * block_size + sector_size, block_size + 7 * sector_size);
@@ -210,7 +229,9 @@ test "the map's memory limits the use of a large disk" {
     defer ram.deinit();
     const fd: i32 = @intCast(try sys.check(linux.memfd_create("local-disk", 0)));
     defer sys.close(fd);
-    var cache: LocalCache = try .init(.{ .fd = fd, .size = 1 << 42, .limit = null, .memory_max = 32 * 1000, .ram = &ram });
+    var cache: LocalCache = try .init(
+        .{ .fd = fd, .size = 1 << 42, .limit = null, .memory_max = 32 * 1000, .ram = &ram },
+    );
     defer sys.close(cache.map.fd);
     try testing.expectEqual((1000 - 33) * block_size, cache.sizeBytes());
 }

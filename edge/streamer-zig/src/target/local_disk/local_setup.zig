@@ -29,10 +29,16 @@ pub const Refusal = union(enum) {
     /// For a person in front of the machine.
     pub fn sayAdvice(refusal: *const Refusal) void {
         switch (refusal.*) {
-            .disk => say("the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK", .{
-                marked_partition.name,
-            }),
-            .no_memory => say("the write cache of this machine needs 32 bytes of memory for each 4 KiB of the local disk", .{}),
+            .disk => say(
+                "the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK",
+                .{
+                    marked_partition.name,
+                },
+            ),
+            .no_memory => say(
+                "the write cache of this machine needs 32 bytes of memory for each 4 KiB of the local disk",
+                .{},
+            ),
         }
     }
 };
@@ -52,6 +58,9 @@ pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) OpenResult {
         .memory_max = ram_cache.memoryBytes() / memory_part,
         .ram = ram,
     }) catch return .{ .refusal = .no_memory };
-    say("writes that do not fit in memory go to {s}: {d} MiB", .{ opened.name.slice(), cache.sizeBytes() >> 20 });
+    say(
+        "writes that do not fit in memory go to {s}: {d} MiB",
+        .{ opened.name.slice(), cache.sizeBytes() >> 20 },
+    );
     return .{ .cache = cache };
 }

@@ -36,16 +36,23 @@ pub const LocalWorker = struct {
     /// In place: the thread keeps a pointer to it, and runs until the process ends.
     pub fn start(worker: *LocalWorker, cache: *LocalCache, buffers: *Buffers) StartError!void {
         cache.map.look() catch return error.SystemCallFailed;
-        worker.* = .{ .cache = cache, .buffers = buffers, .orders = try pipe(.{ .CLOEXEC = true }), .ended = try pipe(.{ .CLOEXEC = true }) };
+        worker.* = .{
+            .cache = cache,
+            .buffers = buffers,
+            .orders = try pipe(.{ .CLOEXEC = true }),
+            .ended = try pipe(.{ .CLOEXEC = true }),
+        };
         const flags: linux.O = .{ .NONBLOCK = true };
         const number: u32 = @bitCast(flags);
-        _ = sys.check(linux.fcntl(worker.ended[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
+        _ = sys.check(linux.fcntl(worker.ended[0], linux.F.SETFL, number)) catch
+            return error.SystemCallFailed;
         const thread = try std.Thread.spawn(.{ .stack_size = stack_size }, run, .{worker});
         thread.detach();
     }
 
     pub fn submit(worker: *LocalWorker, order: Request) void {
-        sys.writeAll(worker.orders[1], std.mem.asBytes(&order)) catch @panic("the pipe to the local disk's thread is closed");
+        sys.writeAll(worker.orders[1], std.mem.asBytes(&order)) catch
+            @panic("the pipe to the local disk's thread is closed");
     }
 
     /// Becomes readable when `next` has something.
@@ -63,7 +70,8 @@ pub const LocalWorker = struct {
         while (true) {
             const order = receive(Request, worker.orders[0]) orelse continue;
             const ended: Completion = .{ .slot = order.slot, .result = worker.carryOut(&order) };
-            sys.writeAll(worker.ended[1], std.mem.asBytes(&ended)) catch @panic("the pipe from the local disk's thread is closed");
+            sys.writeAll(worker.ended[1], std.mem.asBytes(&ended)) catch
+                @panic("the pipe from the local disk's thread is closed");
         }
     }
 
@@ -71,7 +79,8 @@ pub const LocalWorker = struct {
         const cache = worker.cache;
         const buffer = &worker.buffers[order.slot];
         switch (order.kind) {
-            .read => cache.lay(buffer[0..order.length], order.offset) catch |err| return resultOf(err),
+            .read => cache.lay(buffer[0..order.length], order.offset) catch |err|
+                return resultOf(err),
             .write => {
                 const bytes = buffer[order.buffer_at..][0..order.length];
                 return switch (cache.write(bytes, order.offset) catch |err| return resultOf(err)) {
@@ -103,6 +112,7 @@ fn pipe(flags: linux.O) error{SystemCallFailed}![2]i32 {
 /// A message is shorter than what a pipe takes atomically, so it arrives whole.
 fn receive(comptime Message: type, from: i32) ?Message {
     var message: Message = undefined;
-    const size = sys.check(linux.read(from, std.mem.asBytes(&message), @sizeOf(Message))) catch return null;
+    const size = sys.check(linux.read(from, std.mem.asBytes(&message), @sizeOf(Message))) catch
+        return null;
     return if (size == @sizeOf(Message)) message else null;
 }

@@ -30,7 +30,10 @@ pub const Folders = struct {
         const flags: linux.O = .{ .DIRECTORY = true, .CLOEXEC = true };
         const sys_block: i32 = @intCast(try sys.check(linux.open("/sys/block", flags, 0)));
         errdefer sys.close(sys_block);
-        return .{ .sys_block = sys_block, .dev = @intCast(try sys.check(linux.open("/dev", flags, 0))) };
+        return .{
+            .sys_block = sys_block,
+            .dev = @intCast(try sys.check(linux.open("/dev", flags, 0))),
+        };
     }
 
     pub fn close(places: Folders) void {
@@ -43,7 +46,8 @@ pub const Name = struct {
     buffer: [name_size_max:0]u8 = @splat(0),
 
     fn of(text: []const u8) ?Name {
-        if (text.len == 0 or text.len > name_size_max or std.mem.findScalar(u8, text, '/') != null) return null;
+        if (text.len == 0 or text.len > name_size_max or
+            std.mem.findScalar(u8, text, '/') != null) return null;
         var name: Name = .{};
         @memcpy(name.buffer[0..text.len], text);
         return name;
@@ -85,10 +89,19 @@ pub const OpenFailure = union(enum) {
             .none_of => |disks| if (disks == 0)
                 try writer.writeAll("no local disk was found, or no driver for it")
             else
-                try writer.print("no partition of {d} local disks is named {s}", .{ disks, wanted }),
-            .too_small => |*name| try writer.print("{s} has less than {d} MiB", .{ name.slice(), size_min >> 20 }),
+                try writer.print(
+                    "no partition of {d} local disks is named {s}",
+                    .{ disks, wanted },
+                ),
+            .too_small => |*name| try writer.print(
+                "{s} has less than {d} MiB",
+                .{ name.slice(), size_min >> 20 },
+            ),
             .in_use => |*name| try writer.print("{s} is in use by something else", .{name.slice()}),
-            .unusable => |*known| try writer.print("{s} cannot be written (error {d})", .{ known.name.slice(), known.errno }),
+            .unusable => |*known| try writer.print(
+                "{s} cannot be written (error {d})",
+                .{ known.name.slice(), known.errno },
+            ),
         }
     }
 };
@@ -132,10 +145,14 @@ fn openCandidate(places: Folders, candidate: *const Candidate) Result {
     switch (linux.errno(rc)) {
         .SUCCESS => {},
         .BUSY => return .{ .obstacle = .{ .in_use = name } },
-        else => |errno| return .{ .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(errno) } } },
+        else => |errno| return .{
+            .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(errno) } },
+        },
     }
     const fd: i32 = @intCast(rc);
-    if (sizeOfDevice(fd) == candidate.size) return .{ .opened = .{ .fd = fd, .size = candidate.size, .name = name } };
+    if (sizeOfDevice(fd) == candidate.size) return .{
+        .opened = .{ .fd = fd, .size = candidate.size, .name = name },
+    };
     sys.close(fd);
     return .{ .obstacle = .{ .unusable = .{ .name = name, .errno = @backingInt(linux.E.NXIO) } } };
 }
@@ -144,24 +161,43 @@ fn openCandidate(places: Folders, candidate: *const Candidate) Result {
 fn sizeOfDevice(fd: i32) ?u64 {
     const BLKGETSIZE64 = linux.IOCTL.IOR(0x12, 114, usize);
     var size: u64 = 0;
-    return if (linux.errno(linux.ioctl(fd, BLKGETSIZE64, @intFromPtr(&size))) == .SUCCESS) size else null;
+    return if (linux.errno(
+        linux.ioctl(fd, BLKGETSIZE64, @intFromPtr(&size)),
+    ) == .SUCCESS) size else null;
 }
 
 /// Hardware, as opposed to devices that the kernel makes of files, memory or the network.
 fn isLocalDisk(places: Folders, disk: *const Name) bool {
-    for ([_][]const u8{ "nbd", "loop", "ram", "zram", "dm-", "md", "sr", "fd", "rbd", "drbd" }) |other|
+    for ([_][]const u8{
+        "nbd",
+        "loop",
+        "ram",
+        "zram",
+        "dm-",
+        "md",
+        "sr",
+        "fd",
+        "rbd",
+        "drbd",
+    }) |other|
         if (std.mem.startsWith(u8, disk.slice(), other)) return false;
     var path: Path = .{};
-    return linux.errno(linux.faccessat(places.sys_block, path.join(&.{ disk.slice(), "device" }), linux.F_OK, 0)) == .SUCCESS;
+    return linux.errno(
+        linux.faccessat(places.sys_block, path.join(&.{ disk.slice(), "device" }), linux.F_OK, 0),
+    ) == .SUCCESS;
 }
 
 fn candidateOf(places: Folders, disk: *const Name) ?Candidate {
     const geometry: marked_partition.Geometry = .{
-        .sector_size = std.math.cast(u32, numberIn(places, &.{ disk.slice(), "queue/logical_block_size" }) orelse return null) orelse return null,
+        .sector_size = std.math.cast(
+            u32,
+            numberIn(places, &.{ disk.slice(), "queue/logical_block_size" }) orelse return null,
+        ) orelse return null,
         .disk_size = (numberIn(places, &.{ disk.slice(), "size" }) orelse return null) *| 512,
     };
     // A block of ours must be whole sectors of the disk.
-    if (geometry.sector_size < 512 or geometry.sector_size > block_size or block_size % geometry.sector_size != 0) return null;
+    if (geometry.sector_size < 512 or geometry.sector_size > block_size or
+        block_size % geometry.sector_size != 0) return null;
     const found = readTable(places, disk, geometry) orelse return null;
     const name = partitionName(disk, found.number) orelse return null;
     const parts = [_][]const u8{ disk.slice(), name.slice() };
@@ -171,9 +207,15 @@ fn candidateOf(places: Folders, disk: *const Name) ?Candidate {
     return .{ .name = name, .size = found.size };
 }
 
-fn readTable(places: Folders, disk: *const Name, geometry: marked_partition.Geometry) ?marked_partition.Found {
+fn readTable(
+    places: Folders,
+    disk: *const Name,
+    geometry: marked_partition.Geometry,
+) ?marked_partition.Found {
     const flags: linux.O = .{ .NONBLOCK = true, .CLOEXEC = true };
-    const fd: i32 = @intCast(sys.check(linux.openat(places.dev, &disk.buffer, flags, 0)) catch return null);
+    const fd: i32 = @intCast(sys.check(
+        linux.openat(places.dev, &disk.buffer, flags, 0),
+    ) catch return null);
     defer sys.close(fd);
     var buffer: [marked_partition.header_size_max]u8 = undefined;
     const sector = buffer[0..geometry.sector_size];
@@ -206,7 +248,10 @@ const Path = struct {
 
     fn join(path: *Path, parts: []const []const u8) [*:0]const u8 {
         var writer: std.Io.Writer = .fixed(&path.buffer);
-        for (parts, 0..) |part, index| writer.print("{s}{s}", .{ if (index > 0) "/" else "", part }) catch unreachable;
+        for (parts, 0..) |part, index| writer.print(
+            "{s}{s}",
+            .{ if (index > 0) "/" else "", part },
+        ) catch unreachable;
         path.buffer[writer.end] = 0;
         return &path.buffer;
     }
@@ -222,7 +267,8 @@ const Names = struct {
         _ = linux.lseek(folder_fd, 0, linux.SEEK.SET);
         var buffer: [4096]u8 align(8) = undefined;
         while (true) {
-            const filled = sys.check(linux.getdents64(folder_fd, &buffer, buffer.len)) catch return names;
+            const filled = sys.check(linux.getdents64(folder_fd, &buffer, buffer.len)) catch
+                return names;
             if (filled == 0) return names;
             var at: usize = 0;
             while (at < filled) {
@@ -255,7 +301,12 @@ const Machine = struct {
         return machine;
     }
 
-    fn write(machine: *const Machine, comptime path: []const u8, arguments: anytype, bytes: []const u8) !void {
+    fn write(
+        machine: *const Machine,
+        comptime path: []const u8,
+        arguments: anytype,
+        bytes: []const u8,
+    ) !void {
         var buffer: [128]u8 = undefined;
         const name = try std.mem.print(&buffer, path, arguments);
         try machine.tmp.dir.createDirPath(testing.io, std.fs.path.dirname(name).?);
@@ -264,7 +315,12 @@ const Machine = struct {
 
     const Partition = struct { number: u16, first: u64, last: u64 };
 
-    fn add(machine: *const Machine, disk: []const u8, table: ?*const TestTable, kernel: []const Partition) !void {
+    fn add(
+        machine: *const Machine,
+        disk: []const u8,
+        table: ?*const TestTable,
+        kernel: []const Partition,
+    ) !void {
         var bytes: [34 * 512]u8 = @splat(0);
         if (table) |known| {
             @memcpy(bytes[512..1024], &known.header);
@@ -282,7 +338,11 @@ const Machine = struct {
                 .{ "start", partition.first },
                 .{ "size", partition.last - partition.first + 1 },
             };
-            for (values) |value| try machine.write("block/{s}/{s}/{s}", .{ disk, name.slice(), value[0] }, try std.mem.print(&buffer, "{d}\n", .{value[1]}));
+            for (values) |value| try machine.write(
+                "block/{s}/{s}/{s}",
+                .{ disk, name.slice(), value[0] },
+                try std.mem.print(&buffer, "{d}\n", .{value[1]}),
+            );
         }
     }
 
@@ -299,7 +359,12 @@ const Machine = struct {
 };
 
 fn marked(first: u64, last: u64) TestTable {
-    return .init(&.{ .{ .name = "system", .first = 40, .last = 1000 }, .{ .name = marked_partition.name, .first = first, .last = last } });
+    return .init(
+        &.{
+            .{ .name = "system", .first = 40, .last = 1000 },
+            .{ .name = marked_partition.name, .first = first, .last = last },
+        },
+    );
 }
 
 test "the largest marked partition of all disks is found, however the kernel names it" {
@@ -308,7 +373,11 @@ test "the largest marked partition of all disks is found, however the kernel nam
     try testing.expectEqual(Search{}, try machine.look());
     try machine.add("sda", null, &.{});
     try machine.add("vda", &marked(2048, 9999), &.{.{ .number = 2, .first = 2048, .last = 9999 }});
-    try machine.add("nvme0n1", &marked(2048, 99_999), &.{.{ .number = 2, .first = 2048, .last = 99_999 }});
+    try machine.add(
+        "nvme0n1",
+        &marked(2048, 99_999),
+        &.{.{ .number = 2, .first = 2048, .last = 99_999 }},
+    );
     const seen = try machine.look();
     try testing.expectEqual(3, seen.disks);
     try testing.expectEqualStrings("nvme0n1p2", seen.found.?.name.slice());
@@ -319,7 +388,11 @@ test "a partition that the kernel reports elsewhere or not at all is left alone,
     var machine: Machine = try .init();
     defer machine.tmp.cleanup();
     try machine.add("vda", &marked(2048, 9999), &.{});
-    try machine.add("vdb", &marked(2048, 9999), &.{.{ .number = 2, .first = 2049, .last = 10_000 }});
+    try machine.add(
+        "vdb",
+        &marked(2048, 9999),
+        &.{.{ .number = 2, .first = 2049, .last = 10_000 }},
+    );
     try machine.add("vdc", &marked(2048, 9999), &.{.{ .number = 2, .first = 2048, .last = 9998 }});
     try machine.add("vdd", &marked(2048, 9999), &.{.{ .number = 1, .first = 2048, .last = 9999 }});
     try machine.add("nbd0", &marked(2048, 9999), &.{.{ .number = 2, .first = 2048, .last = 9999 }});
@@ -331,7 +404,12 @@ test "a partition that the kernel reports elsewhere or not at all is left alone,
 test "each reason fits the length of a boot's text" {
     const name = Name.of(&@as([20]u8, @splat('n'))).?;
     for ([_]OpenFailure{
-        .{ .none_of = 0 },                               .{ .none_of = names_max }, .{ .too_small = name }, .{ .in_use = name },
+        .{ .none_of = 0 },
+        .{
+            .none_of = names_max,
+        },
+        .{ .too_small = name },
+        .{ .in_use = name },
         .{ .unusable = .{ .name = name, .errno = 13 } },
     }) |obstacle| {
         var buffer: [64]u8 = undefined;

@@ -91,7 +91,8 @@ fn findRecord(
     while (rest.len >= record_header_size) {
         const length = rest[2];
         if (length < record_header_size or length > rest.len) return null;
-        if (std.mem.readInt(u16, rest[0..2], .little) == record_type and length >= size) return rest[0..size];
+        if (std.mem.readInt(u16, rest[0..2], .little) == record_type and
+            length >= size) return rest[0..size];
         rest = rest[length..];
     }
     return null;

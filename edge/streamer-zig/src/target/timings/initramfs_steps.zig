@@ -27,7 +27,12 @@ pub fn addSteps(list: *StepList, text: []const u8) u64 {
         if (instant_us < end_us or instant_us > instant_us_max) continue;
         const is_kernel = std.mem.eql(u8, stage, kernel_stage);
         list.add(
-            .init(if (is_kernel) .kernel else .initramfs, stage, @intCast(end_us), instant_us - end_us),
+            .init(
+                if (is_kernel) .kernel else .initramfs,
+                stage,
+                @intCast(end_us),
+                instant_us - end_us,
+            ),
         );
         end_us = instant_us;
         stages += 1;
@@ -64,7 +69,8 @@ test "instants become consecutive steps from the kernel's start" {
 
 test "lines that were cut or go back in time are skipped" {
     var list: StepList = .{};
-    const text = "kernel 0.82\nnetwork\nno 0.1\n 0.90\nbefore 0.50\nfar 99999999.00\ndisk -1.00\nroot 1.00\nover 1.";
+    const text =
+        "kernel 0.82\nnetwork\nno 0.1\n 0.90\nbefore 0.50\nfar 99999999.00\ndisk -1.00\nroot 1.00\nover 1.";
     try testing.expectEqual(1_000_000, addSteps(&list, text));
     try testing.expectEqual(2, list.count);
     try testing.expectEqualStrings("root", list.steps[1].name());

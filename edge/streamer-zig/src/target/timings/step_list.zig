@@ -43,7 +43,8 @@ pub const StepList = struct {
     count: u8 = 0,
 
     /// One line for each step: group, µs of start, µs of duration, name.
-    pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max + 1);
+    pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max +
+        1);
 
     /// Steps that do not fit are dropped: the most important ones are added first.
     pub fn add(list: *StepList, step: Step) void {
@@ -128,7 +129,8 @@ test "sorted steps are in order of start" {
     list.add(.init(.kernel, "a", -5, 1));
     list.add(.init(.unit, "c", 30, 1));
     list.sort();
-    for (list.slice(), [_][]const u8{ "a", "b", "c" }) |*step, name| try testing.expectEqualStrings(name, step.name());
+    for (list.slice(), [_][]const u8{ "a", "b", "c" }) |*step, name|
+        try testing.expectEqualStrings(name, step.name());
 }
 
 test "text that no target wrote is refused" {

@@ -8,7 +8,8 @@ const StepList = step_list.StepList;
 const Step = step_list.Step;
 
 /// Properties of systemd itself.
-pub const manager_properties = "InitRDTimestampMonotonic,UserspaceTimestampMonotonic,FinishTimestampMonotonic," ++
+pub const manager_properties =
+    "InitRDTimestampMonotonic,UserspaceTimestampMonotonic,FinishTimestampMonotonic," ++
     "GeneratorsStartTimestampMonotonic,GeneratorsFinishTimestampMonotonic," ++
     "UnitsLoadStartTimestampMonotonic,UnitsLoadFinishTimestampMonotonic";
 /// Properties of its units.
@@ -198,8 +199,9 @@ test "output that is cut anywhere or damaged gives only complete steps" {
         const slowest: SlowestUnits = .parse(shown_units[0..size], 16_442_342);
         for (slowest.units[0..slowest.count]) |*unit| try testing.expect(unit.name().len > 0);
     }
-    const times: ManagerTimes = .parse("UserspaceTimestampMonotonic=-1\nFinishTimestampMonotonic=\nGarbage\n=\n" ++
-        "UnitsLoadStartTimestampMonotonic=99999999999999999999\n");
+    const times: ManagerTimes =
+        .parse("UserspaceTimestampMonotonic=-1\nFinishTimestampMonotonic=\nGarbage\n=\n" ++
+            "UnitsLoadStartTimestampMonotonic=99999999999999999999\n");
     try testing.expectEqual(ManagerTimes{}, times);
     var list: StepList = .{};
     addManagerSteps(&list, .{ .userspace_us = 5, .finish_us = 0, .initrd_us = 9 }, 7);
@@ -207,7 +209,8 @@ test "output that is cut anywhere or damaged gives only complete steps" {
 }
 
 test "units that began after the boot, or are ours, are left out" {
-    const text = "Id=late.service\nInactiveExitTimestampMonotonic=20\nActiveEnterTimestampMonotonic=30\n\n" ++
+    const text =
+        "Id=late.service\nInactiveExitTimestampMonotonic=20\nActiveEnterTimestampMonotonic=30\n\n" ++
         "Id=bootfarm-ready.service\nInactiveExitTimestampMonotonic=1\nActiveEnterTimestampMonotonic=9\n\n" ++
         "Id=never.service\nInactiveExitTimestampMonotonic=0\nActiveEnterTimestampMonotonic=0\n\n" ++
         "Id=once.service\nInactiveExitTimestampMonotonic=3\nActiveEnterTimestampMonotonic=0\n" ++
