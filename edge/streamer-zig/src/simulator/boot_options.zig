@@ -7,34 +7,38 @@ const core = @import("core");
 pub const devices_max = 4096;
 
 pub const usage =
-    \\Usage: bootfarm-sim boot --server IP [options]
+    \\Usage: bootfarm-sim boot --server IP [OPTIONS]
     \\
-    \\Boots simulated devices through DHCP, TFTP, HTTP and the stream, over real sockets. Without --waves it ends
-    \\when all are ready or have failed, and prints how long each phase took; exit code 0 when all are ready.
-    \\A device that is ready reports made-up steps and a write cache that fills, every 5 s, and takes power orders.
+    \\Boots simulated devices through DHCP, TFTP, HTTP and the stream, over real sockets. Ends when all
+    \\devices are ready or have failed (not with --waves or --asleep), and prints the duration of each phase;
+    \\the exit code is 0 if all are ready. A ready device reports simulated steps and a filling write cache
+    \\every 5 s, and obeys power orders.
     \\
-    \\  --server IP           the edge; DHCP packets go there unless --interface is given
+    \\  --server IP           address of the edge; also of DHCP without --interface
     \\  --dhcp-port N         the edge's DHCP port (default 67)
-    \\  --tftp-port N         the edge's TFTP port, which DHCP cannot say (default: the DHCP port and 2)
-    \\  --bind IP             the devices' own address where DHCP offers none (default 127.0.0.1 for a server on
-    \\                        127.0.0.0/8, else none)
+    \\  --tftp-port N         the edge's TFTP port (default: the DHCP port plus 2)
+    \\  --bind IP             the devices' address if DHCP offers none (default 127.0.0.1 for a server on
+    \\                        127.0.0.0/8, otherwise none)
     \\  --interface IF        broadcast DHCP on this interface from port 68; offered addresses are added to it
     \\                        while the program runs (needs root)
-    \\  --devices N           how many (default 1, at most 4096)
-    \\  --first-mac MAC       of the first device, the others follow (default 02:bf:00:00:00:01)
-    \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: one is built in)
-    \\  --speed X             think times are X times shorter; 0 leaves none (default 1)
-    \\  --read-ahead-mib N    memory for what is read ahead of demand by the boot profile; 0: nothing is (default 0)
-    \\  --breather-ms N       from the last byte for the loader to the stream's hello (default 800)
-    \\  --verify FILE         compare every byte read with this disk file; a wrong one fails the boot
-    \\  --waves               go on until SIGTERM or SIGINT: boot in waves, for ever
+    \\  --devices N           number of devices (default 1, at most 4096)
+    \\  --first-mac MAC       address of the first device; the others count up (default 02:bf:00:00:00:01)
+    \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: built in)
+    \\  --speed X             divides think times by X; 0 removes them (default 1)
+    \\  --read-ahead-mib N    memory for read-ahead by the boot profile; 0 disables it (default 0)
+    \\  --breather-ms N       time from the loader's last byte to the stream's HELLO (default 800)
+    \\  --verify FILE         compare every byte read with this disk file; a difference fails the boot
+    \\  --waves               boot in waves until SIGTERM or SIGINT
     \\  --wave-size N         devices started together (default 3)
-    \\  --wave-interval-s N   from wave to wave (default 20)
-    \\  --asleep              go on until SIGTERM or SIGINT: each device boots when its magic packet comes
-    \\  --wol-port N          a magic packet to this UDP port (re)starts its device, unless it is in a boot
-    \\  --misbehave HOW       fail on purpose: dhcp-only asks for nothing after DHCP, wrong-token shows another
-    \\                        token than its own, stop-reading reads its disk once and no more
-    \\  --json                results as JSON lines
+    \\  --wave-interval-s N   interval between waves (default 20)
+    \\  --asleep              until SIGTERM or SIGINT, boot each device that gets its magic packet
+    \\  --wol-port N          a magic packet to this UDP port (re)starts its device, unless it is booting
+    \\  --misbehave HOW       fail on purpose: dhcp-only stops after DHCP, wrong-token shows a wrong token,
+    \\                        stop-reading reads its disk once
+    \\  --json                print results as JSON lines
+    \\
+    \\Example:
+    \\  bootfarm-sim boot --server 10.0.0.1 --interface eth1 --devices 50 --json
     \\
 ;
 

@@ -7,16 +7,19 @@ const host = @import("host");
 const history = @import("history.zig");
 
 pub const usage =
-    \\Usage: bootfarm-sim history --data DIR [options]
+    \\Usage: bootfarm-sim history --data DIR [OPTIONS]
     \\
-    \\Writes boots that never happened, marked as generated, into the report log of an edge that does not run.
-    \\They reach the API like any report when the edge starts.
+    \\Writes simulated boots, marked as generated, into the report log of a stopped edge. The edge reports
+    \\them to the API like any boot when it starts.
     \\
     \\  --data DIR        the edge's data directory
-    \\  --days N          days back from now (default 30, at most 366)
-    \\  --seed N          the same seed makes the same boots (default 1)
-    \\  --devices N       how many devices boot (default 6, at most 64)
-    \\  --first-mac MAC   of the first device, the others follow (default 02:bf:00:00:00:01)
+    \\  --days N          length of the history until now (default 30, at most 366)
+    \\  --seed N          seed; the same seed gives the same boots (default 1)
+    \\  --devices N       number of devices (default 6, at most 64)
+    \\  --first-mac MAC   address of the first device; the others count up (default 02:bf:00:00:00:01)
+    \\
+    \\Example:
+    \\  bootfarm-sim history --data /var/lib/bootfarm --days 7
     \\
 ;
 

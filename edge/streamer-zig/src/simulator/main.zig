@@ -8,12 +8,16 @@ const tftp_command = @import("tftp_command.zig");
 const tftp_flood_command = @import("tftp_flood_command.zig");
 
 const usage =
-    \\Usage: bootfarm-sim boot|history|tftp-get|tftp-flood [options]
+    \\Usage: bootfarm-sim COMMAND [OPTIONS]
     \\
-    \\  boot      boots simulated devices over real sockets; bootfarm-sim boot --help
-    \\  history   writes generated boots into an edge's report log; bootfarm-sim history --help
-    \\  tftp-get  reads a file by TFTP, many times at once; bootfarm-sim tftp-get --help
-    \\  tftp-flood  asks for a file under many false addresses; bootfarm-sim tftp-flood --help
+    \\Simulates devices over real sockets, to test and measure an edge.
+    \\
+    \\  boot        boot simulated devices
+    \\  history     write generated boots into an edge's report log
+    \\  tftp-get    read a file by TFTP, many times at once
+    \\  tftp-flood  request a file under many false addresses
+    \\
+    \\`bootfarm-sim COMMAND --help` explains a command and gives an example.
     \\
 ;
 

@@ -19,18 +19,21 @@ const batch_max = 16;
 const joined_size_max = 65536;
 
 pub const usage =
-    \\Usage: bootfarm-sim tftp-get --server IP --file NAME [options]
+    \\Usage: bootfarm-sim tftp-get --server IP --file NAME [OPTIONS]
     \\
     \\Reads a file by TFTP into memory and prints one JSON line: bytes, seconds from the first request to the
-    \\last byte, packets asked for again, and the SHA-256 of what came. Exit code 0 when every client has the file.
+    \\last byte, retransmitted packets, and the SHA-256 of the content. The exit code is 0 if every client has the file.
     \\
     \\  --server IP           the TFTP server
-    \\  --file NAME           the name to ask for
-    \\  --port N              of the server (default 69)
-    \\  --blksize N           8 to 65464; 0 asks for none (default 1468)
-    \\  --windowsize N        1 to 65535; 0 asks for none (default 0)
-    \\  --clients N           how many read at once, each from a port of its own (default 1, at most 64)
-    \\  --separate            do not have the kernel join the packets of a window
+    \\  --file NAME           name of the file
+    \\  --port N              the server's port (default 69)
+    \\  --blksize N           8 to 65464; 0 omits the option (default 1468)
+    \\  --windowsize N        1 to 65535; 0 omits the option (default 0)
+    \\  --clients N           number of clients at once, each with its own port (default 1, at most 64)
+    \\  --separate            do not let the kernel join the packets of a window (UDP_GRO)
+    \\
+    \\Example:
+    \\  bootfarm-sim tftp-get --server 10.0.0.1 --file snponly.efi --clients 8
     \\
 ;
 

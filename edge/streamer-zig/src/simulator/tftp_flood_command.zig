@@ -15,16 +15,19 @@ const seconds_max = 120;
 const rate_max = 1_000_000;
 
 pub const usage =
-    \\Usage: bootfarm-sim tftp-flood --server IP --file NAME --sources IP/PREFIX [options]
+    \\Usage: bootfarm-sim tftp-flood --server IP --file NAME --sources IP/PREFIX [OPTIONS]
     \\
     \\Sends TFTP read requests under every address of a network in turn and never answers. Prints one JSON line:
-    \\requests sent, their bytes, packets and bytes that came back. Needs root, and the addresses to be local:
-    \\ip route add local IP/PREFIX dev lo.
+    \\requests sent, their bytes, packets and bytes that came back. Needs root, and local addresses:
+    \\ip route add local IP/PREFIX dev lo
     \\
-    \\  --port N              of the server (default 69)
-    \\  --rate N              requests a second; 0 is as fast as they go out (default 20000)
-    \\  --seconds N           how long (default 5, at most 120)
-    \\  --plain               requests without options, which are answered by a block instead of an OACK
+    \\  --port N              the server's port (default 69)
+    \\  --rate N              requests per second; 0 is unlimited (default 20000)
+    \\  --seconds N           duration (default 5, at most 120)
+    \\  --plain               requests without options, answered by a block instead of an OACK
+    \\
+    \\Example:
+    \\  bootfarm-sim tftp-flood --server 10.0.0.1 --file snponly.efi --sources 10.99.0.0/16
     \\
 ;
 

@@ -13,6 +13,7 @@ const http_report = @import("http_report.zig");
 const StepList = @import("timings/step_list.zig").StepList;
 const attach = @import("attach.zig").attach;
 const prepare = @import("prepare");
+const usage = @import("usage.zig");
 
 /// One line on the console instead of a stack trace, which is of no use on a device without
 /// symbols.
@@ -20,34 +21,6 @@ pub const panic = std.debug.FullPanic(panicOneLine);
 
 /// A fault ends the process at once; its parent reports it and starts another.
 pub const std_options: std.Options = .{ .enable_segfault_handler = false };
-
-const usage =
-    \\Usage: bootfarm-target attach [WORD...]         make /dev/nbd0 from an edge's stream, and serve it from the background
-    \\       bootfarm-target ready [CODE [SENTENCE]]  report to the edge that this machine is up
-    \\       bootfarm-target failed CODE [SENTENCE]   report that it did not come up, and why (12 and 64 characters)
-    \\       bootfarm-target timings                  wait until systemd is done, and report what its start took
-    \\       bootfarm-target cache FOLDER             watch the file system of FOLDER as the machine's write cache
-    \\       bootfarm-target hand-over                say that the initramfs is done: reads are the system's from now on
-    \\       bootfarm-target status                   what the running target does, as JSON
-    \\       bootfarm-target prepare [OPTION...]      make a Debian or Ubuntu root start from an edge too
-    \\       bootfarm-target version
-    \\
-    \\prepare adds files to the root and runs its update-initramfs; it says each change, and may be run again:
-    \\  --root DIR               the root file system; without it the running system
-    \\  --write-cache ram=SIZE   memory for what a machine writes: ram=2g, or ram=50% (the default)
-    \\  --no-initramfs           leave update-initramfs to you
-    \\  --dry-run                only say what would be changed
-    \\  --undo                   take everything back
-    \\
-    \\attach reads these words from the kernel's command line; given as arguments they come first:
-    \\  bootfarm.edge=IP:PORT    where the edge's stream listens
-    \\  bootfarm.boot=UUID       the boot that the edge has begun for this device
-    \\  bootfarm.token=HEX       its token, 32 hexadecimal digits, good for one session
-    \\  bootfarm.stream=clear    the stream is not encrypted; said by an edge with --clear
-    \\  bootfarm.read-ahead=SIZE memory for what is read ahead of demand: 1m to 256m, off, or auto (default): a sixteenth
-    \\                           of what is free, at most 64m
-    \\  bootfarm.report=URL      where ready and failed are reported when no stream is attached
-;
 
 /// How long `ready` and `failed` wait for the edge; the report is retransmitted after that.
 const ready_timeout_s = 30;
@@ -62,6 +35,10 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (arguments.len < 2) return refuse();
     const verb = std.mem.span(arguments[1]);
     const rest = arguments[2..];
+    if (usage.Command.fromName(verb)) |command| if (usage.isAsked(rest)) {
+        usage.print(1, command);
+        return 0;
+    };
     if (std.mem.eql(u8, verb, "attach")) {
         var words: [words_size_max]u8 = undefined;
         return attach(readWords(&words, rest), arguments[0]);
@@ -84,8 +61,12 @@ pub fn main(init: std.process.Init.Minimal) u8 {
         return 0;
     }
     if (std.mem.eql(u8, verb, "--help") or std.mem.eql(u8, verb, "help")) {
-        console.print(usage, .{});
+        usage.print(1, null);
         return 0;
+    }
+    if (usage.Command.fromName(verb)) |command| {
+        usage.print(2, command);
+        return 2;
     }
     return refuse();
 }
@@ -198,7 +179,8 @@ fn explain(reason: control.AskError) u8 {
 }
 
 fn refuse() u8 {
-    console.say("unknown command\n" ++ usage, .{});
+    console.say("unknown command; see bootfarm-target --help", .{});
+    usage.print(2, null);
     return 2;
 }
 
@@ -208,6 +190,7 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 }
 
 test {
+    _ = usage;
     _ = @import("disk_link.zig");
     _ = @import("ram_cache.zig");
     _ = @import("local_disk/block_map.zig");
