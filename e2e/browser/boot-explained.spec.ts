@@ -89,7 +89,7 @@ test('a boot that failed over to another edge says when and from where, and stay
   await tenant.report({ id, handOver, outcome: { kind: 'ready' } })
   await signInAs(page, tenant.person)
   await page.goto(`/boots/${id}`)
-  const facts = page.getByRole('region', { name: 'Details' })
+  const facts = page.getByRole('region', { name: 'Details', exact: true })
   await expect(facts.getByText(/because its edge did not answer \(2 fail-overs in total\)/)).toBeVisible()
   await page.goto('/boots')
   await expect(page.locator(`a[href="/boots/${id}"]`)).toHaveCount(1)

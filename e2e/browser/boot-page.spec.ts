@@ -79,7 +79,7 @@ test('what the device reported about itself is shown: its steps and its write ca
 test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('main').getByText('simulated', { exact: true })).toBeVisible()
-  const facts = page.getByRole('region', { name: 'Details' })
+  const facts = page.getByRole('region', { name: 'Details', exact: true })
   await expect(facts.getByText(/^02:bf:00:00:00:0\d$/)).toBeVisible()
   await expect(facts.getByRole('link', { name: /version \d+$/ })).toBeVisible()
   await expect(facts.getByText(/^x86 BIOS/)).toBeVisible()

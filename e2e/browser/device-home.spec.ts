@@ -54,7 +54,7 @@ test('a site with one edge offers no choice of write owner; with two, none is ch
   page,
 }) => {
   await open(page)
-  await expect(page.getByRole('region', { name: 'Details' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Details', exact: true })).toBeVisible()
   await expect(panel(page)).toHaveCount(0)
   const second = await tenant.secondEdge('edge-second')
   await page.reload()

@@ -58,6 +58,6 @@ test('an ordered restart is taken by the device, which boots again', async ({ pa
     timeout: bootTimeoutMs,
   })
   await page.goto(`/boots/${taking?.id}`)
-  const facts = page.getByRole('region', { name: 'Details' })
+  const facts = page.getByRole('region', { name: 'Details', exact: true })
   await expect(facts.getByText(/^restart, \d\d:\d\d:\d\d$/)).toBeVisible()
 })

@@ -75,6 +75,6 @@ test('where only the edge that keeps its writes is not heard, its pages say so',
   await expect(notice(page)).toContainText('which is offline')
   await tenant.beats()
   await page.reload()
-  await expect(page.getByRole('region', { name: 'Details' })).toBeVisible()
+  await expect(page.getByRole('region', { name: 'Details', exact: true })).toBeVisible()
   await expect(notice(page)).toHaveCount(0)
 })

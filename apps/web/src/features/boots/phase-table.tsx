@@ -39,13 +39,13 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
     { title: 'Received', align: 'right', cell: (phase) => counted(phase.bytesIn, formatBytes) },
     { title: 'Sent', align: 'right', cell: (phase) => counted(phase.bytesOut, formatBytes) },
     {
-      title: 'Packets in',
+      title: 'Pkts in',
       meaning: 'Packets received by the edge',
       align: 'right',
       cell: (phase) => counted(phase.packetsIn),
     },
     {
-      title: 'Packets out',
+      title: 'Pkts out',
       meaning: 'Packets sent by the edge',
       align: 'right',
       cell: (phase) => counted(phase.packetsOut),
