@@ -90,7 +90,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn take(boots: *Self, ref: Ref) void {
             const boot = boots.table.get(ref) orelse return;
             boot.is_taken = true;
-            boots.peers.noteBoot(boot);
+            boots.peers.onBoot(boot);
         }
 
         /// The device has taken another edge's answer: what was begun here was no boot. `to`: that edge.
@@ -159,7 +159,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// As the edges of the site judge a device, which has said nothing yet.
-        pub fn askedOf(boots: *const Self, mac: base.Mac, network: base.Ip4) core.site.PeerTable.Asked {
+        pub fn askedOf(boots: *const Self, mac: base.Mac, network: base.Ip4) core.site.PeerTable.DeviceRequest {
             return .{
                 .mac = mac,
                 .network = network,
@@ -517,7 +517,7 @@ pub fn Boots(comptime Io: type) type {
             if (!boot.changed) return;
             boot.changed = false;
             boot.revision += 1;
-            boots.peers.noteBoot(boot);
+            boots.peers.onBoot(boot);
             boots.journalNow(boot);
             // Its end comes as a report of its own; what is in between would take the room of other boots.
             const is_behind = boots.io.isReportLogBehind();

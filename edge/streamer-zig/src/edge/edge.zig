@@ -144,7 +144,7 @@ pub const Edge = struct {
         edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
     }
 
-    fn keepOrder(edge: *Edge, bound: core.site.PowerOrders.Bound) void {
+    fn keepOrder(edge: *Edge, bound: core.site.PowerOrders.BoundOrder) void {
         if (edge.power_order_file) |*file| file.append(&edge.boots.orders, bound);
     }
 

@@ -561,7 +561,7 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
 
 /// Loads the last state that the control plane sent; an edge that starts without it boots devices
 /// from this one.
-fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!void {
+fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error!void {
     const arena = edge.init.arena.allocator();
     const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
         error.Missing => return,
@@ -604,6 +604,6 @@ fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
         return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
     edge.io.boot_journal = journal;
     var iterator = edge.boots.table.iterate();
-    while (iterator.next()) |boot| edge.peers.noteBoot(boot);
+    while (iterator.next()) |boot| edge.peers.onBoot(boot);
     edge.applyOrders();
 }

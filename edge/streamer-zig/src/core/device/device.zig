@@ -1,5 +1,7 @@
-//! A simulated device from power-on to ready: DHCP, TFTP, DHCP again as iPXE, HTTP, a breather, the stream with a recorded boot's reads, READY.
-//! Pure: the caller brings time, random bytes and packets, and does what `next` says until it says nothing more; then it waits for `deadline` or for something to come in.
+//! A simulated device from power-on to ready: DHCP, TFTP, DHCP again as iPXE, HTTP, a breather, the
+//! stream with a recorded boot's reads, READY. Pure: the caller passes time, random bytes and
+//! packets, and performs the actions of `next` until there are none; then it waits for `deadline`
+//! or for input.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,20 +19,20 @@ const assert = std.debug.assert;
 pub const Device = @This();
 pub const GuestWords = @import("guest_words.zig");
 
-/// Reads that a device has under way at once; each has a buffer of 128 KiB.
+/// Reads of a device in flight; each has a buffer of 128 KiB.
 pub const reads_depth = 4;
 pub const script_size_max = 4096;
-/// Scripts that lead to another.
+/// Scripts that chain to another.
 const chains_max = 4;
 pub const http_attempts_max = 5;
 pub const http_retry_us = std.time.us_per_s;
 pub const http_request_size_max = HttpExchange.request_size_max;
-/// Silence of a connection before it is given up.
+/// Silence after which a connection is abandoned.
 pub const http_idle_us_max = 10 * std.time.us_per_s;
 pub const tftp_attempts_max = 3;
-/// Nothing read for so long ends a boot; an edge may be restarted and cut off for less.
+/// A boot without reads for this long fails; an edge may be restarted and unreachable for less.
 pub const stage2_idle_us_max = 120 * std.time.us_per_s;
-/// So much of a disk a loader without a kernel reads by HTTP.
+/// Bytes of a disk that a loader without a kernel reads by HTTP.
 const disk_probe_size = 512;
 
 profile: Profile,
@@ -44,7 +46,7 @@ dhcp: DhcpExchange = undefined,
 tftp: TftpClient = undefined,
 tftp_attempts: u8 = 0,
 tftp_server: base.Endpoint = undefined,
-/// What DHCP named: a file first, the script's URL as iPXE.
+/// From DHCP: a file name first, the script's URL as iPXE.
 tftp_file_buffer: [wire.dhcp.file_size_max]u8 = undefined,
 tftp_file_size: u8 = 0,
 script_url: script.Url = undefined,
@@ -58,15 +60,15 @@ download_index: u8 = 0,
 
 client: StreamClient,
 buffers: *[reads_depth][StreamClient.read_size_max]u8,
-/// Null: it reads what it needs when it needs it.
+/// Null: it reads on demand only.
 ahead: ?ReadAhead,
 free_buffers: std.bit_set.Static(reads_depth) = .full,
 offsets: [reads_depth]u64 = @splat(0),
 lengths: [reads_depth]u32 = @splat(0),
 asked_at_us: [reads_depth]u64 = @splat(0),
-/// That a read of this boot took.
+/// Duration of this boot's longest read.
 longest_read_us: u64 = 0,
-/// A completed read whose bytes the caller is looking at.
+/// A completed read whose bytes the caller is examining.
 shown_buffer: ?u8 = null,
 read_index: u32 = 0,
 reads_done: u32 = 0,
@@ -83,7 +85,7 @@ pub const Profile = @import("device_profile.zig").Profile;
 pub const Misbehaviour = @import("device_profile.zig").Misbehaviour;
 pub const Random = struct { xid: u32, nonce_seed: [32]u8 };
 
-/// Microseconds since power-on at which something began; null: it never did.
+/// Microseconds since power-on at which each part started; null: it never did.
 pub const Timings = struct {
     begins: std.enums.EnumArray(Phase, ?u64) = .initFill(null),
     /// Bytes by TFTP and by HTTP.
@@ -97,20 +99,21 @@ pub const Outcome = union(enum) {
 };
 
 pub const Action = union(enum) {
-    /// To the DHCP server, or to everybody.
+    /// To the DHCP server, or by broadcast.
     dhcp: []const u8,
-    /// From now on packets come from this address.
+    /// From now on packets have this source address.
     use_address: struct { ip: base.Ip4, subnet_mask: ?base.Ip4 },
     tftp: struct { to: base.Endpoint, bytes: []const u8 },
-    /// Opens a connection in place of any before it, and sends the request.
+    /// Opens a connection that replaces any earlier one, and sends the request.
     http_open: struct { to: base.Endpoint, request: []const u8 },
     http_close,
     /// Stream packets go to this endpoint from now on.
     stream_open: base.Endpoint,
     stream: []const u8,
-    /// The bytes of the disk at `offset`; good until the next call of `next`. A caller that finds them wrong calls `fail`.
+    /// The bytes of the disk at `offset`; valid until the next call of `next`. A caller that finds
+    /// them wrong calls `fail`.
     read_done: struct { offset: u64, bytes: []const u8 },
-    /// Comes once in a boot.
+    /// Sent once per boot.
     finished: Outcome,
     /// The caller switches the device off, and on again for a restart.
     carry_out: StreamClient.Order,
@@ -139,15 +142,20 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
     assert(profile.reads.len > 0);
     const buffers = try gpa.create([reads_depth][StreamClient.read_size_max]u8);
     errdefer gpa.destroy(buffers);
-    var client: StreamClient = try .init(gpa, .{ .reads_max = reads_depth + ReadAhead.client_places });
+    var client: StreamClient =
+        try .init(gpa, .{ .reads_max = reads_depth + ReadAhead.client_places });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
         return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = null };
     const tables = try gpa.create(ReadAhead.Tables);
     errdefer gpa.destroy(tables);
-    // Raw: what is never used of it takes no memory.
-    const cache = gpa.rawAlloc(profile.read_ahead_bytes, .@"64", @returnAddress()) orelse return error.OutOfMemory;
-    return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = .init(tables, cache[0..profile.read_ahead_bytes]) };
+    // Raw: unused parts take no memory.
+    const cache = gpa.rawAlloc(profile.read_ahead_bytes, .@"64", @returnAddress()) orelse
+        return error.OutOfMemory;
+    return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = .init(
+        tables,
+        cache[0..profile.read_ahead_bytes],
+    ) };
 }
 
 pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
@@ -160,12 +168,14 @@ pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
     device.* = undefined;
 }
 
-/// Starts a boot, also in the middle of another one. The caller drops the connections and sockets of the boot before.
+/// Starts a boot, even in the middle of another one. The caller drops the earlier boot's
+/// connections and sockets.
 pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
     const profile = device.profile;
     const client = device.client;
     const buffers = device.buffers;
-    const ahead: ?ReadAhead = if (device.ahead) |*before| .init(before.tables, before.cache) else null;
+    const ahead: ?ReadAhead =
+        if (device.ahead) |*before| .init(before.tables, before.cache) else null;
     device.* = .{ .profile = profile, .client = client, .buffers = buffers, .ahead = ahead };
     device.power_on_at_us = now_us;
     device.random = random;
@@ -198,7 +208,7 @@ pub fn receiveTftp(device: *Device, now_us: u64, from: base.Endpoint, payload: [
     device.takeTftpStep(now_us, device.tftp.receive(now_us, from, payload, &buffer));
 }
 
-/// Bytes of the open connection.
+/// Takes bytes of the open connection.
 pub fn receiveHttp(device: *Device, now_us: u64, bytes: []const u8) void {
     if (device.phase != .loader or !device.http.is_open) return;
     device.http.idle_until_us = now_us + http_idle_us_max;
@@ -217,7 +227,7 @@ pub fn receiveHttp(device: *Device, now_us: u64, bytes: []const u8) void {
     }
 }
 
-/// The connection ended, or never came about.
+/// The connection ended, or was never established.
 pub fn httpClosed(device: *Device, now_us: u64) void {
     if (device.phase != .loader or !device.http.is_open) return;
     device.retryHttp(now_us);
@@ -228,7 +238,7 @@ pub fn receiveStream(device: *Device, now_us: u64, payload: []const u8) void {
     device.client.receive(now_us, payload);
 }
 
-/// Ends the boot, for example since bytes were wrong.
+/// Ends the boot, for example because bytes were wrong.
 pub fn fail(device: *Device, now_us: u64, text: []const u8) void {
     assert(device.isBooting());
     device.outcome = .{ .failed = .{ .phase = device.phase, .text = .init(text) } };
@@ -237,7 +247,7 @@ pub fn fail(device: *Device, now_us: u64, text: []const u8) void {
     device.transition(now_us, .failed);
 }
 
-/// What to do now, one thing at a time; slices are good until the next call.
+/// Returns the next action; slices are valid until the next call.
 pub fn next(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.shown_buffer) |index| device.free_buffers.set(index);
     device.shown_buffer = null;
@@ -245,7 +255,8 @@ pub fn next(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.takePending(buffer)) |action| return action;
     switch (device.phase) {
         .off, .failed => return null,
-        .dhcp, .ipxe_dhcp => if (device.dhcp.transmit(now_us, buffer)) |packet| return .{ .dhcp = packet },
+        .dhcp, .ipxe_dhcp => if (device.dhcp.transmit(now_us, buffer)) |packet|
+            return .{ .dhcp = packet },
         .nbp => {},
         .loader => if (device.openHttp(now_us, buffer)) |action| return action,
         .breather => if (now_us >= device.breather_until_us) device.beginStream(now_us),
@@ -254,7 +265,7 @@ pub fn next(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     return device.takePending(buffer);
 }
 
-/// When `next` is worth calling again if nothing comes in; null: never.
+/// Returns when to call `next` if no input arrives; null: never.
 pub fn deadline(device: *const Device) ?u64 {
     return switch (device.phase) {
         .off, .failed => null,
@@ -262,13 +273,16 @@ pub fn deadline(device: *const Device) ?u64 {
         .nbp => device.tftp.deadline_us,
         .loader => if (device.http.is_open) device.http.idle_until_us else device.http.due_at_us,
         .breather => device.breather_until_us,
-        .ready => @min(device.client.deadline() orelse std.math.maxInt(u64), device.guest.deadline() orelse std.math.maxInt(u64)),
+        .ready => @min(device.client.deadline() orelse
+            std.math.maxInt(u64), device.guest.deadline() orelse std.math.maxInt(u64)),
         .stage2 => at: {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
-            const may_submit = device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len and
+            const may_submit =
+                device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len and
                 !GuestWords.isBeforeSystem(device);
-            if (device.client.state == .established and may_submit) at_us = @min(at_us, device.read_due_at_us);
+            if (device.client.state == .established and may_submit)
+                at_us = @min(at_us, device.read_due_at_us);
             break :at at_us;
         },
     };
@@ -308,14 +322,16 @@ fn checkLimits(device: *Device, now_us: u64) void {
         .off, .ready, .failed, .breather => {},
         .dhcp, .ipxe_dhcp => {
             device.dhcp.tick(now_us);
-            if (device.dhcp.state == .failed) return device.fail(now_us, "no DHCP answer with a boot program");
+            if (device.dhcp.state == .failed)
+                return device.fail(now_us, "no DHCP answer with a boot program");
             if (device.dhcp.answer()) |*answer| device.finishDhcp(now_us, answer);
         },
         .nbp => {
             var buffer: TftpClient.Buffer = undefined;
             device.takeTftpStep(now_us, device.tftp.tick(now_us, &buffer));
         },
-        .loader => if (device.http.is_open and now_us >= device.http.idle_until_us) device.retryHttp(now_us),
+        .loader => if (device.http.is_open and now_us >= device.http.idle_until_us)
+            device.retryHttp(now_us),
         .stage2 => if (now_us -| device.read_done_at_us >= stage2_idle_us_max)
             device.fail(now_us, "nothing read for 120 s"),
     }
@@ -375,7 +391,8 @@ fn beginTftp(device: *Device, now_us: u64) void {
 fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
     if (step.content) |content| device.timings.nbp_bytes += content.bytes.len;
     if (step.send) |packet| {
-        device.tftp_packet = .{ .to = packet.to, .bytes = undefined, .size = @intCast(packet.bytes.len) };
+        device.tftp_packet =
+            .{ .to = packet.to, .bytes = undefined, .size = @intCast(packet.bytes.len) };
         @memcpy(device.tftp_packet.?.bytes[0..packet.bytes.len], packet.bytes);
     }
     if (device.phase != .nbp) return;
@@ -397,9 +414,18 @@ fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
 
 fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.http.is_open or now_us < device.http.due_at_us) return null;
-    const url = if (device.plan) |*plan| plan.downloads.buffer[device.download_index] else device.script_url;
-    const range: ?u32 = if (device.plan) |plan| (if (plan.is_disk) disk_probe_size else null) else null;
-    const text = HttpExchange.request(url.endpoint, url.path, range, buffer[0..HttpExchange.request_size_max]) orelse {
+    const url = if (device.plan) |*plan|
+        plan.downloads.buffer[device.download_index]
+    else
+        device.script_url;
+    const range: ?u32 =
+        if (device.plan) |plan| (if (plan.is_disk) disk_probe_size else null) else null;
+    const text = HttpExchange.request(
+        url.endpoint,
+        url.path,
+        range,
+        buffer[0..HttpExchange.request_size_max],
+    ) orelse {
         device.fail(now_us, "a URL is too long");
         return device.takePending(buffer);
     };
@@ -414,7 +440,8 @@ fn retryHttp(device: *Device, now_us: u64) void {
     device.pending.http_close = device.http.is_open;
     device.http.is_open = false;
     if (device.plan == null) device.script_size = 0;
-    if (device.http.attempts == http_attempts_max) return device.fail(now_us, "HTTP: no whole answer");
+    if (device.http.attempts == http_attempts_max)
+        return device.fail(now_us, "HTTP: no whole answer");
     device.http.due_at_us = now_us + http_retry_us;
 }
 
@@ -424,7 +451,8 @@ fn finishHttp(device: *Device, now_us: u64) void {
     const status = device.http.exchange.status;
     if (status != 200 and status != 206) {
         var text: [32]u8 = undefined;
-        return device.fail(now_us, std.mem.print(&text, "HTTP: status {d}", .{status}) catch unreachable);
+        return device.fail(now_us, std.mem.print(&text, "HTTP: status {d}", .{status}) catch
+            unreachable);
     }
     device.http = .{ .due_at_us = now_us };
     if (device.plan != null) {
@@ -444,7 +472,10 @@ fn finishHttp(device: *Device, now_us: u64) void {
         .failure => |failure| {
             var text: [48]u8 = undefined;
             if (failure.said.len > 0) return device.fail(now_us, failure.said);
-            return device.fail(now_us, std.mem.print(&text, "boot script: line {d}", .{failure.line}) catch unreachable);
+            return device.fail(
+                now_us,
+                std.mem.print(&text, "boot script: line {d}", .{failure.line}) catch unreachable,
+            );
         },
     }
     if (device.download_index < device.plan.?.downloads.count) return;
@@ -479,23 +510,33 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
     GuestWords.say(device, now_us);
     device.client.onTimer(now_us);
-    // A refusal that came may have sent it back already.
+    // A refusal may already have changed it back.
     device.pending.stream_open = !device.stream_to.eql(device.client.failover.current);
     if (device.pending.stream_open) return device.takePending(buffer);
-    const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
+    const packet = device.client.transmit(
+        now_us,
+        buffer[0..wire.stream.sealed_request_size_max],
+    ) orelse return null;
     return .{ .stream = packet };
 }
 
-/// Events of the client that are the device's, and the ends of reads that made none.
+/// Handles the client's events, and the ends of reads that caused none.
 fn nextStreamEvent(device: *Device) ?StreamClient.Event {
     const ahead = if (device.ahead) |*ahead| ahead else return device.client.nextEvent();
     while (device.client.nextEvent()) |event| if (!ahead.take(&device.client, &event)) return event;
     const tag = ahead.nextDone() orelse return null;
     const slot: u8 = @intCast(tag);
-    return .{ .read_done = .{ .tag = tag, .buffer = device.buffers[slot][0..device.lengths[slot]] } };
+    return .{
+        .read_done = .{ .tag = tag, .buffer = device.buffers[slot][0..device.lengths[slot]] },
+    };
 }
 
-fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buffer: *Buffer) ?Action {
+fn takeStreamEvent(
+    device: *Device,
+    now_us: u64,
+    event: StreamClient.Event,
+    buffer: *Buffer,
+) ?Action {
     switch (event) {
         .established => |established| if (!established.resumed) {
             device.read_due_at_us, device.read_done_at_us = .{ now_us, now_us };
@@ -513,7 +554,12 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
                 return device.endStream(now_us, buffer, "stops reading, as it was told");
             if (device.reads_done == device.profile.reads.len) {
                 if (device.ahead) |*ahead| ahead.stop(&device.client);
-                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us - device.timings.begins.get(.breather).?, .{ .code = "bootfarm-sim" });
+                device.client.reportReady(
+                    now_us,
+                    .ready,
+                    now_us - device.power_on_at_us - device.timings.begins.get(.breather).?,
+                    .{ .code = "bootfarm-sim" },
+                );
             }
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
         },
@@ -523,27 +569,31 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.transition(now_us, .ready);
             device.guest.begin(GuestWords.beginsOf(device));
         },
-        // It asks the next one.
+        // The client tries the next edge.
         .refused_elsewhere => {},
         .order => |order| device.guest.take(now_us, order),
         .report_acknowledged => device.guest.acknowledged(now_us),
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
-        .version_changed => return device.endStream(now_us, buffer, "the version changed under the boot"),
+        .version_changed => return device.endStream(
+            now_us,
+            buffer,
+            "the version changed under the boot",
+        ),
         .cache_lost => return device.endStream(now_us, buffer, "its write cache is gone"),
         .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),
-        .write_ended => unreachable, // It writes nothing.
+        .write_ended => unreachable, // It does not write.
     }
     return null;
 }
 
 fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?Action {
-    // A device that is up stays up: it has no reads left to lose.
+    // A running device keeps running: it has no reads left to lose.
     if (device.phase == .ready) return null;
     device.fail(now_us, text);
     return device.takePending(buffer);
 }
 
-/// Submits the reads whose think time is over, as far as there are buffers.
+/// Submits the reads whose think time is over, as far as buffers are free.
 fn submitDue(device: *Device, now_us: u64) void {
     const reads = device.profile.reads;
     while (device.read_index < reads.len and now_us >= device.read_due_at_us) {
@@ -554,13 +604,18 @@ fn submitDue(device: *Device, now_us: u64) void {
         device.lengths[slot] = read.length;
         device.asked_at_us[slot] = now_us;
         const bytes = device.buffers[slot][0..read.length];
-        const asked = if (device.ahead) |*ahead| ahead.read(&device.client, slot, read.offset, bytes) else device.client.submit(slot, read.offset, bytes);
+        const asked = if (device.ahead) |*ahead| ahead.read(
+            &device.client,
+            slot,
+            read.offset,
+            bytes,
+        ) else device.client.submit(slot, read.offset, bytes);
         asked catch return;
         device.client.times.onDemand(now_us);
         device.free_buffers.unset(slot);
         device.read_index += 1;
         if (device.read_index == reads.len) return;
-        // From when it was asked, not from when it was due: a machine that waited thinks later.
+        // Counted from the request, not from when it was due: a machine that waited thinks later.
         const gap_us = reads[device.read_index].at_us - reads[device.read_index - 1].at_us;
         const speed = device.profile.speed_per_mille;
         device.read_due_at_us = now_us + if (speed == 0) 0 else gap_us * 1000 / speed;

@@ -1,4 +1,4 @@
-//! What a simulated device is like.
+//! The properties of a simulated device.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,14 +16,14 @@ pub const Profile = struct {
     breather_us: u64 = 800 * std.time.us_per_ms,
     guest: GuestWords.Profile = .{},
     misbehaviour: Misbehaviour = .none,
-    /// Bytes of memory for what is read ahead; 0: nothing is.
+    /// Bytes of memory for read-ahead; 0: none.
     read_ahead_bytes: u32 = 0,
 };
 
-/// What a device does wrong, so that an edge can be seen to say so.
+/// A deliberate mistake of the device, which tests the edge's diagnosis.
 pub const Misbehaviour = enum {
     none,
-    /// Gets its address and its offers, and asks for nothing more.
+    /// Gets its address and its offers, and sends nothing more.
     dhcp_only,
     wrong_token,
     /// Reads once.

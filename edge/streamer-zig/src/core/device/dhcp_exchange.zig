@@ -1,5 +1,5 @@
-//! DHCP as a network ROM or iPXE does it (RFC 2131, PXE 2.1): DISCOVER, the offers of a DHCP server, a proxy, or both in
-//! one, and REQUEST where an address was offered. No clock and no socket.
+//! DHCP as a network ROM or iPXE performs it (RFC 2131, PXE 2.1): DISCOVER, the offers of a DHCP
+//! server, a proxy, or both in one, and REQUEST if an address was offered. No clock and no socket.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,20 +9,21 @@ const DhcpExchange = @This();
 
 pub const attempts_max = 5;
 pub const timeout_us_first = std.time.us_per_s;
-/// iPXE waits so long for a proxy's offer when it has an address and no boot file (boot client notes, iPXE 1.21).
+/// How long iPXE waits for a proxy's offer when it has an address and no boot file (boot client
+/// notes, iPXE 1.21).
 pub const proxy_wait_us = 3 * std.time.us_per_s;
 pub const vendor_class = "PXEClient:Arch:00000:UNDI:002001";
 
-/// Who asks: the ROM of a simulated device, or the iPXE that it loaded.
+/// The sender: the ROM of a simulated device, or the iPXE that it loaded.
 pub const Stage = enum { rom, ipxe };
 
 pub const Options = struct {
     mac: base.Mac,
     stage: Stage,
     xid: u32,
-    /// The device has an address already and takes a proxy's offer by itself.
+    /// The device has an address already and accepts a proxy's offer alone.
     has_address: bool,
-    /// Ask for broadcast answers: nobody can send to an address that is not there yet.
+    /// Requests broadcast answers: no unicast packet reaches an address that is not configured yet.
     broadcast: bool,
 };
 
@@ -44,7 +45,7 @@ options: Options,
 state: State = .selecting,
 attempts: u8 = 0,
 due_at_us: u64,
-/// When to go on without a proxy's offer.
+/// When to continue without a proxy's offer.
 proxy_until_us: ?u64 = null,
 offered_address: ?base.Ip4 = null,
 subnet_mask: ?base.Ip4 = null,
@@ -57,8 +58,12 @@ pub fn init(now_us: u64, options: Options) DhcpExchange {
     return .{ .options = options, .due_at_us = now_us };
 }
 
-/// The packet to send now, or null. After the last attempt the exchange has failed.
-pub fn transmit(exchange: *DhcpExchange, now_us: u64, buffer: *[dhcp.packet_size_max]u8) ?[]const u8 {
+/// Returns the packet to send now, or null. After the last attempt the exchange has failed.
+pub fn transmit(
+    exchange: *DhcpExchange,
+    now_us: u64,
+    buffer: *[dhcp.packet_size_max]u8,
+) ?[]const u8 {
     if (exchange.state == .done or exchange.state == .failed) return null;
     if (now_us < exchange.due_at_us) return null;
     if (exchange.attempts == attempts_max) {
@@ -73,7 +78,7 @@ pub fn transmit(exchange: *DhcpExchange, now_us: u64, buffer: *[dhcp.packet_size
     return dhcp.emit(&packet, buffer) catch unreachable;
 }
 
-/// True when the packet belonged to this exchange.
+/// Returns true if the packet belonged to this exchange.
 pub fn receive(exchange: *DhcpExchange, now_us: u64, payload: []const u8) bool {
     if (exchange.state == .done or exchange.state == .failed) return false;
     var scratch: dhcp.Scratch = undefined;
@@ -81,7 +86,10 @@ pub fn receive(exchange: *DhcpExchange, now_us: u64, payload: []const u8) bool {
     if (packet.op != .reply or packet.xid != exchange.options.xid) return false;
     if (!packet.chaddr.eql(exchange.options.mac)) return false;
     switch (packet.options.message_type orelse return false) {
-        .offer => if (exchange.state == .selecting) exchange.takeOffer(now_us, &packet) else return false,
+        .offer => if (exchange.state == .selecting)
+            exchange.takeOffer(now_us, &packet)
+        else
+            return false,
         .ack => if (exchange.state == .requesting) exchange.takeAck(&packet) else return false,
         .nak => {
             if (exchange.state != .requesting) return false;
@@ -92,7 +100,7 @@ pub fn receive(exchange: *DhcpExchange, now_us: u64, payload: []const u8) bool {
     return true;
 }
 
-/// Goes on without a proxy's offer when its time is over.
+/// Continues without a proxy's offer when its time is over.
 pub fn tick(exchange: *DhcpExchange, now_us: u64) void {
     const until_us = exchange.proxy_until_us orelse return;
     if (exchange.state != .selecting or now_us < until_us) return;
@@ -142,8 +150,12 @@ fn takeAck(exchange: *DhcpExchange, packet: *const dhcp.Packet) void {
 fn takeBoot(exchange: *DhcpExchange, packet: *const dhcp.Packet) void {
     const name = packet.bootFileName() orelse return;
     if (name.len == 0 or name.len > dhcp.file_size_max) return;
-    const server = if (!packet.siaddr.isZero()) packet.siaddr else packet.options.server_identifier orelse return;
-    var boot: Boot = .{ .next_server = server, .file_buffer = undefined, .file_size = @intCast(name.len) };
+    const server = if (!packet.siaddr.isZero())
+        packet.siaddr
+    else
+        packet.options.server_identifier orelse return;
+    var boot: Boot =
+        .{ .next_server = server, .file_buffer = undefined, .file_size = @intCast(name.len) };
     @memcpy(boot.file_buffer[0..name.len], name);
     exchange.boot = boot;
 }

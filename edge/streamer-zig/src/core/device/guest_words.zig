@@ -1,5 +1,6 @@
-//! What a simulated device says of itself (REPORT of packages/proto/STREAM.md): when its system begins, and once it is ready a few steps
-//! that fit its own boot, a write cache that fills at an even rate, and the orders it has taken.
+//! The reports of a simulated device (REPORT of packages/proto/STREAM.md): when its system starts,
+//! and once it is ready a few steps derived from its own boot, a write cache that fills at a
+//! constant rate, and the orders that it confirmed.
 
 const std = @import("std");
 const stream = @import("wire").stream;
@@ -10,21 +11,21 @@ const assert = std.debug.assert;
 
 pub const GuestWords = @This();
 
-/// Whoever carries out an order waits that long for the edge to know that it was taken.
+/// A confirmed order is executed after this even if the edge has not acknowledged the confirmation.
 pub const order_wait_us_max = 2 * std.time.us_per_s;
-/// A device that was not acknowledged for so long is taken for one whose edge knows no reports.
+/// Without an acknowledgement for this long, the edge is assumed not to support reports.
 pub const first_word_us_max = 2 * std.time.us_per_s;
 
-/// Zeros before the device has begun to say anything.
+/// Zero before the first report.
 begun_at_us: u64 = 0,
 kernel_start_us: u64 = 0,
 due_at_us: ?u64 = null,
-/// Of the report that was said last, and of the one that the edge is known to have.
+/// Fill level in the last report, and in the last acknowledged one.
 used_said: u64 = 0,
 used_known: ?u64 = null,
 has_said: bool = false,
 order: ?StreamClient.Order = null,
-/// When the order is carried out.
+/// When the order is executed.
 order_due_at_us: ?u64 = null,
 
 pub const Profile = struct {
@@ -32,12 +33,12 @@ pub const Profile = struct {
     /// Bytes.
     write_cache_size: u64 = 512 << 20,
     write_cache_used_at_ready: u64 = 24 << 20,
-    /// Bytes that go into it in a second, until it holds `write_cache_used_max`.
+    /// Bytes written to it per second, until it holds `write_cache_used_max`.
     write_cache_per_second: u64 = 1 << 20,
     write_cache_used_max: u64 = 320 << 20,
 };
 
-/// When the parts of the boot began; µs on the caller's clock.
+/// When the parts of the boot started; µs on the caller's clock.
 pub const Begins = struct { kernel_us: u64, stream_us: u64, ready_us: u64 };
 
 pub fn beginsOf(device: *const Device) Begins {
@@ -49,15 +50,20 @@ pub fn beginsOf(device: *const Device) Begins {
     };
 }
 
-/// Says what is due.
+/// Reports what is due.
 pub fn say(device: *Device, now_us: u64) void {
-    if (device.phase == .stage2 and isBeforeSystem(device) and device.reads_done == device.read_index) {
+    if (device.phase == .stage2 and isBeforeSystem(device) and
+        device.reads_done == device.read_index)
+    {
         device.client.times.beginSystem();
-        device.client.report(now_us, .{ .uptime_us = now_us - device.power_on_at_us - device.timings.begins.get(.breather).? });
+        device.client.report(now_us, .{
+            .uptime_us = now_us - device.power_on_at_us - device.timings.begins.get(.breather).?,
+        });
     }
     if (device.phase != .ready) return;
     var steps: stream.StepList = .empty;
-    const report = device.guest.next(now_us, &device.profile.guest, beginsOf(device), &steps) orelse return;
+    const report = device.guest.next(now_us, &device.profile.guest, beginsOf(device), &steps) orelse
+        return;
     device.client.report(now_us, report);
 }
 
@@ -66,7 +72,7 @@ pub fn isBeforeSystem(device: *const Device) bool {
     return device.client.times.system == null and isSystem(device.profile.reads, device.read_index);
 }
 
-/// What the initramfs does takes this part of the system's start.
+/// The initramfs takes this part of the system's start.
 const initramfs_part = 10;
 
 /// The next read is one of the system's.
@@ -75,7 +81,7 @@ fn isSystem(reads: []const Read, index: u32) bool {
     return reads[index].at_us >= reads[reads.len - 1].at_us / initramfs_part;
 }
 
-/// The device is ready. An order that it has taken before is carried out now.
+/// The device is ready. An order that it confirmed earlier is executed now.
 pub fn begin(words: *GuestWords, begins: Begins) void {
     assert(begins.kernel_us <= begins.stream_us and begins.stream_us <= begins.ready_us);
     words.* = .{
@@ -87,7 +93,7 @@ pub fn begin(words: *GuestWords, begins: Begins) void {
     };
 }
 
-/// The report that is due now. `list` is where the steps of the first one go.
+/// Returns the report that is due now. `list` receives the steps of the first one.
 pub fn next(
     words: *GuestWords,
     now_us: u64,
@@ -112,9 +118,9 @@ pub fn usedAt(profile: *const Profile, age_us: u64) u64 {
     return @intCast(@min(profile.write_cache_used_at_ready + filled, profile.write_cache_used_max));
 }
 
-/// The edge has the report that was said last.
+/// The edge has acknowledged the last report.
 pub fn acknowledged(words: *GuestWords, now_us: u64) void {
-    // Else it is the word of before the device was ready.
+    // Otherwise it acknowledges the report from before the device was ready.
     if (words.has_said) words.used_known = words.used_said;
     if (words.order != null) words.order_due_at_us = now_us;
 }
@@ -124,7 +130,7 @@ pub fn take(words: *GuestWords, now_us: u64, order: StreamClient.Order) void {
     words.order_due_at_us = now_us + order_wait_us_max;
 }
 
-/// The order to carry out now; none before the device is ready.
+/// Returns the order to execute now; none before the device is ready.
 pub fn dueOrder(words: *GuestWords, now_us: u64) ?StreamClient.Order {
     if (words.due_at_us == null) return null;
     if (now_us < words.order_due_at_us orelse return null) return null;
@@ -139,13 +145,14 @@ pub fn deadline(words: *const GuestWords) ?u64 {
     return at_us;
 }
 
-/// Until when somebody who ends with the device should wait; null: nothing is left to say for the first time.
+/// Returns how long a caller that ends with the device should wait; null: no first report is
+/// pending.
 pub fn firstWordUntil(words: *const GuestWords) ?u64 {
     if (words.due_at_us == null or words.used_known != null) return null;
     return words.begun_at_us + first_word_us_max;
 }
 
-/// Shares of the boot as a small Linux takes them.
+/// Shares of the boot as in a small Linux system.
 fn appendSteps(list: *stream.StepList, begins: Begins) void {
     const breather_us = begins.stream_us - begins.kernel_us;
     const stream_us: i64 = @intCast(breather_us);
@@ -153,18 +160,31 @@ fn appendSteps(list: *stream.StepList, begins: Begins) void {
     const kernel_us = breather_us / 3 * 2;
     const steps = [_]stream.Step{
         .{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = kernel_us },
-        .{ .group = .initramfs, .name = "network", .start_us = @intCast(kernel_us), .duration_us = breather_us - kernel_us },
-        .{ .group = .initramfs, .name = "mount", .start_us = stream_us, .duration_us = system_us / initramfs_part },
-        .{ .group = .system, .name = "system", .start_us = stream_us + @as(i64, @intCast(system_us / initramfs_part)), .duration_us = system_us - system_us / initramfs_part },
+        .{
+            .group = .initramfs,
+            .name = "network",
+            .start_us = @intCast(kernel_us),
+            .duration_us = breather_us - kernel_us,
+        },
+        .{
+            .group = .initramfs,
+            .name = "mount",
+            .start_us = stream_us,
+            .duration_us = system_us / initramfs_part,
+        },
+        .{ .group = .system, .name = "system", .start_us = stream_us + @as(i64, @intCast(
+            system_us / initramfs_part,
+        )), .duration_us = system_us - system_us / initramfs_part },
     };
     for (steps) |step| list.append(step) catch unreachable; // There is room for 24.
 }
 
 const testing = std.testing;
 
-test "steps follow one another until the device is ready, and the write cache fills to its end" {
+test "steps follow one another until the device is ready, and the write cache fills completely" {
     var words: GuestWords = .{};
-    const begins: Begins = .{ .kernel_us = 1_000_000, .stream_us = 1_900_000, .ready_us = 4_000_000 };
+    const begins: Begins =
+        .{ .kernel_us = 1_000_000, .stream_us = 1_900_000, .ready_us = 4_000_000 };
     const profile: Profile = .{};
     words.begin(begins);
     var list: stream.StepList = .empty;
@@ -184,7 +204,7 @@ test "steps follow one another until the device is ready, and the write cache fi
     try testing.expectEqual(profile.write_cache_used_max, usedAt(&profile, std.math.maxInt(u64)));
 }
 
-test "what was acknowledged before the device was ready is none of what it says then, and an order of then waits for it" {
+test "an acknowledgement from before the device was ready covers no later report, and orders wait" {
     var words: GuestWords = .{};
     const order: StreamClient.Order = .{ .kind = .restart, .id = .fromRandom(@splat(1)) };
     words.take(10, order);
@@ -198,7 +218,7 @@ test "what was acknowledged before the device was ready is none of what it says 
     try testing.expectEqual(.restart, words.dueOrder(100).?.kind);
 }
 
-test "the system begins with the first read behind a tenth of the boot, and never before any or behind all" {
+test "the system starts with the first read after a tenth of the boot" {
     var reads: [11]Read = undefined;
     for (&reads, 0..) |*read, index| read.* = .{ .at_us = index * 100, .offset = 0, .length = 512 };
     try testing.expect(!isSystem(&reads, 0));
@@ -210,7 +230,7 @@ test "the system begins with the first read behind a tenth of the boot, and neve
     try testing.expect(!isSystem(reads[0..1], 0));
 }
 
-test "an order is carried out once the edge knows, or after two seconds" {
+test "an order is executed once the edge has acknowledged it, or after two seconds" {
     var words: GuestWords = .{};
     words.begin(.{ .kernel_us = 0, .stream_us = 0, .ready_us = 0 });
     const order: StreamClient.Order = .{ .kind = .restart, .id = .fromRandom(@splat(1)) };

@@ -1,5 +1,5 @@
-//! One HTTP/1.1 request of a simulated device and the answer to it (RFC 9112), with a length and without coding: what
-//! iPXE needs of an edge. Bytes in, body out; the connection is the caller's.
+//! One HTTP/1.1 request of a simulated device and its answer (RFC 9112), with a length and without
+//! coding: the subset that iPXE needs. Bytes in, body out; the connection is the caller's.
 
 const std = @import("std");
 const HttpExchange = @This();
@@ -16,17 +16,27 @@ body_received: u64 = 0,
 
 pub const State = enum { head, body, done, failed };
 
-/// The request's text; null when the path is too long. `range_size`: only so many bytes from the begin.
-pub fn request(host: anytype, path: []const u8, range_size: ?u32, buffer: *[request_size_max]u8) ?[]const u8 {
+/// Returns the request's text; null if the path is too long. `range_size`: request only this many
+/// bytes from the start.
+pub fn request(
+    host: anytype,
+    path: []const u8,
+    range_size: ?u32,
+    buffer: *[request_size_max]u8,
+) ?[]const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
-    writer.print("GET {s} HTTP/1.1\r\nhost: {f}\r\nuser-agent: bootfarm-sim\r\nconnection: close\r\n", .{ path, host }) catch
+    writer.print(
+        "GET {s} HTTP/1.1\r\nhost: {f}\r\nuser-agent: bootfarm-sim\r\nconnection: close\r\n",
+        .{ path, host },
+    ) catch
         return null;
     if (range_size) |size| writer.print("range: bytes=0-{d}\r\n", .{size - 1}) catch return null;
     writer.writeAll("\r\n") catch return null;
     return writer.buffered();
 }
 
-/// Takes bytes of the answer and returns what of them is body. Bytes after the end are an error of the server.
+/// Takes bytes of the answer and returns those that are body. Bytes after the end are an error of
+/// the server.
 pub fn receive(exchange: *HttpExchange, bytes: []const u8) []const u8 {
     var rest = bytes;
     while (exchange.state == .head and rest.len > 0) {
@@ -37,7 +47,8 @@ pub fn receive(exchange: *HttpExchange, bytes: []const u8) []const u8 {
         exchange.head[exchange.head_size] = rest[0];
         exchange.head_size += 1;
         rest = rest[1..];
-        if (std.mem.endsWith(u8, exchange.head[0..exchange.head_size], "\r\n\r\n")) exchange.parseHead();
+        if (std.mem.endsWith(u8, exchange.head[0..exchange.head_size], "\r\n\r\n"))
+            exchange.parseHead();
     }
     if (exchange.state != .body) return "";
     if (rest.len > exchange.body_size - exchange.body_received) {

@@ -1,5 +1,6 @@
-//! A recorded boot's reads: CSV with the header `time_ms,offset,length`, one read a line, in the order in which a machine
-//! asked. Times are milliseconds with up to three decimals since the first read; offset and length are bytes.
+//! The reads of a recorded boot: CSV with the header `time_ms,offset,length`, one read per line, in
+//! the order of the machine's requests. Times are milliseconds with up to three decimals since the
+//! first read; offset and length are bytes.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -15,13 +16,15 @@ pub const Read = struct {
     offset: u64,
     length: u32,
 
-    /// The same read on a disk of `disk_size` bytes: one that lies beyond the end is folded back into the disk.
+    /// Returns the same read on a disk of `disk_size` bytes: one beyond the end is folded back into
+    /// the disk.
     pub fn within(read: Read, disk_size: u64) Read {
         assert(disk_size >= wire.sector_size);
         assert(disk_size % wire.sector_size == 0);
         const length: u32 = @intCast(@min(read.length, disk_size));
         const offset_max = disk_size - length;
-        if (read.offset <= offset_max) return .{ .at_us = read.at_us, .offset = read.offset, .length = length };
+        if (read.offset <= offset_max)
+            return .{ .at_us = read.at_us, .offset = read.offset, .length = length };
         const sectors = offset_max / wire.sector_size + 1;
         const offset = read.offset / wire.sector_size % sectors * wire.sector_size;
         return .{ .at_us = read.at_us, .offset = offset, .length = length };
@@ -30,7 +33,8 @@ pub const Read = struct {
 
 pub const ParseError = error{ NoHeader, BadLine, TooLong, Empty, OutOfMemory };
 
-/// The reads of a trace; the caller frees the slice. `line` says where an error is, counted from 1.
+/// Returns the reads of a trace; the caller frees the slice. `line` is set to the line of an error,
+/// counted from 1.
 pub fn parse(gpa: std.mem.Allocator, text: []const u8, line: *u32) ParseError![]Read {
     var reads: std.ArrayList(Read) = .empty;
     errdefer reads.deinit(gpa);
@@ -43,7 +47,8 @@ pub fn parse(gpa: std.mem.Allocator, text: []const u8, line: *u32) ParseError![]
         const trimmed = std.mem.trim(u8, raw, "\r ");
         if (trimmed.len == 0) continue;
         const read = parseLine(trimmed) orelse return error.BadLine;
-        if (reads.items.len > 0 and read.at_us < reads.items[reads.items.len - 1].at_us) return error.BadLine;
+        if (reads.items.len > 0 and read.at_us < reads.items[reads.items.len - 1].at_us)
+            return error.BadLine;
         if (reads.items.len == reads_max) return error.TooLong;
         try reads.append(gpa, read);
     }
@@ -83,14 +88,18 @@ const testing = std.testing;
 
 test "a trace is read with its times to the microsecond" {
     var line: u32 = 0;
-    const reads = try parse(testing.allocator, "time_ms,offset,length\n0.000,0,4096\n19.171,4096,512\r\n20,8192,131072\n", &line);
+    const reads = try parse(
+        testing.allocator,
+        "time_ms,offset,length\n0.000,0,4096\n19.171,4096,512\r\n20,8192,131072\n",
+        &line,
+    );
     defer testing.allocator.free(reads);
     try testing.expectEqual(3, reads.len);
     try testing.expectEqual(Read{ .at_us = 19_171, .offset = 4096, .length = 512 }, reads[1]);
     try testing.expectEqual(20_000, reads[2].at_us);
 }
 
-test "a line that is no read is named" {
+test "a line that is no read is reported by its number" {
     const wrong = [_][]const u8{
         "1,0",       "1,0,512,9",   "x,0,512",      "1,-1,512",         "1,0,0", "1,0,513",
         "1,511,512", "1,0,1048576", "1.2345,0,512", "5,0,512\n4,0,512",

@@ -1,6 +1,7 @@
-//! The reads of a recorded boot over a modelled link of 1 Gb/s and 0.5 ms there and back, by the real edge's and device's sides on a
-//! clock of their own: how long the boot reads without a profile, with one, and as a device does that asks for 32 KiB at a time. The clock is the
-//! model's, so the times are the same on every machine.
+//! Tests of read_trace.zig and read-ahead: replays a recorded boot over a modelled link of 1 Gb/s
+//! and 0.5 ms round trip, with the real sides of the stream on a simulated clock: without a
+//! profile, with one, and with reads of 32 KiB. The clock is the model's, so the times are the same
+//! on every machine.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,7 +34,8 @@ const Direction = struct {
 
     fn send(direction: *Direction, now_ns: u64, packet: []const u8) !void {
         // 8 bits in a nanosecond at 1 Gb/s.
-        direction.free_at_ns = @max(direction.free_at_ns, now_ns) + (packet.len + overhead_size) * 8;
+        direction.free_at_ns =
+            @max(direction.free_at_ns, now_ns) + (packet.len + overhead_size) * 8;
         if (direction.prng.chance(direction.loss_percent, 100)) return;
         direction.serial += 1;
         var flight: Flight = .{
@@ -47,7 +49,10 @@ const Direction = struct {
     }
 
     fn nextAt(direction: *const Direction) ?u64 {
-        return if (direction.first < direction.flights.items.len) direction.flights.items[direction.first].at_ns else null;
+        return if (direction.first < direction.flights.items.len)
+            direction.flights.items[direction.first].at_ns
+        else
+            null;
     }
 
     fn take(direction: *Direction) Flight {
@@ -66,7 +71,7 @@ const Plan = struct {
     depth: u8 = 4,
     loss_percent: u8 = 0,
     with_profile: bool = false,
-    /// A longer read is cut into pieces of this size.
+    /// A longer read is split into pieces of this size.
     piece: u32 = StreamClient.read_size_max,
 };
 
@@ -79,11 +84,14 @@ const Replay = struct {
     now_ns: u64 = std.time.ns_per_s,
     document: []u8,
 
-    /// Microseconds from the open session to the last byte.
+    /// Returns microseconds from the open session to the last byte.
     fn run(reads: []const read_trace.Read, document: []u8, plan: Plan) !u64 {
         const gpa = testing.allocator;
         var replay: Replay = .{
-            .server = try .init(gpa, .{ .sessions_max = 4, .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) } }),
+            .server = try .init(gpa, .{
+                .sessions_max = 4,
+                .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+            }),
             .client = try .init(gpa, .{ .reads_max = 4 + ReadAhead.client_places }),
             .ahead = .init(try gpa.create(ReadAhead.Tables), try gpa.alloc(u8, 64 << 20)),
             .up = .{ .prng = .init(1), .loss_percent = plan.loss_percent },
@@ -106,7 +114,10 @@ const Replay = struct {
     }
 
     fn read(replay: *Replay, reads: []const read_trace.Read, plan: Plan) !u64 {
-        replay.client.start(replay.nowUs(), .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) });
+        replay.client.start(
+            replay.nowUs(),
+            .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) },
+        );
         while (try replay.next() != .established) {}
         const begin_us = replay.nowUs();
         replay.ahead.start(&replay.client);
@@ -119,7 +130,12 @@ const Replay = struct {
             while (at < reads.len) {
                 const slot = free.findFirstSet() orelse break;
                 const length = @min(plan.piece, reads[at].length - at_offset);
-                try replay.ahead.read(&replay.client, slot, reads[at].offset + at_offset, buffers[slot][0..length]);
+                try replay.ahead.read(
+                    &replay.client,
+                    slot,
+                    reads[at].offset + at_offset,
+                    buffers[slot][0..length],
+                );
                 free.unset(slot);
                 at_offset += length;
                 if (at_offset < reads[at].length) continue;
@@ -147,7 +163,8 @@ const Replay = struct {
             if (replay.ahead.nextDone()) |tag| return .{ .read = tag };
             replay.ahead.pump(&replay.client);
             var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (replay.client.transmit(replay.nowUs(), &out)) |packet| try replay.up.send(replay.now_ns, packet);
+            while (replay.client.transmit(replay.nowUs(), &out)) |packet|
+                try replay.up.send(replay.now_ns, packet);
             const timer_us = replay.client.deadline() orelse std.math.maxInt(u64);
             const up_ns = replay.up.nextAt() orelse std.math.maxInt(u64);
             const down_ns = replay.down.nextAt() orelse std.math.maxInt(u64);
@@ -184,9 +201,15 @@ const Replay = struct {
                 while (fragments.next()) |fragment| {
                     var payload: [wire.fragment_size_ethernet]u8 = @splat(0);
                     if (request.kind == .profile)
-                        @memcpy(payload[0..fragment.length], replay.document[@intCast(fragment.offset)..][0..fragment.length]);
+                        @memcpy(
+                            payload[0..fragment.length],
+                            replay.document[@intCast(fragment.offset)..][0..fragment.length],
+                        );
                     var sealed: [wire.packet_size_ethernet]u8 = undefined;
-                    try replay.down.send(replay.now_ns, sealer.seal(&fragment.header, payload[0..fragment.length], &sealed));
+                    try replay.down.send(
+                        replay.now_ns,
+                        sealer.seal(&fragment.header, payload[0..fragment.length], &sealed),
+                    );
                 }
             },
             .used => {},
@@ -195,7 +218,7 @@ const Replay = struct {
     }
 };
 
-test "with a profile a boot reads in at most 1.11 times what its bytes take at the link's speed, and it wins with loss too" {
+test "with a profile a boot reads within 1.11 times its bytes' link time, and wins under loss" {
     const gpa = testing.allocator;
     var line: u32 = 0;
     const reads = try read_trace.parse(gpa, @embedFile("boot_trace_csv"), &line);
@@ -213,7 +236,9 @@ test "with a profile a boot reads in at most 1.11 times what its bytes take at t
     defer gpa.free(document);
     @memset(document, 0);
     for (trace.slice(), 0..) |unit, index|
-        unit.encode(document[profile.head_size + index * profile.entry_size ..][0..profile.entry_size]);
+        unit.encode(
+            document[profile.head_size + index * profile.entry_size ..][0..profile.entry_size],
+        );
     profile.seal(document, @intCast(trace.slice().len));
     const bare_us = bytes * 8 / 1000;
 
@@ -229,7 +254,7 @@ test "with a profile a boot reads in at most 1.11 times what its bytes take at t
     const without_loss = try Replay.run(reads, document, .{ .loss_percent = 1 });
     try testing.expect(with_loss < without_loss);
 
-    // A system that waits for each read before it asks for the next: 225 and 558 ms.
+    // A system that waits for each read before it sends the next: 225 and 558 ms.
     const alone = try Replay.run(reads, document, .{ .depth = 1, .with_profile = true });
     const alone_without = try Replay.run(reads, document, .{ .depth = 1 });
     try testing.expect(alone * 2 < alone_without);

@@ -1,5 +1,6 @@
-//! The part of an iPXE script that a simulated device understands: `set`, `echo`, `kernel`, `initrd`, `sanboot`,
-//! `boot` and `${name}`, and a boot menu, whose time-out is over at once. A script it does not understand ends the boot with the line's number, as iPXE does.
+//! The part of an iPXE script that a simulated device understands: `set`, `echo`, `kernel`,
+//! `initrd`, `sanboot`, `boot` and `${name}`, and a boot menu, whose timeout expires at once. A
+//! script that it does not understand ends the boot with the line's number, as in iPXE.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,15 +10,15 @@ pub const Plan = struct {
     stream: base.Endpoint,
     boot_id: base.Uuid,
     token: [16]u8,
-    /// What is downloaded, in order; slices of the script.
+    /// The downloads in order; slices of the script.
     downloads: base.BoundedArray(Url, 4) = .empty,
     /// The downloads are a disk that is read in parts.
     is_disk: bool = false,
-    /// The edge gives its disks in clear text.
+    /// The edge serves its disks in clear text.
     clear: bool = false,
 };
 
-/// `http://IP:PORT/path`; slices of what was parsed.
+/// `http://IP:PORT/path`; slices of the parsed text.
 pub const Url = struct {
     endpoint: base.Endpoint,
     path: []const u8,
@@ -38,30 +39,32 @@ pub const Url = struct {
     }
 };
 
-/// `said`: what the script wrote on the console before it gave up; a slice of the script.
+/// `said`: the script's console output before it gave up; a slice of the script.
 pub const Failure = struct { line: u32, said: []const u8 = "" };
 pub const Result = union(enum) { plan: Plan, chain: Chain, failure: Failure };
 
-/// The script that is to be loaded in place of this one; slices of it.
+/// The script to load in place of this one; slices of it.
 pub const Chain = struct {
     url: []const u8,
-    /// What the menu's default is.
+    /// The value of the menu's default.
     entry: []const u8,
 
     const variable = "${bootfarm_entry}";
 
-    /// The URL as iPXE asks for it; null where it does not fit or has other variables.
+    /// Returns the URL as iPXE requests it; null if it does not fit or has other variables.
     pub fn write(chain: Chain, buffer: []u8) ?[]const u8 {
         var writer: std.Io.Writer = .fixed(buffer);
         const before, const after = std.mem.cut(u8, chain.url, variable) orelse .{ chain.url, "" };
-        for ([_][]const u8{ before, after }) |part| if (std.mem.find(u8, part, "${") != null) return null;
+        for ([_][]const u8{ before, after }) |part|
+            if (std.mem.find(u8, part, "${") != null) return null;
         const entry = if (before.len < chain.url.len) chain.entry else "";
         writer.print("{s}{s}{s}", .{ before, entry, after }) catch return null;
         return writer.buffered();
     }
 };
 
-/// Reads a whole script. The boot's identity is what the script sets, or what its kernel line says where a kernel is.
+/// Parses a whole script. The boot's identity is set by the script, or by its kernel line if there
+/// is a kernel.
 pub fn parse(text: []const u8) Result {
     var stream: ?base.Endpoint = null;
     var boot_id: ?base.Uuid = null;
@@ -86,11 +89,15 @@ pub fn parse(text: []const u8) Result {
         if (std.mem.eql(u8, command, "set")) {
             const name = words.next() orelse return failure;
             const value = words.next() orelse return failure;
-            if (std.mem.eql(u8, name, "bootfarm_edge")) stream = base.Endpoint.parse(value) catch return failure;
-            if (std.mem.eql(u8, name, "bootfarm_boot")) boot_id = base.Uuid.parse(value) catch return failure;
+            if (std.mem.eql(u8, name, "bootfarm_edge"))
+                stream = base.Endpoint.parse(value) catch return failure;
+            if (std.mem.eql(u8, name, "bootfarm_boot"))
+                boot_id = base.Uuid.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_entry")) entry = value;
-            if (std.mem.eql(u8, name, "bootfarm_stream")) plan.clear = std.mem.eql(u8, value, "clear");
-            if (std.mem.eql(u8, name, "bootfarm_token")) token = parseToken(value) orelse return failure;
+            if (std.mem.eql(u8, name, "bootfarm_stream"))
+                plan.clear = std.mem.eql(u8, value, "clear");
+            if (std.mem.eql(u8, name, "bootfarm_token"))
+                token = parseToken(value) orelse return failure;
         } else if (std.mem.eql(u8, command, "echo")) {
             if (said.len == 0) said = std.mem.trim(u8, words.rest(), " ");
         } else if (isMenu(command)) {
@@ -124,16 +131,18 @@ pub fn parse(text: []const u8) Result {
 }
 
 fn isMenu(command: []const u8) bool {
-    for ([_][]const u8{ "menu", "item", "choose" }) |known| if (std.mem.eql(u8, command, known)) return true;
+    for ([_][]const u8{ "menu", "item", "choose" }) |known|
+        if (std.mem.eql(u8, command, known)) return true;
     return false;
 }
 
 fn isDownload(command: []const u8) bool {
-    for ([_][]const u8{ "kernel", "initrd", "sanboot" }) |known| if (std.mem.eql(u8, command, known)) return true;
+    for ([_][]const u8{ "kernel", "initrd", "sanboot" }) |known|
+        if (std.mem.eql(u8, command, known)) return true;
     return false;
 }
 
-/// The first word that is a URL; options and their values stand before it.
+/// Returns the first word that is a URL; options and their values precede it.
 fn urlOf(words: *std.mem.TokenIterator(u8, .scalar)) ?Url {
     while (words.next()) |word| if (Url.parse(word)) |url| return url;
     return null;
@@ -156,7 +165,7 @@ const identity_lines =
     \\
 ;
 
-test "a script with a kernel says what to load and who the boot is" {
+test "a script with a kernel names the downloads and the boot" {
     const plan = parse(identity_lines ++
         \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} initrd=initrd
         \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
@@ -171,16 +180,20 @@ test "a script with a kernel says what to load and who the boot is" {
 }
 
 test "a script without a kernel names its disk" {
-    const plan = parse(identity_lines ++ "sanboot --no-describe http://10.0.0.1/b/00000000000000ab/disk\n").plan;
+    const plan = parse(
+        identity_lines ++ "sanboot --no-describe http://10.0.0.1/b/00000000000000ab/disk\n",
+    ).plan;
     try testing.expect(plan.is_disk);
     try testing.expect(!plan.clear);
-    const clear = parse(identity_lines ++ "set bootfarm_stream clear\nsanboot http://10.0.0.1/b/00000000000000ab/disk\n").plan;
+    const clear = parse(identity_lines ++
+        "set bootfarm_stream clear\nsanboot http://10.0.0.1/b/00000000000000ab/disk\n").plan;
     try testing.expect(clear.clear);
     try testing.expectEqual(80, plan.downloads.buffer[0].endpoint.port);
 }
 
-test "a script that gives up has said why" {
-    const failure = parse("#!ipxe\necho bootfarm: no\necho again in 60 s\nsleep 60\nreboot\n").failure;
+test "a script that gives up has printed why" {
+    const failure =
+        parse("#!ipxe\necho bootfarm: no\necho again in 60 s\nsleep 60\nreboot\n").failure;
     try testing.expectEqualStrings("bootfarm: no", failure.said);
     try testing.expectEqual(4, failure.line);
 }

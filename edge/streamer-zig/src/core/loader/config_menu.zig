@@ -1,6 +1,6 @@
-//! The boot menu for loaders that get configurations by name: GRUB and PXELINUX. Each entry is a
-//! configuration of its own, `menu-<mark>-<entry>.cfg` below the boot's handle: asking for it is the
-//! choice. Titles are chosen by people: nothing of them may be taken for a command.
+//! The boot menu for loaders that request configurations by name: GRUB and PXELINUX. Each entry is
+//! a configuration of its own, `menu-<mark>-<entry>.cfg` below the boot's handle: requesting it is
+//! the choice. Titles come from users: no part of them may be read as a command.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,7 +24,7 @@ pub const Options = struct {
 const name_begin = "menu-";
 const name_end = ".cfg";
 
-/// Null for a name that is no entry's.
+/// Returns null for a name that is no entry's.
 pub fn parseName(name: []const u8) ?Answer {
     const rest = std.mem.cutPrefix(u8, name, name_begin) orelse return null;
     if (!std.mem.endsWith(u8, rest, name_end)) return null;
@@ -66,7 +66,7 @@ fn grub(options: *const Options, writer: *Writer) Writer.Error!void {
     }
 }
 
-/// Back to the firmware, which starts what comes next in its order.
+/// Returns to the firmware, which starts the next entry in its boot order.
 pub const grub_local_disk = "set timeout=0\nexit\n";
 
 pub fn writePxelinux(options: *const Options, buffer: *[size_max]u8) []const u8 {
@@ -75,7 +75,7 @@ pub fn writePxelinux(options: *const Options, buffer: *[size_max]u8) []const u8 
     return writer.buffered();
 }
 
-/// Without modules of its own PXELINUX has no menu: it shows lines and takes a label.
+/// Without extra modules PXELINUX has no menu: it shows lines and accepts a label.
 fn pxelinux(options: *const Options, writer: *Writer) Writer.Error!void {
     const menu = options.menu;
     try writer.writeAll("SAY Bootfarm: type the number of what to start\n");
@@ -103,8 +103,11 @@ pub const pxelinux_local_disk = "DEFAULT local\nPROMPT 0\nLABEL local\n  LOCALBO
 
 const testing = std.testing;
 
-test "an entry's name says which entry of which menu" {
-    try testing.expectEqual(Answer{ .mark = 0xab12, .entry = 3 }, parseName("menu-0000ab12-3.cfg").?);
+test "an entry's name identifies the entry and its menu" {
+    try testing.expectEqual(
+        Answer{ .mark = 0xab12, .entry = 3 },
+        parseName("menu-0000ab12-3.cfg").?,
+    );
     const others = [_][]const u8{
         "menu-0000ab12-3", "menu-x-3.cfg", "menu-0000ab12.cfg", "grub.cfg", "menu-1-2-3.cfg",
         "menu--.cfg",

@@ -1,14 +1,14 @@
-//! A disk image that is shorter than what is on it, as an interrupted copy leaves it: what is
-//! missing, for a person. What is not recognized is let through.
+//! Detects a disk image that is shorter than its contents, as an interrupted copy leaves it, and
+//! describes what is missing. Unrecognized contents pass.
 
 const std = @import("std");
 const base = @import("base");
 const file_system = @import("wire").file_system;
 const assert = std.debug.assert;
 
-/// The end of a partition or file system that is not on the disk. Sizes in bytes.
+/// A partition or file system that ends beyond the disk. Sizes in bytes.
 pub const Shortage = struct {
-    /// Null where even the begin of the partition is missing.
+    /// Null if even the start of the partition is missing.
     kind: ?file_system.Kind,
     /// Null for a file system that fills the disk.
     partition: ?u8,
@@ -25,19 +25,19 @@ pub const Shortage = struct {
         try writer.print(" needs {d} bytes, {d} are there", .{ shortage.needs, shortage.has });
     }
 
-    /// What is too long is cut.
+    /// Truncated if it is too long.
     pub fn text(shortage: Shortage) base.UntrustedText {
         var buffer: [128]u8 = undefined;
         return .init(std.mem.print(&buffer, "{f}", .{shortage}) catch unreachable);
     }
 };
 
-/// What of it is on the disk: the whole partition, or what is left of it.
+/// Returns the bytes of a partition that are on the disk.
 pub fn available(first: u64, size: u64, disk_size: u64) u64 {
     return @min(size, disk_size -| first);
 }
 
-/// Null when all of the file system is there. `has`: bytes of the disk or partition.
+/// Returns null if the whole file system is there. `has`: bytes of the disk or partition.
 pub fn judge(
     found: ?file_system.FileSystem,
     partition: ?u8,
@@ -50,7 +50,7 @@ pub fn judge(
 
 const testing = std.testing;
 
-test "a file system larger than its disk is told with both sizes" {
+test "a file system larger than its disk is reported with both sizes" {
     const short = judge(.{ .kind = .ext4, .size = 25165824 }, 2, 1048576).?;
     try testing.expectEqualStrings(
         "ext4 on partition 2 needs 25165824 bytes, 1048576 are there",
@@ -67,7 +67,7 @@ test "a file system larger than its disk is told with both sizes" {
     try testing.expectEqual(null, judge(null, null, 1024));
 }
 
-test "of a partition only what lies on the disk is there" {
+test "a partition counts only as far as it lies on the disk" {
     try testing.expectEqual(512, available(512, 512, 4096));
     try testing.expectEqual(512, available(512, 4096, 1024));
     try testing.expectEqual(0, available(2048, 512, 1024));

@@ -1,7 +1,7 @@
-//! GRUB's configuration of one boot: what to load, and from where. Everything that goes in is made
-//! by this edge or was checked for printable ASCII, and stands in single quotes, in which GRUB
-//! expands nothing (GRUB manual, "Quoting"). The signed GRUB of a distribution has no other source
-//! of its configuration than the network.
+//! GRUB's configuration of one boot: what to load, and from where. Every input is made by this edge
+//! or was checked for printable ASCII, and stands in single quotes, in which GRUB expands nothing
+//! (GRUB manual, "Quoting"). The signed GRUB of a distribution gets its configuration only from the
+//! network.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +16,7 @@ pub const By = enum { tftp, http };
 
 pub const Options = struct {
     line: KernelLine,
-    /// How this GRUB reads files: signed ones of Debian 12 know TFTP only.
+    /// The protocol by which this GRUB reads files: signed ones of Debian 12 support TFTP only.
     by: By,
     has_initrd: bool,
 };
@@ -28,7 +28,9 @@ pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
 }
 
 fn writeTo(options: *const Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-    try writer.writeAll("set timeout=0\nset default=0\nset fallback=1\nmenuentry 'Bootfarm' {\n  linux ");
+    try writer.writeAll(
+        "set timeout=0\nset default=0\nset fallback=1\nmenuentry 'Bootfarm' {\n  linux ",
+    );
     try writePath(options, "kernel", writer);
     var buffer: [KernelLine.size_max]u8 = undefined;
     try writeWords(options.line.write(&buffer), writer);
@@ -42,8 +44,8 @@ fn writeTo(options: *const Options, writer: *std.Io.Writer) std.Io.Writer.Error!
     try writeRestart(writer);
 }
 
-/// `(tftp,10.0.0.1)/b/HANDLE/NAME`: the server is named, since GRUB's own idea of it is the plain
-/// DHCP server's.
+/// `(tftp,10.0.0.1)/b/HANDLE/NAME`: the server is named, since GRUB would otherwise use the plain
+/// DHCP server.
 fn writePath(
     options: *const Options,
     name: []const u8,
@@ -60,8 +62,8 @@ pub fn writeDevice(by: By, http: base.Endpoint, writer: *std.Io.Writer) std.Io.W
     }
 }
 
-/// Words of a kernel's command line, each as one of GRUB's. A kernel takes spaces into a word by
-/// double quotes; GRUB takes the quotes off and puts them around the whole word again.
+/// Writes the words of a kernel's command line, each as one word of GRUB's. A kernel groups words
+/// by double quotes; GRUB removes the quotes and puts them around the whole word again.
 fn writeWords(line: []const u8, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     var rest = std.mem.trimStart(u8, line, " ");
     while (rest.len > 0) {
@@ -81,7 +83,7 @@ fn writeWords(line: []const u8, writer: *std.Io.Writer) std.Io.Writer.Error!void
     }
 }
 
-/// What a device does that could not start its kernel: the reason may be gone by then.
+/// The reaction of a device that could not start its kernel: the cause may be gone by then.
 fn writeRestart(writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.print(
         "menuentry 'Start again' {{\n  echo 'bootfarm: starting again in {d} s'\n  sleep {d}\n  reboot\n}}\n",
@@ -89,8 +91,7 @@ fn writeRestart(writer: *std.Io.Writer) std.Io.Writer.Error!void {
     );
 }
 
-/// For a device that cannot start what it is assigned: says why on its console, waits and starts
-/// again.
+/// For a device that cannot start its version: shows why on its console, waits and restarts.
 pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("set timeout=0\necho 'bootfarm: ") catch unreachable;
@@ -105,9 +106,9 @@ pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
 
 const refusal_size_max = 256;
 
-/// Whether a name is the one of a configuration that GRUB asks for: `grub.cfg`, or the same with
-/// the address of its card (`grub.cfg-01-aa-bb-...`), in the folders where GRUB images of
-/// distributions look.
+/// Tells whether a name is that of a configuration that GRUB requests: `grub.cfg`, or the same with
+/// its card's address (`grub.cfg-01-aa-bb-...`), in the folders that GRUB images of distributions
+/// search.
 pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     const folders = [_][]const u8{ "", "grub/", "boot/grub/", "grub2/", "boot/grub2/" };
     for (folders) |folder| {
@@ -120,8 +121,8 @@ pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     return false;
 }
 
-/// What GRUB looks for and does without: lists of its modules, modules, translations,
-/// configurations. Nothing else asks for them, so they show that GRUB runs.
+/// Recognizes optional files that GRUB requests: module lists, modules, translations,
+/// configurations. No other client requests them, so they show that GRUB runs.
 pub fn isProbe(name: []const u8) bool {
     const at = std.mem.find(u8, name, "grub") orelse return false;
     const rest = name[at..];
@@ -134,7 +135,7 @@ const testing = std.testing;
 
 const test_options: Options = .{ .line = kernel_line.test_line, .by = .tftp, .has_initrd = true };
 
-test "a configuration loads kernel and initramfs from this edge and falls back to starting again" {
+test "a configuration loads kernel and initramfs from this edge and falls back to a restart" {
     var buffer: [size_max]u8 = undefined;
     try testing.expectEqualStrings(
         \\set timeout=0
@@ -153,13 +154,15 @@ test "a configuration loads kernel and initramfs from this edge and falls back t
     , write(&test_options, &buffer));
 }
 
-test "GRUBs that read HTTP are given addresses with the port" {
+test "GRUB with HTTP support gets addresses with the port" {
     var options = test_options;
     options.by = .http;
     options.has_initrd = false;
     var buffer: [size_max]u8 = undefined;
     const text = write(&options, &buffer);
-    try testing.expect(std.mem.find(u8, text, "linux (http,10.0.0.1:6980)/b/00000000000000ab/kernel ") != null);
+    try testing.expect(
+        std.mem.find(u8, text, "linux (http,10.0.0.1:6980)/b/00000000000000ab/kernel ") != null,
+    );
     try testing.expectEqual(null, std.mem.find(u8, text, "initrd"));
 }
 
@@ -168,32 +171,47 @@ test "no command line ends its word, and quoted spaces stay in theirs" {
     options.line.command_line = "a=$x dyndbg=\"file a b\" it's  {};#";
     var buffer: [size_max]u8 = undefined;
     const text = write(&options, &buffer);
-    try testing.expect(std.mem.find(u8, text, "/kernel 'a=$x' 'dyndbg=file a b' 'it'\\''s' '{};#' 'bootfarm.edge=") != null);
+    try testing.expect(std.mem.find(
+        u8,
+        text,
+        "/kernel 'a=$x' 'dyndbg=file a b' 'it'\\''s' '{};#' 'bootfarm.edge=",
+    ) != null);
 }
 
-test "the longest command line fits even where each byte needs four" {
+test "the longest command line fits even if each byte needs four" {
     var options = test_options;
     options.line.command_line = &@as([1024]u8, @splat('\''));
     var buffer: [size_max]u8 = undefined;
     try testing.expect(write(&options, &buffer).len < size_max);
 }
 
-test "a refusal says why and nothing in it can end its quotes" {
+test "a refusal says why and no part of it can end its quotes" {
     var buffer: [size_max]u8 = undefined;
     const text = writeRefusal("a'\nb $c", &buffer);
-    try testing.expect(std.mem.startsWith(u8, text, "set timeout=0\necho 'bootfarm: a??b $c'\nmenuentry"));
+    try testing.expect(
+        std.mem.startsWith(u8, text, "set timeout=0\necho 'bootfarm: a??b $c'\nmenuentry"),
+    );
 }
 
-test "configurations are known by the names that GRUB asks for" {
+test "configurations are recognized by the names that GRUB requests" {
     const mac: base.Mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } };
-    for ([_][]const u8{ "grub.cfg", "grub/grub.cfg", "boot/grub/grub.cfg", "grub/grub.cfg-01-02-bf-00-00-00-01" }) |name|
+    for ([_][]const u8{
+        "grub.cfg",
+        "grub/grub.cfg",
+        "boot/grub/grub.cfg",
+        "grub/grub.cfg-01-02-bf-00-00-00-01",
+    }) |name|
         try testing.expect(isAskedAs(name, mac));
     const others = [_][]const u8{
         "grub/x86_64-efi/grub.cfg", "grub/grub.cfg-01-02-bf-00-00-00-02", "grub.cfg-0A000001",
         "grub/../grub.cfg",         "grub.cfg/x",                         "grubx64.efi",
     };
     for (others) |name| try testing.expect(!isAskedAs(name, mac));
-    for ([_][]const u8{ "grub/x86_64-efi/command.lst", "grub/x86_64-efi/grub.cfg", "grub/locale/en.mo" }) |name|
+    for ([_][]const u8{
+        "grub/x86_64-efi/command.lst",
+        "grub/x86_64-efi/grub.cfg",
+        "grub/locale/en.mo",
+    }) |name|
         try testing.expect(isProbe(name));
     for ([_][]const u8{ "revocations_sbat.efi", "grubx64.efi", "x.mod" }) |name|
         try testing.expect(!isProbe(name));

@@ -1,5 +1,5 @@
-//! The boot menu as an iPXE script, and the script that leaves iPXE for the device's own disk.
-//! Titles are chosen by people: nothing of them may be taken for a command.
+//! The boot menu as an iPXE script, and the script that leaves iPXE for the device's local disk.
+//! Titles come from users: no part of them may be read as a command.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,12 +18,12 @@ pub const Options = struct {
     menu: BootMenu,
     handle: boot_handle.BootHandle,
     http: base.Endpoint,
-    /// The device answered from a menu that is no more.
+    /// The device answered from a menu that no longer exists.
     is_changed: bool = false,
 };
 
-/// The time-out and a cancelled menu lead to the default, and so does an iPXE that was built
-/// without menus. A key that is pressed stops the time-out: iPXE does it.
+/// The timeout and a cancelled menu lead to the default, as does an iPXE built without menus. In
+/// iPXE, pressing a key stops the timeout.
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
     var writer: Writer = .fixed(buffer);
     writeTo(options, &writer) catch unreachable;
@@ -33,19 +33,28 @@ pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
 fn writeTo(options: Options, writer: *Writer) Writer.Error!void {
     const menu = options.menu;
     const default = menu.defaultEntry();
-    try writer.print("#!ipxe\nset bootfarm_entry {d}\nmenu Bootfarm: {s} || goto bootfarm_chosen\n", .{
-        default,
-        if (options.is_changed) "the menu has changed, choose again" else "choose what to start",
-    });
+    try writer.print(
+        "#!ipxe\nset bootfarm_entry {d}\nmenu Bootfarm: {s} || goto bootfarm_chosen\n",
+        .{
+            default,
+            if (options.is_changed)
+                "the menu has changed, choose again"
+            else
+                "choose what to start",
+        },
+    );
     for (menu.entries(), 0..) |*entry, index| {
         try writer.print("item {d} ", .{index});
         try writeTitle(writer, entry.title);
         if (!menu.isHere(@intCast(index))) try writer.writeAll(" (not at this edge)");
         try writer.writeByte('\n');
     }
-    try writer.print("choose --timeout {d} --default {d} bootfarm_entry || set bootfarm_entry {d}\n", .{
-        menu.menu.timeoutMs, default, default,
-    });
+    try writer.print(
+        "choose --timeout {d} --default {d} bootfarm_entry || set bootfarm_entry {d}\n",
+        .{
+            menu.menu.timeoutMs, default, default,
+        },
+    );
     try writer.print(
         ":bootfarm_chosen\nchain --replace --autofree http://{f}/b/{f}/boot.ipxe?menu={x:0>8}&entry=${{bootfarm_entry}} ||\n",
         .{ options.http, options.handle, menu.mark() },
@@ -59,9 +68,9 @@ fn writeTo(options: Options, writer: *Writer) Writer.Error!void {
 
 const retry_after_s = 5;
 
-/// iPXE expands `${...}` in the whole line, then takes words: `||`, `&&` and `;` end a command, and
-/// what begins with `#` is a comment (src/core/exec.c of iPXE). Whatever could be one of these is
-/// kept readable.
+/// iPXE expands `${...}` in the whole line, then splits it into words: `||`, `&&` and `;` end a
+/// command, and a word that begins with `#` starts a comment (src/core/exec.c of iPXE). Any such
+/// word is changed, but stays readable.
 fn writeTitle(writer: *Writer, title: []const u8) Writer.Error!void {
     var words = std.mem.tokenizeScalar(u8, title, ' ');
     var is_first = true;
@@ -71,7 +80,7 @@ fn writeTitle(writer: *Writer, title: []const u8) Writer.Error!void {
         const is_command = for ([_][]const u8{ "||", "&&", ";" }) |command| {
             if (std.mem.eql(u8, word, command)) break true;
         } else false;
-        // An option, too, begins with what a label does not.
+        // An option, too, begins with a character that no label begins with.
         if (is_command or word[0] == '#' or word[0] == '-') try writer.writeByte('\'');
         for (word, 0..) |byte, index| {
             assert(std.ascii.isPrint(byte));
@@ -80,12 +89,12 @@ fn writeTitle(writer: *Writer, title: []const u8) Writer.Error!void {
         }
         if (is_command) try writer.writeByte('\'');
     }
-    // A title of spaces alone.
+    // A title of spaces only.
     if (is_first) try writer.writeByte('-');
 }
 
-/// With a BIOS iPXE starts the first disk itself; where that fails, and with UEFI, which goes on
-/// with its next boot entry only after a failure, iPXE leaves.
+/// On BIOS iPXE starts the first disk itself; if that fails, and on UEFI, which continues with its
+/// next boot entry only after a failure, iPXE exits.
 pub fn writeLocalDisk(buffer: *[size_max]u8) []const u8 {
     const text =
         \\#!ipxe

@@ -1,6 +1,6 @@
-//! The iPXE script of one boot: where the edge is, which boot this is, and what to load. Everything
-//! that goes in is made by this edge or was checked for printable ASCII; nothing a device said
-//! reaches a script.
+//! The iPXE script of one boot: where the edge is, which boot this is, and what to load. Every
+//! input is made by this edge or was checked for printable ASCII; no text of a device reaches a
+//! script.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +22,7 @@ pub const Options = struct {
     /// Passed `boot_policy.isCommandLine`.
     command_line: []const u8,
     local_disk: ?LocalDisk = null,
-    /// The stream goes in clear text.
+    /// The stream runs in clear text.
     clear: bool = false,
 };
 
@@ -35,12 +35,15 @@ pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
 
 fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     const id = &options.identity;
-    try writer.print("#!ipxe\nset bootfarm_edge {f}\nset bootfarm_boot {f}\nset bootfarm_token {x}\n", .{
-        options.stream,
-        id.id,
-        &id.token,
-    });
-    // For whoever reads the script; a kernel gets it as a word of its line.
+    try writer.print(
+        "#!ipxe\nset bootfarm_edge {f}\nset bootfarm_boot {f}\nset bootfarm_token {x}\n",
+        .{
+            options.stream,
+            id.id,
+            &id.token,
+        },
+    );
+    // For readers of the script; a kernel gets it as a word of its command line.
     if (options.clear) try writer.writeAll("set bootfarm_stream clear\n");
     if (!options.has_kernel) {
         try writer.print(
@@ -61,7 +64,7 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.print(" bootfarm.report=http://{f}/b/{x:0>16}", .{ options.http, id.handle });
     if (options.local_disk) |*order| try writer.print(" {f}", .{order});
     if (options.clear) try writer.writeAll(" " ++ clear_word);
-    // What a boot medium knows of its device: the card, and an address; nothing for others.
+    // Facts that a boot medium adds about its device: the card, and an address; empty for others.
     try writer.writeAll(" ${bootfarm_words}");
     if (options.has_initrd) {
         try writer.writeAll(" initrd=initrd\n");
@@ -73,12 +76,12 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll("boot\n");
 }
 
-/// How long a device that cannot be started waits before it asks again, and so how often an edge
-/// hears of each.
+/// How long a device that cannot be started waits before it retries, and so how often an edge sees
+/// each of them.
 pub const retry_after_s = 60;
 
-/// For a device that cannot start what it is assigned: says why on its console, waits and starts
-/// again, since the reason may be gone by then.
+/// For a device that cannot start its version: shows why on its console, waits and restarts, since
+/// the cause may be gone by then.
 pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("#!ipxe\necho bootfarm: ") catch unreachable;
@@ -93,7 +96,7 @@ pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
 
 const refusal_size_max = 256;
 
-/// iPXE expands `${...}` and ends commands at `&&`, `||` and `;`; file names may hold any byte.
+/// iPXE expands `${...}` and ends commands at `&&`, `||` and `;`; file names may contain any byte.
 fn isHarmless(byte: u8) bool {
     return switch (byte) {
         'a'...'z', 'A'...'Z', '0'...'9', ' ', '.', ',', ':', '_', '-', '+', '/', '~' => true,
@@ -101,8 +104,8 @@ fn isHarmless(byte: u8) bool {
     };
 }
 
-/// For networks whose own server names this file: the device says the address of the card it came by
-/// (iPXE's `netX`, the one opened last), and its boot's script follows.
+/// For networks whose own server names this file: the device sends the address of the card that it
+/// booted from (iPXE's `netX`, opened last), and gets its boot's script.
 pub fn writeEntrance(http: base.Endpoint, buffer: *[size_max]u8) []const u8 {
     return std.mem.print(
         buffer,
@@ -127,7 +130,7 @@ const test_options: Options = .{
     .command_line = "quiet",
 };
 
-test "a script with a kernel hands boot id and token to the kernel" {
+test "a script with a kernel passes boot id and token to the kernel" {
     var buffer: [size_max]u8 = undefined;
     try testing.expectEqualStrings(
         \\#!ipxe
@@ -159,7 +162,7 @@ test "a script without a kernel boots the disk over HTTP" {
     );
 }
 
-test "a script says that the stream goes in clear text, with a kernel and without one" {
+test "a script selects the clear-text stream, with a kernel and without one" {
     var options = test_options;
     var buffer: [size_max]u8 = undefined;
     for ([_]bool{ false, true }) |has_kernel| {
@@ -167,13 +170,17 @@ test "a script says that the stream goes in clear text, with a kernel and withou
         for ([_]bool{ false, true }) |clear| {
             options.clear = clear;
             const text = write(options, &buffer);
-            try testing.expectEqual(clear, std.mem.find(u8, text, "\nset bootfarm_stream clear\n") != null);
-            try testing.expectEqual(clear and has_kernel, std.mem.find(u8, text, " " ++ clear_word ++ " ") != null);
+            try testing.expectEqual(
+                clear,
+                std.mem.find(u8, text, "\nset bootfarm_stream clear\n") != null,
+            );
+            try testing.expectEqual(clear and
+                has_kernel, std.mem.find(u8, text, " " ++ clear_word ++ " ") != null);
         }
     }
 }
 
-test "a refusal says why, waits and starts again, whatever a file's name is" {
+test "a refusal says why, waits and restarts, whatever a file's name is" {
     var buffer: [size_max]u8 = undefined;
     try testing.expectEqualStrings(
         \\#!ipxe
@@ -189,7 +196,7 @@ test "a refusal says why, waits and starts again, whatever a file's name is" {
     try testing.expect(writeRefusal(&long, &buffer).len < 2 * refusal_size_max);
 }
 
-test "the longest command line fits, with ours behind it also the kernel's own limit" {
+test "the longest command line and our own words fit the script and the kernel's limit" {
     var options = test_options;
     options.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
     options.stream = options.http;
@@ -200,8 +207,8 @@ test "the longest command line fits, with ours behind it also the kernel's own l
     try testing.expect(text.len < size_max);
     const at = std.mem.find(u8, text, "/kernel ").? + "/kernel ".len;
     const line = text[at..][0..std.mem.findScalar(u8, text[at..], '\n').?];
-    // What iPXE puts in place of the variables.
+    // The values that iPXE substitutes for the variables.
     const values = "255.255.255.255:65535".len + 36 + 32;
-    // COMMAND_LINE_SIZE of x86 and arm64, with its end; iPXE adds nothing.
+    // COMMAND_LINE_SIZE of x86 and arm64, with its terminator; iPXE adds nothing.
     try testing.expect(line.len + values < 2048);
 }

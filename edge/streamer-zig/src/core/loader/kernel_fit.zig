@@ -1,5 +1,5 @@
-//! Whether a device can start the kernel and initramfs that its version carries, as far as the files
-//! say. What nothing is known of is let through: the device finds out.
+//! Decides whether a device can start the kernel and initramfs of its version, as far as the files
+//! reveal. Unrecognized files pass: the device will find out.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,16 +8,16 @@ const boot_phase = @import("../boot/phase.zig");
 
 const ClientArch = wire.dhcp.ClientArch;
 
-/// Why not, for the boot and for the device's console.
+/// Why the device cannot boot, for the boot's report and for the device's console.
 pub const BootBlocker = struct { cause: boot_phase.Cause, text: base.UntrustedText };
 
 pub const Files = struct {
     kernel: wire.kernel_image.KernelImage,
-    /// Null without an initramfs, and for one that somebody else made.
+    /// Null without an initramfs, and for one from elsewhere.
     made_for: ?wire.initramfs_mark.InitramfsMark = null,
 };
 
-/// `client_arch` is option 93 of the device's firmware, null where it has said none.
+/// `client_arch` is option 93 of the device's firmware, null if it sent none.
 pub fn judge(files: *const Files, client_arch: ?ClientArch) ?BootBlocker {
     if (client_arch) |arch| if (blockerOfDevice(files, arch)) |blocker| return blocker;
     const mark = files.made_for orelse return null;
@@ -38,7 +38,7 @@ fn blockerOfDevice(files: *const Files, client_arch: ClientArch) ?BootBlocker {
     const architecture = files.kernel.architecture orelse return null;
     const is_x86 = architecture == .x86 or architecture == .x86_64;
     const is_taken, const machine = switch (client_arch) {
-        // A 32-bit UEFI on a 64-bit processor takes kernels of both kinds, and so does a BIOS.
+        // A 32-bit UEFI on a 64-bit processor accepts both kinds of kernels, and so does a BIOS.
         .bios => .{ is_x86, "x86 BIOS" },
         .uefi_x86, .uefi_x86_http => .{ is_x86, "32-bit x86 UEFI" },
         .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => .{
@@ -55,7 +55,7 @@ fn blockerOfDevice(files: *const Files, client_arch: ClientArch) ?BootBlocker {
     });
 }
 
-/// What is too long is cut.
+/// Truncated if it is too long.
 fn blockerOf(cause: boot_phase.Cause, comptime format: []const u8, arguments: anytype) BootBlocker {
     var buffer: [256]u8 = undefined;
     const text = std.mem.print(&buffer, format, arguments) catch unreachable;
@@ -79,7 +79,7 @@ fn filesOf(
     };
 }
 
-test "an initramfs for another kernel is told with both releases" {
+test "an initramfs for another kernel is reported with both releases" {
     const mark: wire.initramfs_mark.InitramfsMark = .{
         .release = .init("6.1.0-51-cloud-amd64"),
         .architecture = .x86_64,
@@ -93,13 +93,16 @@ test "an initramfs for another kernel is told with both releases" {
     try testing.expectEqual(null, judge(&filesOf("6.1.0-51-cloud-amd64", .x86_64, mark), .bios));
     const foreign = judge(&filesOf(null, .aarch64, mark), null).?;
     try testing.expectEqual(.kernel_mismatch, foreign.cause);
-    try testing.expectEqualStrings("kernel for aarch64, initramfs for x86_64", foreign.text.slice());
-    // What is not written in the files is not judged.
+    try testing.expectEqualStrings(
+        "kernel for aarch64, initramfs for x86_64",
+        foreign.text.slice(),
+    );
+    // Facts that are missing in the files are not judged.
     try testing.expectEqual(null, judge(&filesOf(null, .x86_64, mark), .bios));
     try testing.expectEqual(null, judge(&filesOf("6.1.0-53-cloud-amd64", .x86_64, null), null));
 }
 
-test "each client architecture takes the kernels that run on it" {
+test "each client architecture accepts the kernels that run on it" {
     const rows = [_]struct { ClientArch, bool, bool, bool }{
         .{ .bios, true, true, false },
         .{ .uefi_x86, true, true, false },

@@ -1,5 +1,5 @@
-//! What a boot tells its kernel, as words for a loader's configuration: the version's own command
-//! line, and behind it where the edge is, which boot this is, and its token.
+//! A boot's kernel command line for a loader's configuration: the version's own command line,
+//! followed by the edge's address, the boot's identity and its token.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,12 +15,13 @@ pub const KernelLine = struct {
     /// Passed `boot_policy.isCommandLine`.
     command_line: []const u8,
     local_disk: ?LocalDisk = null,
-    /// The stream goes in clear text.
+    /// The stream runs in clear text.
     clear: bool = false,
 
-    pub const size_max = desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
+    pub const size_max =
+        desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
 
-    /// As the kernel is to get it.
+    /// Writes the line as the kernel is to receive it.
     pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
         const id = &line.identity;
         var writer: std.Io.Writer = .fixed(buffer);
@@ -49,7 +50,7 @@ pub const test_line: KernelLine = .{
     .command_line = "quiet",
 };
 
-test "the longest line fits, in its own buffer and in the kernel's limit" {
+test "the longest line fits its own buffer and the kernel's limit" {
     var line = test_line;
     line.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
     line.stream = line.http;

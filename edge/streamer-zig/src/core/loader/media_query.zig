@@ -1,6 +1,6 @@
-//! What a boot medium says of its machine in the address of its boot script:
-//! `?from=media&platform=efi&uuid=4c4c4544-...`. Such a boot has no DHCP request that would say it.
-//! The words are iPXE's own (its settings `platform` and `uuid`); anything else is left out.
+//! The facts that a boot medium puts into the address of its boot script:
+//! `?from=media&platform=efi&uuid=4c4c4544-...`. Such a boot has no DHCP request with these facts.
+//! The words are iPXE's own (its settings `platform` and `uuid`); anything else is ignored.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,14 +9,14 @@ const boot_module = @import("../boot/boot.zig");
 
 const ClientArch = wire.dhcp.ClientArch;
 
-/// The user class of a boot that began from a boot medium.
+/// The user class of a boot that started from a boot medium.
 pub const user_class = "bootfarm-media";
 
 pub const MediaQuery = struct {
     client_arch: ?u16 = null,
     machine_id: ?base.Uuid = null,
 
-    /// `text` is what follows the question mark; null where it is not a boot medium's.
+    /// `text` is the query; null if it is not a boot medium's.
     pub fn parse(text: []const u8) ?MediaQuery {
         var is_media = false;
         var query: MediaQuery = .{};
@@ -30,7 +30,7 @@ pub const MediaQuery = struct {
         return if (is_media) query else null;
     }
 
-    /// A boot that did begin with DHCP keeps what its firmware said there.
+    /// A boot that did start with DHCP keeps the facts that its firmware sent there.
     pub fn tell(query: *const MediaQuery, facts: *boot_module.Facts) void {
         if (facts.user_class.slice().len > 0 or facts.client_arch != null) return;
         facts.user_class = .init(user_class);
@@ -48,7 +48,7 @@ fn machineOf(text: []const u8) ?base.Uuid {
     return id;
 }
 
-/// Boot media are for x86 alone.
+/// Boot media exist for x86 only.
 fn archOf(platform: []const u8) ?u16 {
     if (std.mem.eql(u8, platform, "pcbios")) return @backingInt(ClientArch.bios);
     if (std.mem.eql(u8, platform, "efi")) return @backingInt(ClientArch.uefi_x64);
@@ -67,7 +67,7 @@ test "a boot medium's words become facts of the boot" {
     try testing.expectEqualStrings(id, &facts.machine_id.?.toText());
 }
 
-test "what DHCP said is kept, and words that mean nothing are left out" {
+test "facts from DHCP are kept, and unknown words are ignored" {
     var facts: boot_module.Facts = .{ .client_arch = 0, .user_class = .init("iPXE") };
     const filler = "uuid=00000000-0000-0000-0000-000000000000";
     const query = MediaQuery.parse(filler ++ "&platform=riscv&from=media&x&y=1").?;

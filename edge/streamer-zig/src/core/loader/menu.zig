@@ -1,6 +1,6 @@
-//! The boot menu of a device: what its entries mean, and which of them a loader's answer names. How a
-//! menu looks is the business of the configuration that a loader gets (ipxe_menu.zig for iPXE).
-//! Pure; a menu is looked up anew for each request, since the desired state may have changed.
+//! The boot menu of a device: what its entries mean, and which of them a loader's answer names. Its
+//! form belongs to the configuration of each loader (ipxe_menu.zig for iPXE). Pure; a menu is
+//! looked up again for each request, since the desired state may have changed.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,20 +13,25 @@ const assert = std.debug.assert;
 const DesiredState = desired_state.DesiredState;
 
 pub const BootMenu = struct {
-    /// All of them outlive the menu.
+    /// Must outlive the menu.
     state: *const DesiredState,
     device: *const desired_state.Device,
     menu: *const desired_state.Menu,
-    /// By the edge's clock: releases up to it are out.
+    /// By the edge's clock: releases up to it are effective.
     unix_ms: u64,
 
     pub const entries_max = desired_state.menu_entries_max;
 
-    /// Null where the device has none, or the state does not describe it.
-    pub fn of(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) ?BootMenu {
+    /// Returns null if the device has no menu, or the state does not describe it.
+    pub fn of(
+        state: *const DesiredState,
+        device: *const desired_state.Device,
+        unix_ms: u64,
+    ) ?BootMenu {
         const id = device.menuId orelse return null;
         for (state.menus) |*menu| {
-            if (menu.id.eql(id)) return .{ .state = state, .device = device, .menu = menu, .unix_ms = unix_ms };
+            if (menu.id.eql(id))
+                return .{ .state = state, .device = device, .menu = menu, .unix_ms = unix_ms };
         }
         return null;
     }
@@ -40,24 +45,28 @@ pub const BootMenu = struct {
         return @intCast(menu.menu.defaultEntry);
     }
 
-    /// This edge could start it, as far as the state says.
+    /// Tells whether this edge could start the entry, as far as the state says.
     pub fn isHere(menu: BootMenu, entry: u8) bool {
         const wanted = &menu.menu.entries[entry];
         return switch (wanted.kind) {
             .local_disk => true,
-            .version => boot_policy.targetOfVersion(menu.state, menu.versionOf(entry).?, menu.device) != null,
+            .version => boot_policy.targetOfVersion(
+                menu.state,
+                menu.versionOf(entry).?,
+                menu.device,
+            ) != null,
         };
     }
 
-    /// What an entry starts now; null where that is no version.
+    /// Returns the version that an entry starts now; null if it starts none.
     pub fn versionOf(menu: BootMenu, entry: u8) ?base.Uuid {
         const wanted = &menu.menu.entries[entry];
         const id = wanted.versionId orelse return null;
         return if (wanted.followsVdisk) release.versionAt(menu.state, id, menu.unix_ms) else id;
     }
 
-    /// Of its entries in their order: a choice from a menu that has changed since is no choice. A release makes no other menu: what
-    /// follows a vDisk still does.
+    /// Identifies the entries and their order: a choice from a menu that has changed since is
+    /// invalid. A release does not change the mark: an entry that follows a vDisk still does.
     pub fn mark(menu: BootMenu) u32 {
         var sum: std.hash.Crc32 = .init();
         for (menu.menu.entries) |*entry| {
@@ -68,7 +77,7 @@ pub const BootMenu = struct {
         return sum.final();
     }
 
-    /// Null where the answer names nothing of this menu.
+    /// Returns null if the answer names no entry of this menu.
     pub fn choice(menu: BootMenu, answer: Answer) ?Choice {
         if (answer.mark != menu.mark() or answer.entry >= menu.menu.entries.len) return null;
         return menu.choiceOf(answer.entry);
@@ -79,7 +88,9 @@ pub const BootMenu = struct {
         const title: base.UntrustedText = .init(wanted.title);
         return switch (wanted.kind) {
             .local_disk => .{ .title = title, .start = .local_disk },
-            .version => .{ .title = title, .start = .{ .version = menu.assignmentOf(menu.versionOf(entry).?) } },
+            .version => .{ .title = title, .start = .{
+                .version = menu.assignmentOf(menu.versionOf(entry).?),
+            } },
         };
     }
 
@@ -90,18 +101,18 @@ pub const BootMenu = struct {
     }
 };
 
-/// What a device takes, by hand or since the time ran out.
+/// The entry that a device takes, by hand or by timeout.
 pub const Choice = struct {
     title: base.UntrustedText,
     start: union(enum) { version: boot_module.Assignment, local_disk },
 };
 
-/// The entry that a loader names in what it asks for next, `menu=<8 hex digits>&entry=<number>`.
+/// The entry that a loader names in its next request, `menu=<8 hex digits>&entry=<number>`.
 pub const Answer = struct {
     mark: u32,
     entry: u8,
 
-    /// `query`: what follows the question mark. Null where it is no answer.
+    /// Parses the query of a URL. Returns null if it is no answer.
     pub fn parse(query: []const u8) ?Answer {
         var mark: ?u32 = null;
         var entry: ?u8 = null;

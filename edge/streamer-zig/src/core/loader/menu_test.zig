@@ -1,4 +1,4 @@
-//! Tests of menu.zig, of the policy with menus, of boots that come by one, and of the script.
+//! Tests of menu.zig, of the policy with menus, of boots with a menu, and of the script.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +22,14 @@ fn uuid(number: u8) base.Uuid {
 const mac: base.Mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } };
 
 const versions = [_]desired_state.Version{
-    .{ .id = uuid(1), .number = 1, .sizeBytes = 512, .diskPath = "a", .kernelPath = "k", .commandLine = "" },
+    .{
+        .id = uuid(1),
+        .number = 1,
+        .sizeBytes = 512,
+        .diskPath = "a",
+        .kernelPath = "k",
+        .commandLine = "",
+    },
     .{ .id = uuid(2), .number = 2, .sizeBytes = 512, .diskPath = "b", .commandLine = "" },
 };
 
@@ -79,7 +86,7 @@ const Site = struct {
     }
 };
 
-test "a device with a menu is assigned what the default entry starts" {
+test "a device with a menu is assigned the version of the default entry" {
     var site: Site = undefined;
     for ([_]struct { default: u32, version: u8, loads: bool }{
         .{ .default = 0, .version = 1, .loads = true },
@@ -99,7 +106,7 @@ test "a device with a menu is assigned what the default entry starts" {
     try testing.expectEqual(null, (try site.decide()).menu);
 }
 
-test "an answer names an entry of the menu as it is now, or none" {
+test "an answer names an entry of the current menu, or none" {
     var site: Site = undefined;
     site.init(0);
     const menu = (try site.decide()).menu.?;
@@ -112,29 +119,48 @@ test "an answer names an entry of the menu as it is now, or none" {
     try testing.expect(!menu.isHere(2));
     try testing.expect(menu.choiceOf(2).start.version.version_id.eql(uuid(9)));
     try testing.expectEqual(.local_disk, std.meta.activeTag(menu.choiceOf(3).start));
-    // Another time-out makes no other menu, another order does.
+    // Another timeout keeps the mark, another order changes it.
     site.menu[0].timeoutMs = 1_000;
     try testing.expectEqual(mark, (try site.decide()).menu.?.mark());
-    const other_order = [_]desired_state.MenuEntry{ all_entries[1], all_entries[0], all_entries[2], all_entries[3] };
+    const other_order = [_]desired_state.MenuEntry{
+        all_entries[1],
+        all_entries[0],
+        all_entries[2],
+        all_entries[3],
+    };
     site.menu[0].entries = &other_order;
     try testing.expect(mark != (try site.decide()).menu.?.mark());
 }
 
-test "an answer survives its text form, and other queries are none" {
+test "an answer survives its text form, and other queries are no answer" {
     const answer: Answer = .{ .mark = 0xabc, .entry = 15 };
     var buffer: [64]u8 = undefined;
     const text = try std.mem.print(&buffer, "{f}", .{answer});
     try testing.expectEqualStrings("menu=00000abc&entry=15", text);
     try testing.expectEqual(answer, Answer.parse(text));
-    for ([_][]const u8{ "", "entry=1", "menu=1", "menu=x&entry=1", "menu=1&entry=256", "menu=1&entry=-1", "menu=1_0&entry=1", "menu=123456789&entry=1" }) |other|
+    for ([_][]const u8{
+        "",
+        "entry=1",
+        "menu=1",
+        "menu=x&entry=1",
+        "menu=1&entry=256",
+        "menu=1&entry=-1",
+        "menu=1_0&entry=1",
+        "menu=123456789&entry=1",
+    }) |other|
         try testing.expectEqual(null, Answer.parse(other));
 }
 
 fn testBoot(assignment: boot_module.Assignment) Boot {
-    return .init(.{ .id = uuid(50), .mac = mac, .handle = 1, .token = @splat(1) }, assignment, 0, 0);
+    return .init(
+        .{ .id = uuid(50), .mac = mac, .handle = 1, .token = @splat(1) },
+        assignment,
+        0,
+        0,
+    );
 }
 
-test "a choice assigns the boot anew and is reported, until something is loaded" {
+test "a choice reassigns the boot and is reported, until something is loaded" {
     var site: Site = undefined;
     site.init(0);
     const target = try site.decide();
@@ -142,7 +168,9 @@ test "a choice assigns the boot anew and is reported, until something is loaded"
     boot.apply(1, .{ .suspected = .{ .cause = .version_missing } });
     boot.apply(2, .{ .loader_begin = .script });
     const chosen = target.menu.?.choiceOf(1);
-    boot.apply(3, .{ .menu_choice = .{ .title = chosen.title, .assignment = chosen.start.version } });
+    boot.apply(3, .{
+        .menu_choice = .{ .title = chosen.title, .assignment = chosen.start.version },
+    });
     try testing.expect(boot.assignment.version_id.eql(uuid(2)));
     try testing.expectEqual(null, boot.suspicion);
     var buffer: [boot_report.size_max]u8 = undefined;
@@ -157,7 +185,7 @@ test "a choice assigns the boot anew and is reported, until something is loaded"
     try testing.expectEqualStrings("Windows ${x}", boot.menu_entry.slice());
 }
 
-test "a device that waits in its menu is not silent before the menu's time and the phase's have passed" {
+test "a device waiting in its menu is silent only after the menu's time and the phase's" {
     const limit_us = @import("../boot/phase.zig").Phase.loader.silenceLimitUs().?;
     const hour_ms = 3_600_000;
     var boot = testBoot(.{ .version_id = uuid(1) });
@@ -176,8 +204,10 @@ test "a device that waits in its menu is not silent before the menu's time and t
     try testing.expect(chosen.isOver());
 }
 
-test "a device that goes to its own disk has booted none of ours" {
-    var boot = testBoot(.{ .version_id = uuid(1), .vdisk_id = uuid(2), .device_id = uuid(3), .managed = true });
+test "a device that leaves for its local disk has booted none of our versions" {
+    var boot = testBoot(
+        .{ .version_id = uuid(1), .vdisk_id = uuid(2), .device_id = uuid(3), .managed = true },
+    );
     boot.apply(0, .{ .loader_begin = .script });
     boot.apply(1, .{ .menu_choice = .{ .title = .init("Own disk"), .assignment = null } });
     boot.apply(1, .left_to_local_disk);
@@ -189,7 +219,7 @@ test "a device that goes to its own disk has booted none of ours" {
     try testing.expect(std.mem.find(u8, text, "vdiskId") == null);
 }
 
-test "the script shows every entry, waits for the menu's time and leads to the default" {
+test "the script shows every entry, waits for the timeout and leads to the default" {
     var site: Site = undefined;
     site.init(1);
     const menu = (try site.decide()).menu.?;
@@ -245,7 +275,7 @@ test "the longest menu fits into a script" {
     try testing.expectEqual(16, std.mem.count(u8, text, "(not at this edge)\n"));
 }
 
-test "GRUB's menu shows every entry in quotes and asks for the chosen one's configuration" {
+test "GRUB's menu shows every entry in quotes and requests the chosen one's configuration" {
     var site: Site = undefined;
     site.init(1);
     const menu = (try site.decide()).menu.?;

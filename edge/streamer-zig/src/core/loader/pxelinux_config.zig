@@ -1,6 +1,6 @@
-//! PXELINUX's configuration of one boot. PXELINUX looks for files where it came from itself, so
-//! names are relative: they are `b/<handle>/...`. It asks for `pxelinux.cfg/` and the device's
-//! UUID, `01-` and its hardware address, eight cuts of its IP address in hex, and `default`.
+//! PXELINUX's configuration of one boot. PXELINUX requests files relative to its own path, so names
+//! are relative: they are `b/<handle>/...`. It requests `pxelinux.cfg/` followed by the device's
+//! UUID, `01-` and its hardware address, eight prefixes of its IP address in hex, and `default`.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,13 +24,13 @@ pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
     return writer.buffered();
 }
 
-/// Gives the machine back to its BIOS, which tries its next boot device or starts again.
+/// Returns the machine to its BIOS, which tries its next boot device or restarts.
 const label_again = "LABEL again\n  LOCALBOOT -1\n";
 
 const folder = "pxelinux.cfg/";
 
-/// Whether a name is the one of a configuration that PXELINUX asks for and is to get. It asks for
-/// others before, which are the same to it.
+/// Tells whether a name is that of a configuration that PXELINUX requests and should get. It tries
+/// others first, which it can do without.
 pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     const rest = std.mem.cutPrefix(u8, name, folder) orelse return false;
     if (std.mem.eql(u8, rest, "default")) return true;
@@ -40,13 +40,13 @@ pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     return asked.eql(mac);
 }
 
-/// What PXELINUX looks for first and does without: it shows that it runs.
+/// Recognizes optional files that PXELINUX requests first: they show that it runs.
 pub fn isProbe(name: []const u8) bool {
     return std.mem.startsWith(u8, name, folder);
 }
 
-/// For a device that cannot start what it is assigned: says why on its console, and waits before it
-/// goes back to its BIOS.
+/// For a device that cannot start its version: shows why on its console, and waits before it
+/// returns to its BIOS.
 pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("SAY bootfarm: ") catch unreachable;
@@ -63,7 +63,7 @@ const refusal_size_max = 256;
 
 const testing = std.testing;
 
-test "a configuration names files beside PXELINUX and keeps the command line as it is" {
+test "a configuration names files beside PXELINUX and keeps the command line unchanged" {
     var buffer: [size_max]u8 = undefined;
     const options: Options = .{ .line = kernel_line.test_line, .has_initrd = true };
     try testing.expectEqualStrings(
@@ -93,7 +93,7 @@ test "a refusal is one line whatever it says" {
     try testing.expect(std.mem.startsWith(u8, text, "SAY bootfarm: a?LABEL b\nDEFAULT again\n"));
 }
 
-test "the device's own name and the last one are answered, what others are asked for is not" {
+test "the device's own name and the last one are answered, names of others are not" {
     const mac: base.Mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } };
     try testing.expect(isAskedAs("pxelinux.cfg/01-02-bf-00-00-00-01", mac));
     try testing.expect(isAskedAs("pxelinux.cfg/default", mac));

@@ -1,5 +1,5 @@
-//! What an edge has learned of its versions' boots, as its control plane is told with the store's inventory (packages/proto/UPLINK.md,
-//! "POST /edge/v1/store"). Pure.
+//! The boot profiles of an edge's versions as reported with the store's inventory
+//! (packages/proto/UPLINK.md, "POST /edge/v1/store"). Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -7,9 +7,9 @@ const BootProfile = @import("profile.zig");
 
 pub const ProfileInventory = @This();
 
-/// Of all versions.
+/// For all versions.
 pub const profiles_max = 256;
-/// Of one version: eight classes of hardware, and all boots.
+/// For one version: eight classes of hardware, and all boots.
 pub const of_version_max = 9;
 
 summaries: [profiles_max]Summary = undefined,
@@ -21,10 +21,10 @@ pub const Summary = struct {
     key: u64,
     hardware: base.UntrustedText,
     boots: u32,
-    /// Bytes that are handed to devices.
+    /// Bytes that are sent to devices.
     read_ahead_bytes: u64,
     units: u16,
-    /// 0: carried from another version, and not learned from yet.
+    /// 0: carried over from another version, and not learned from yet.
     learned_unix_ms: u64,
 
     pub fn of(named: *const BootProfile.Named, profile: *const BootProfile) Summary {
@@ -44,7 +44,8 @@ pub fn slice(inventory: *const ProfileInventory) []const Summary {
     return inventory.summaries[0..inventory.count];
 }
 
-/// In place of what was known of the same profile; one that names no unit is none. False: there is no room.
+/// Replaces the summary of the same profile; one without units is removed. Returns false if the
+/// capacity is used up.
 pub fn put(inventory: *ProfileInventory, summary: *const Summary) bool {
     if (inventory.find(summary.version_id, summary.key)) |known| {
         if (summary.units > 0) {
@@ -69,24 +70,47 @@ pub fn find(inventory: *ProfileInventory, version_id: base.Uuid, key: u64) ?*Sum
     return null;
 }
 
-pub fn hashInto(inventory: *const ProfileInventory, sum: *std.hash.Wyhash, version_id: base.Uuid) void {
+pub fn hashInto(
+    inventory: *const ProfileInventory,
+    sum: *std.hash.Wyhash,
+    version_id: base.Uuid,
+) void {
     for (inventory.slice()) |*known| {
         if (!known.version_id.eql(version_id)) continue;
-        for ([_]u64{ known.key, known.boots, known.read_ahead_bytes, known.units, known.learned_unix_ms }) |value| sum.update(std.mem.asBytes(&value));
+        for ([_]u64{
+            known.key,
+            known.boots,
+            known.read_ahead_bytes,
+            known.units,
+            known.learned_unix_ms,
+        }) |value|
+            sum.update(std.mem.asBytes(&value));
     }
 }
 
-/// The member `bootProfiles` of a stored version, with the comma before it; nothing where there is no profile.
-pub fn write(inventory: *const ProfileInventory, writer: *std.Io.Writer, version_id: base.Uuid) std.Io.Writer.Error!void {
+/// Writes the member `bootProfiles` of a stored version, preceded by a comma; nothing if there is
+/// no profile.
+pub fn write(
+    inventory: *const ProfileInventory,
+    writer: *std.Io.Writer,
+    version_id: base.Uuid,
+) std.Io.Writer.Error!void {
     var count: u8 = 0;
     for (inventory.slice()) |*known| {
         if (!known.version_id.eql(version_id) or count == of_version_max) continue;
         try writer.writeAll(if (count == 0) ",\"bootProfiles\":[" else ",");
         count += 1;
         try writer.print("{{\"hardware\":{f},\"boots\":{d},\"readAheadBytes\":{d},\"units\":{d}", .{
-            std.json.fmt(known.hardware.slice(), .{}), known.boots, known.read_ahead_bytes, known.units,
+            std.json.fmt(
+                known.hardware.slice(),
+                .{},
+            ),
+            known.boots,
+            known.read_ahead_bytes,
+            known.units,
         });
-        if (known.learned_unix_ms > 0) try writer.print(",\"learnedUnixMs\":{d}", .{known.learned_unix_ms});
+        if (known.learned_unix_ms > 0)
+            try writer.print(",\"learnedUnixMs\":{d}", .{known.learned_unix_ms});
         try writer.writeByte('}');
     }
     if (count > 0) try writer.writeByte(']');
@@ -94,12 +118,21 @@ pub fn write(inventory: *const ProfileInventory, writer: *std.Io.Writer, version
 
 const testing = std.testing;
 
-test "one entry of each profile, no more than there is room for; what names nothing is none" {
+test "each profile has one entry up to the capacity, and an empty profile has none" {
     const inventory = try testing.allocator.create(ProfileInventory);
     defer testing.allocator.destroy(inventory);
     inventory.* = .{};
     const version: base.Uuid = .fromRandom(@splat(1));
-    var summary: Summary = .{ .version_id = version, .key = 0, .hardware = .init("a\"b"), .boots = 1, .read_ahead_bytes = 4096, .units = 1, .learned_unix_ms = 7 };
+    var summary: Summary =
+        .{
+            .version_id = version,
+            .key = 0,
+            .hardware = .init("a\"b"),
+            .boots = 1,
+            .read_ahead_bytes = 4096,
+            .units = 1,
+            .learned_unix_ms = 7,
+        };
     try testing.expect(inventory.put(&summary));
     summary.boots = 2;
     try testing.expect(inventory.put(&summary));

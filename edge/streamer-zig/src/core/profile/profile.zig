@@ -1,6 +1,7 @@
-//! What the boots of a version read, in order, merged over boots: a block has a weight that says how many of the last boots wanted it,
-//! a unit the mean place in their order. What no boot reads any more fades out. The same boots in the same order always make the same
-//! profile, and it never grows beyond its bounds.
+//! The boot profile of a version: which blocks its boots read, in order, merged over boots. A
+//! block's weight says how many of the last boots read it, a unit's place is its mean place in
+//! their order. Blocks that are no longer read fade out. The same boots in the same order always
+//! give the same profile, and its size is bounded.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,40 +12,41 @@ const Sha256 = base.Sha256;
 
 pub const BootProfile = @This();
 
-/// So many boots count; an earlier one's part has faded to a third by then.
+/// Boots that count; an earlier one's share has faded to a third by then.
 pub const memory_boots = 16;
 /// Blocks that fewer than about a quarter of the boots read are not read ahead.
 pub const weight_handed = 60;
-/// Of 255: a block that has less is forgotten.
+/// Of 255: a block with less is forgotten.
 const weight_kept = 8;
-/// A profile that was carried from another version counts as no more boots than these, so that what is new there is soon learned.
+/// A profile carried over from another version counts as at most this many boots, so that changes
+/// are learned soon.
 const carried_boots_max = 2;
-/// The last instant that JavaScript knows, ECMA-262 "Time Values and Time Range".
+/// The last instant that JavaScript can represent, ECMA-262 "Time Values and Time Range".
 pub const unix_ms_max = 8_640_000_000_000_000;
 
 units: [profile.units_max]Unit = undefined,
 count: u16 = 0,
-/// That were merged, in all.
+/// Boots merged in total.
 boots: u32 = 0,
 /// How many boots it counts as; at most `memory_boots`.
 age: u8 = 0,
-/// The version that it was carried from; zero: none.
+/// The version that it was carried over from; zero: none.
 carried_from: base.Uuid = .zero,
-/// When a boot was merged last, by the edge's clock; 0: none was.
+/// When a boot was last merged, by the edge's clock; 0: never.
 learned_unix_ms: u64 = 0,
 
 pub const Unit = struct {
     index: u40,
     /// Mean place in the order of the boots: 0 the first, 65535 the last.
     place: u16,
-    /// Of each block, 255: every boot wanted it.
+    /// Per block; 255: every boot read it.
     weights: [profile.unit_blocks]u8,
 
     fn heaviest(unit: *const Unit) u8 {
         return std.mem.max(u8, &unit.weights);
     }
 
-    /// Which blocks are handed to devices.
+    /// Returns the blocks that are sent to devices.
     pub fn handed(unit: *const Unit) u8 {
         var blocks: u8 = 0;
         for (unit.weights, 0..) |weight, block| {
@@ -58,14 +60,14 @@ pub fn slice(of: *const BootProfile) []const Unit {
     return of.units[0..of.count];
 }
 
-/// Bytes that are handed to devices.
+/// Bytes that are sent to devices.
 pub fn handedBytes(of: *const BootProfile) u64 {
     var bytes: u64 = 0;
     for (of.slice()) |*unit| bytes += @as(u64, @popCount(unit.handed())) * profile.block_size;
     return bytes;
 }
 
-/// One more boot, that was ready at `unix_ms`. `scratch` takes the merged units for the time being.
+/// Merges one more boot, which was ready at `unix_ms`. `scratch` holds the merged units meanwhile.
 pub fn merge(of: *BootProfile, units: []const profile.Unit, unix_ms: u64, scratch: *Scratch) void {
     assert(units.len <= profile.units_max);
     const age: u32 = @min(@as(u32, of.age) + 1, memory_boots);
@@ -101,14 +103,16 @@ const New = struct {
     }
 };
 
-/// Both are in the order of the disk, without an index twice.
+/// Both are in the order of the disk, without duplicate indexes.
 fn zip(old: []const Unit, news: []const New, into: *[2 * profile.units_max]Unit, age: u32) usize {
     var total: usize = 0;
     var at: usize = 0;
     var new_at: usize = 0;
     while (at < old.len or new_at < news.len) {
-        const takes_old = at < old.len and (new_at == news.len or old[at].index <= news[new_at].unit.index);
-        const takes_new = new_at < news.len and (at == old.len or news[new_at].unit.index <= old[at].index);
+        const takes_old =
+            at < old.len and (new_at == news.len or old[at].index <= news[new_at].unit.index);
+        const takes_new =
+            new_at < news.len and (at == old.len or news[new_at].unit.index <= old[at].index);
         const blocks = if (takes_new) news[new_at].unit.blocks else 0;
         var unit: Unit = if (takes_old) old[at] else .{
             .index = news[new_at].unit.index,
@@ -130,7 +134,8 @@ fn zip(old: []const Unit, news: []const New, into: *[2 * profile.units_max]Unit,
     return total;
 }
 
-/// A mean of `age` values, of which `new` is the last; rounded towards it, so that it is reached.
+/// Moves a mean of `age` values towards `new`, the last of them; rounded towards it, so that it is
+/// reached.
 fn towards(mean: u32, new: u32, age: u32) u32 {
     if (new >= mean) return mean + (new - mean + age - 1) / age;
     return mean - (mean - new + age - 1) / age;
@@ -149,7 +154,7 @@ fn isMoreWanted(_: void, a: Unit, b: Unit) bool {
     return isReadBefore({}, a, b);
 }
 
-/// For another version, made of this one. What changed there is taken out by `drop`.
+/// Carries this profile over to another version. `drop` removes the blocks that changed there.
 pub fn carry(of: *BootProfile, from: base.Uuid) void {
     of.carried_from = from;
     of.age = @min(of.age, carried_boots_max);
@@ -157,7 +162,7 @@ pub fn carry(of: *BootProfile, from: base.Uuid) void {
     of.learned_unix_ms = 0;
 }
 
-/// Blocks of the disk that are not what they were, from `first` on.
+/// Removes blocks of the disk that have changed, from `first` on.
 pub fn drop(of: *BootProfile, first: u64, blocks: u64) void {
     const end = first +| blocks;
     var kept: u16 = 0;
@@ -173,7 +178,8 @@ pub fn drop(of: *BootProfile, first: u64, blocks: u64) void {
     of.count = kept;
 }
 
-/// What devices are handed: the document of STREAM.md. Its size is 0 where there is nothing to hand.
+/// Writes the profile for devices: the document of STREAM.md. Its size is 0 if there is nothing to
+/// send.
 pub fn document(of: *const BootProfile, out: *[profile.document_size_max]u8) []u8 {
     @memset(out, 0);
     var count: u16 = 0;
@@ -181,7 +187,10 @@ pub fn document(of: *const BootProfile, out: *[profile.document_size_max]u8) []u
         const blocks = unit.handed();
         if (blocks == 0) continue;
         const at = profile.head_size + @as(usize, count) * profile.entry_size;
-        profile.Unit.encode(.{ .index = unit.index, .blocks = blocks }, out[at..][0..profile.entry_size]);
+        profile.Unit.encode(
+            .{ .index = unit.index, .blocks = blocks },
+            out[at..][0..profile.entry_size],
+        );
         count += 1;
     }
     if (count == 0) return out[0..0];
@@ -190,12 +199,12 @@ pub fn document(of: *const BootProfile, out: *[profile.document_size_max]u8) []u
     return whole;
 }
 
-/// Hardware that starts alike, as far as an edge can tell, and its name for people.
+/// A class of hardware that boots alike, as far as an edge can tell, and its name for people.
 pub const Class = struct {
     key: u64,
     name: base.UntrustedText,
 
-    /// Of all boots of a version.
+    /// All boots of a version.
     pub const any: Class = .{ .key = 0, .name = .init("any") };
 };
 
@@ -206,10 +215,10 @@ pub const file_size_max = head_size + profile.units_max * unit_size + Sha256.dig
 
 pub const Named = struct { version: base.Uuid, class: Class };
 
-/// As it is kept on disk.
+/// Writes the form kept on disk.
 pub fn encode(of: *const BootProfile, named: *const Named, out: *[file_size_max]u8) []u8 {
     var writer: base.ByteWriter = .init(out);
-    encodeInto(of, named, &writer) catch unreachable; // There is room for the largest.
+    encodeInto(of, named, &writer) catch unreachable; // The buffer holds the largest.
     const size = writer.position;
     Sha256.hash(out[0..size], out[size..][0..Sha256.digest_length], .{});
     return out[0 .. size + Sha256.digest_length];
@@ -236,13 +245,15 @@ fn encodeInto(of: *const BootProfile, named: *const Named, writer: *base.ByteWri
     }
 }
 
-/// `Damaged`: not what was written. `Foreign`: of something else, or of a program that is newer.
+/// `Damaged`: not what was written. `Foreign`: of something else, or of a newer program.
 pub const DecodeError = error{ Damaged, Foreign };
 
-/// Reads what `encode` wrote; what it is of is checked by the caller.
+/// Reads the output of `encode`; the caller checks which version it belongs to.
 pub fn decode(of: *BootProfile, bytes: []const u8) DecodeError!Named {
-    if (bytes.len < magic.len or !std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.Foreign;
-    if (bytes.len < head_size + Sha256.digest_length or bytes.len > file_size_max) return error.Damaged;
+    if (bytes.len < magic.len or !std.mem.eql(u8, bytes[0..magic.len], &magic))
+        return error.Foreign;
+    if (bytes.len < head_size + Sha256.digest_length or bytes.len > file_size_max)
+        return error.Damaged;
     const size = bytes.len - Sha256.digest_length;
     var digest: [Sha256.digest_length]u8 = undefined;
     Sha256.hash(bytes[0..size], &digest, .{});
@@ -263,7 +274,8 @@ fn decodeFrom(of: *BootProfile, cursor: *base.Cursor) !Named {
     of.learned_unix_ms = try cursor.int(u64);
     if (of.learned_unix_ms > unix_ms_max) return error.Damaged;
     const count = try cursor.int(u16);
-    if (count > profile.units_max or cursor.remaining() != @as(usize, count) * unit_size) return error.Damaged;
+    if (count > profile.units_max or cursor.remaining() != @as(usize, count) * unit_size)
+        return error.Damaged;
     for (of.units[0..count]) |*unit| unit.* = .{
         .index = try cursor.int(u40),
         .place = try cursor.int(u16),

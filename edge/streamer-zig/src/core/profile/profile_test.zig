@@ -1,4 +1,4 @@
-//! Tests of the merged profile: what fades, what stays, its bounds, its file.
+//! Tests of profile.zig: fading, what stays, its bounds, its file.
 
 const std = @import("std");
 const base = @import("base");
@@ -31,7 +31,8 @@ const World = struct {
         if (expected.len == 0) return testing.expectEqual(0, document.len);
         const units = try wire.openDocument(document);
         try testing.expectEqual(expected.len, units.count());
-        for (expected, 0..) |wanted, index| try testing.expectEqual(wanted, units.at(@intCast(index)));
+        for (expected, 0..) |wanted, index|
+            try testing.expectEqual(wanted, units.at(@intCast(index)));
     }
 };
 
@@ -39,21 +40,23 @@ fn unit(index: u40, blocks: u8) wire.Unit {
     return .{ .index = index, .blocks = blocks };
 }
 
-test "one boot makes a profile in its order, and what a quarter of the boots read stays in it" {
+test "one boot makes a profile in its order; blocks that a quarter of the boots read stay" {
     const world: World = try .init();
     defer world.deinit();
     try world.expectHanded(&.{});
     world.boot(&.{ unit(9, 0xff), unit(3, 0x01), unit(5, 0x10) });
     try world.expectHanded(&.{ unit(9, 0xff), unit(3, 0x01), unit(5, 0x10) });
     for (0..20) |round| {
-        if (round % 2 == 0) world.boot(&.{ unit(9, 0xff), unit(5, 0x10) }) else world.boot(&.{ unit(9, 0xff), unit(3, 0x03), unit(5, 0x10) });
+        if (round % 2 == 0) world.boot(
+            &.{ unit(9, 0xff), unit(5, 0x10) },
+        ) else world.boot(&.{ unit(9, 0xff), unit(3, 0x03), unit(5, 0x10) });
     }
     try world.expectHanded(&.{ unit(9, 0xff), unit(3, 0x03), unit(5, 0x10) });
     try testing.expectEqual(21, world.of.boots);
     try testing.expectEqual((8 + 2 + 1) * 4096, world.of.handedBytes());
 }
 
-test "what is no longer read is handed no more after some boots, and forgotten later" {
+test "blocks that are no longer read are not sent after some boots, and forgotten later" {
     const world: World = try .init();
     defer world.deinit();
     for (0..BootProfile.memory_boots) |_| world.boot(&.{ unit(1, 1), unit(2, 1) });
@@ -75,7 +78,7 @@ test "the place of a unit follows the boots" {
     try world.expectHanded(&.{ unit(3, 1), unit(2, 1), unit(1, 1) });
 }
 
-test "more than there is room for: what fewest boots want goes, the last first" {
+test "beyond the capacity, units that the fewest boots read are dropped, the last first" {
     const world: World = try .init();
     defer world.deinit();
     const first = try testing.allocator.alloc(wire.Unit, wire.units_max);
@@ -87,15 +90,21 @@ test "more than there is room for: what fewest boots want goes, the last first" 
     try testing.expectEqual(wire.units_max, world.of.slice().len);
     var lost: u32 = 0;
     for (world.of.slice()) |*known| {
-        if (known.index >= 100 and known.index < wire.units_max) try testing.expectEqual(255, known.weights[0]) else lost += 1;
+        if (known.index >= 100 and known.index < wire.units_max)
+            try testing.expectEqual(255, known.weights[0])
+        else
+            lost += 1;
     }
-    // 200 units only one of the two boots had read, and there was room for 100 of them.
+    // Only one of the two boots had read 200 units, and 100 of them fit.
     try testing.expectEqual(100, lost);
     var out: [wire.document_size_max]u8 = undefined;
-    try testing.expectEqual(wire.units_max, (try wire.openDocument(world.of.document(&out))).count());
+    try testing.expectEqual(
+        wire.units_max,
+        (try wire.openDocument(world.of.document(&out))).count(),
+    );
 }
 
-test "another version gets the blocks that are what they were, and soon learns what is new there" {
+test "another version gets the unchanged blocks, and soon learns the new ones" {
     const world: World = try .init();
     defer world.deinit();
     for (0..20) |_| world.boot(&.{ unit(0, 0xff), unit(1, 0xff), unit(2, 0xff) });
@@ -110,7 +119,7 @@ test "another version gets the blocks that are what they were, and soon learns w
     try world.expectHanded(&.{});
 }
 
-test "its file is read as it was written; damaged anywhere, or of something else, it is refused" {
+test "its file survives; a damaged one, or one of something else, is refused" {
     const world: World = try .init();
     defer world.deinit();
     world.boot(&.{ unit(9, 0xff), unit(std.math.maxInt(u40), 0x80) });
@@ -134,7 +143,10 @@ test "its file is read as it was written; damaged anywhere, or of something else
         const reason: BootProfile.DecodeError = if (at < 8) error.Foreign else error.Damaged;
         try testing.expectError(reason, other.of.decode(bytes));
         bytes[at] ^= 4;
-        try testing.expectError(if (at < 8) error.Foreign else error.Damaged, other.of.decode(bytes[0..at]));
+        try testing.expectError(
+            if (at < 8) error.Foreign else error.Damaged,
+            other.of.decode(bytes[0..at]),
+        );
     }
     try testing.expectError(error.Foreign, other.of.decode(""));
 }

@@ -1,8 +1,9 @@
-//! Reads ahead of demand what the boot profile says (packages/proto/STREAM.md, "Boot profile"): plain reads into a cache of fixed size,
-//! in the order of the profile, behind all that somebody waits for. What the system then asks for comes from the cache; what is on its
-//! way is waited for; all else is read as if this were not there. A wrong profile costs time, never a byte.
+//! Reads ahead of demand by the boot profile (packages/proto/STREAM.md, "Boot profile"): plain reads into
+//! a cache of fixed size, in the profile's order, behind all reads that somebody waits for. A demand is
+//! served from the cache; one that is in flight is awaited; every other one is read as if this did not
+//! exist. A wrong profile costs time, never a byte.
 //!
-//! It stands between those who read and the stream's client:
+//! It stands between the readers and the stream's client:
 //!
 //!     ahead.read(&client, tag, offset, buffer)      // in place of client.submit
 //!     while (client.nextEvent()) |event| if (ahead.take(&client, &event)) continue else ...
@@ -17,19 +18,19 @@ const assert = std.debug.assert;
 
 pub const ReadAhead = @This();
 
-/// Units that are under way at a time: ahead of demand, and with those that somebody has begun to wait for. Most are large, and
-/// `window_bytes` is less; of small ones it takes as many to fill a link.
+/// Units in flight: ahead of demand, together with those that somebody now waits for. Most are
+/// large, and `window_bytes` is less; filling a link takes this many small ones.
 const reads_max = 24;
 const asked_max = 48;
-/// So many places more the client needs, of which one is for the profile.
+/// Extra slots that the client needs, one of them for the profile.
 pub const client_places = asked_max + 1;
 pub const slot_size = profile.unit_size;
-/// With less there is nothing to gain.
+/// A smaller cache gains nothing.
 pub const cache_size_min = 1 << 20;
-/// So little is on its way ahead of demand that a read which somebody waits for is not held up by it for long.
+/// Read-ahead in flight; small, so that it delays a demand only briefly.
 const window_bytes = 256 << 10;
 const document_tries_max = 3;
-/// Above all tags of those who read.
+/// Above all tags of the readers.
 const tag_document = 1 << 40;
 const tag_unit = 1 << 41;
 const none = std.math.maxInt(u16);
@@ -45,10 +46,10 @@ count: u16 = 0,
 next: u16 = 0,
 asked: u16 = 0,
 slots_used: u16 = 0,
-/// Slots that came back, and the next that was never taken.
+/// Slots that were returned, and the next that was never taken.
 free_count: u16 = 0,
 fresh: u16 = 0,
-/// The farthest place in the order that the system has come to.
+/// The highest place in the order that the system has reached.
 reached: u16 = 0,
 /// No unit before it is held.
 oldest: u16 = 0,
@@ -57,47 +58,47 @@ done_count: u16 = 0,
 statistics: Statistics = .{},
 
 pub const Statistics = struct {
-    /// Read ahead of demand.
+    /// Reads ahead of demand.
     reads: u64 = 0,
     bytes: u64 = 0,
-    /// Reads that were answered from it, and those that waited for what was on its way.
+    /// Demands answered from the cache, and those that waited for data in flight.
     hits: u64 = 0,
     waits: u64 = 0,
-    /// Bytes that the system has got of it, each once.
+    /// Bytes of it that the system used, each once.
     used_bytes: u64 = 0,
-    /// Reads that the edge was asked for.
+    /// Demands that went to the edge.
     misses: u64 = 0,
 };
 
-/// All that has a fixed size.
+/// The parts of fixed size.
 pub const Tables = struct {
     document: [profile.document_size_max]u8,
     units: [profile.units_max]Planned,
-    /// Place in `units` by the unit's index, open addressing.
+    /// Slot in `units` by the unit's index, open addressing.
     places: [places_count]u16,
     free_slots: [profile.units_max]u16,
     waiting: [waiting_max]Waiting,
     done: [waiting_max]u64,
 };
 
-/// Reads of the system that are under way at a time.
+/// Demands of the system in progress.
 pub const waiting_max = 64;
 
 const Waiting = struct { tag: u64, offset: u64, buffer: []u8 };
 
 const Planned = struct {
     index: u40,
-    /// Blocks that the system is expected to want and has not got.
+    /// Blocks that the system is expected to demand and has not received.
     wanted: u8,
-    /// What is read: all from the first wanted block to the last.
+    /// The range to read: from the first wanted block to the last.
     first: u8,
     end: u8,
     state: enum(u8) { planned, asked, held, gone },
-    /// Its bytes are not those of the disk any more: dropped when they come.
+    /// Its bytes are outdated: dropped when they arrive.
     stale: bool,
     slot: u16,
 
-    /// What lies outside of the wanted blocks is not read.
+    /// Blocks outside the wanted ones are not read.
     fn narrow(unit: *Planned) void {
         unit.first = @ctz(unit.wanted);
         unit.end = profile.unit_blocks - @as(u8, @clz(unit.wanted));
@@ -108,19 +109,19 @@ const Planned = struct {
     }
 };
 
-/// Of one boot. `cache` is at least `cache_size_min` and stays the caller's.
+/// State of one boot. `cache` is at least `cache_size_min` and stays the caller's.
 pub fn init(tables: *Tables, cache: []u8) ReadAhead {
     assert(cache.len >= cache_size_min);
     return .{ .tables = tables, .cache = cache };
 }
 
-/// Begins, when a boot's first session is open; without a profile nothing is ever read ahead.
+/// Starts when a boot's first session is open; without a profile nothing is ever read ahead.
 pub fn start(ahead: *ReadAhead, client: *const StreamClient) void {
     assert(ahead.state == .off and !ahead.document_asked);
     if (client.session.?.profile_size > 0) ahead.state = .fetching;
 }
 
-/// Nothing more is read ahead; what is held is given up.
+/// Stops reading ahead and drops what is held.
 pub fn stop(ahead: *ReadAhead, client: *StreamClient) void {
     ahead.state = .ended;
     for (ahead.tables.units[0..ahead.count]) |*unit| switch (unit.state) {
@@ -137,10 +138,17 @@ pub fn isIdle(ahead: *const ReadAhead) bool {
     return (ahead.state == .off or ahead.state == .ended) and ahead.asked == 0;
 }
 
-/// As `StreamClient.submit`; its end comes by `nextDone` or as an event. At most `waiting_max` at a time.
-pub fn read(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+/// Like `StreamClient.submit`; its end is returned by `nextDone` or as an event. At most
+/// `waiting_max` at a time.
+pub fn read(
+    ahead: *ReadAhead,
+    client: *StreamClient,
+    tag: u64,
+    offset: u64,
+    buffer: []u8,
+) error{Full}!void {
     assert(tag < tag_document);
-    // Its disk stands still, also where something of it is still here.
+    // The disk is stopped, even if some of it is still in the cache.
     if (client.state == .ended) return client.submit(tag, offset, buffer);
     switch (ahead.look(offset, buffer.len)) {
         .held => {
@@ -151,7 +159,8 @@ pub fn read(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buf
             if (ahead.waiting_count == waiting_max) return error.Full;
             ahead.statistics.waits += 1;
             ahead.hasten(client, offset, buffer.len);
-            ahead.tables.waiting[ahead.waiting_count] = .{ .tag = tag, .offset = offset, .buffer = buffer };
+            ahead.tables.waiting[ahead.waiting_count] =
+                .{ .tag = tag, .offset = offset, .buffer = buffer };
             ahead.waiting_count += 1;
         },
         .planned => if (ahead.askAll(client, offset, buffer.len)) {
@@ -161,14 +170,21 @@ pub fn read(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buf
     }
 }
 
-fn readPast(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+fn readPast(
+    ahead: *ReadAhead,
+    client: *StreamClient,
+    tag: u64,
+    offset: u64,
+    buffer: []u8,
+) error{Full}!void {
     try client.submit(tag, offset, buffer);
     ahead.statistics.misses += 1;
     ahead.forgo(offset, buffer.len, .read);
 }
 
-/// Somebody waits for units that have not been asked for, or not all of them. False: not all could be. They are still reads ahead of demand:
-/// there may be more in them than he wants, and USED says what he got.
+/// Somebody waits for units that are not requested yet, or not completely. Returns false if not all
+/// could be requested. They stay reads ahead of demand: they may contain more than was demanded,
+/// and USED reports what was used.
 fn askAll(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) bool {
     var blocks: profile.UnitIterator = .init(offset, @intCast(length));
     while (blocks.next()) |wanted| {
@@ -187,11 +203,12 @@ fn hasten(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) 
     }
 }
 
-/// False: there is no room for it now.
+/// Returns false if there is no capacity for it now.
 fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
     assert(unit.state == .planned);
     if (ahead.asked == asked_max) return false;
-    const begin = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
+    const begin =
+        @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
     const end = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.end) * profile.block_size;
     const length = @min(end, client.session.?.disk_size) -| begin;
     if (length == 0) {
@@ -200,7 +217,12 @@ fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
         return true;
     }
     const slot = ahead.takeSlot() orelse return false;
-    client.submitOf(.ahead, tag_unit + @as(u64, ahead.orderOf(unit)), begin, ahead.bytesOf(slot)[0..@intCast(length)]) catch {
+    client.submitOf(
+        .ahead,
+        tag_unit + @as(u64, ahead.orderOf(unit)),
+        begin,
+        ahead.bytesOf(slot)[0..@intCast(length)],
+    ) catch {
         ahead.freeSlot(slot);
         return false;
     };
@@ -212,12 +234,12 @@ fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
     return true;
 }
 
-/// The system writes there or has thrown it away: what was read ahead of it is not given any more.
+/// The system writes or discards this range: data read ahead of it is outdated.
 pub fn noteWrite(ahead: *ReadAhead, offset: u64, length: u64) void {
     ahead.forgo(offset, length, .written);
 }
 
-/// Whether the event was about something read ahead, and is done with.
+/// Tells whether the event belonged to a read-ahead and is handled.
 pub fn take(ahead: *ReadAhead, client: *StreamClient, event: *const StreamClient.Event) bool {
     switch (event.*) {
         .read_done => |done| {
@@ -252,14 +274,14 @@ pub fn take(ahead: *ReadAhead, client: *StreamClient, event: *const StreamClient
     return true;
 }
 
-/// The tag of a read that has ended well without an event.
+/// Returns the tag of a read that has ended well without an event.
 pub fn nextDone(ahead: *ReadAhead) ?u64 {
     if (ahead.done_count == 0) return null;
     ahead.done_count -= 1;
     return ahead.tables.done[ahead.done_count];
 }
 
-/// Asks for what comes next in the profile, as far as there is room for it.
+/// Requests the next units of the profile, as far as there is capacity.
 pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
     if (client.state != .established) return;
     if (ahead.state == .fetching and !ahead.document_asked) {
@@ -269,19 +291,21 @@ pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
         ahead.document_tries += 1;
     }
     if (ahead.state != .reading) return;
-    while (ahead.next < ahead.count and ahead.asked < reads_max and client.inFlightBytes() < window_bytes) {
+    while (ahead.next < ahead.count and ahead.asked < reads_max and
+        client.inFlightBytes() < window_bytes)
+    {
         const unit = &ahead.tables.units[ahead.next];
         if (unit.state == .planned and !ahead.ask(client, unit)) return;
         ahead.next += 1;
     }
 }
 
-/// The profile has come.
+/// The profile has arrived.
 fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
     if (ahead.state != .fetching) return;
     const tables = ahead.tables;
     const units = profile.openDocument(tables.document[0..client.session.?.profile_size]) catch {
-        // It may have become another while it was on its way.
+        // It may have been replaced while it was in flight.
         ahead.document_asked = false;
         if (ahead.document_tries == document_tries_max) ahead.state = .off;
         return;
@@ -291,7 +315,7 @@ fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
     for (0..units.count()) |index| {
         const unit = units.at(@intCast(index));
         const place = ahead.placeOf(unit.index);
-        // Each is there once.
+        // Each occurs once.
         if (tables.places[place] != none) continue;
         tables.places[place] = ahead.count;
         tables.units[ahead.count] = .{
@@ -309,8 +333,8 @@ fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
     ahead.state = .reading;
 }
 
-/// `planned`: some of it has not been asked for, and is best read as the profile has it: what is there of it is not read twice, and nor is what
-/// the system will want beside it.
+/// `planned`: part of it is not requested yet, and is best read as the profile lists it: blocks in
+/// the cache are not read twice, nor neighbouring blocks that the system will demand.
 fn look(ahead: *ReadAhead, offset: u64, length: usize) enum { held, coming, planned, missing } {
     if (ahead.count == 0) return .missing;
     var is_coming = false;
@@ -334,8 +358,9 @@ fn look(ahead: *ReadAhead, offset: u64, length: usize) enum { held, coming, plan
             .gone => return .missing,
         }
     }
-    // Nobody waits for much more than he wants.
-    if (planned_count > 0) return if (is_begun or 2 * wanted_count >= planned_count) .planned else .missing;
+    // Nobody waits for much more than was demanded.
+    if (planned_count > 0) return if (is_begun or
+        2 * wanted_count >= planned_count) .planned else .missing;
     return if (is_coming) .coming else .held;
 }
 
@@ -344,10 +369,12 @@ fn give(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer:
     var blocks: profile.UnitIterator = .init(offset, @intCast(buffer.len));
     while (blocks.next()) |wanted| {
         const unit = ahead.find(wanted.index).?;
-        const held_from = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
+        const held_from =
+            @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
         const begin = @max(offset, wanted.offset());
         const end = @min(offset + buffer.len, wanted.offset() + profile.unit_size);
-        const bytes = ahead.bytesOf(unit.slot)[@intCast(begin - held_from)..@intCast(end - held_from)];
+        const bytes =
+            ahead.bytesOf(unit.slot)[@intCast(begin - held_from)..@intCast(end - held_from)];
         @memcpy(buffer[@intCast(begin - offset)..][0..bytes.len], bytes);
         ahead.reached = @max(ahead.reached, ahead.orderOf(unit));
         const got = wanted.blocks & unit.wanted;
@@ -372,24 +399,28 @@ fn settleWaiting(ahead: *ReadAhead, client: *StreamClient) void {
                 continue;
             },
             .held => ahead.give(client, waiting.tag, waiting.offset, waiting.buffer),
-            // What it waited for was dropped.
+            // The unit that it waited for was dropped.
             .planned, .missing => client.submit(waiting.tag, waiting.offset, waiting.buffer) catch {
-                // There is a place for it as soon as another read ends, which is when this is called.
+                // A slot is free as soon as another read ends, which is when this is called.
                 index += 1;
                 continue;
             },
         }
         ahead.waiting_count -= 1;
-        std.mem.copyForwards(Waiting, ahead.tables.waiting[index..ahead.waiting_count], ahead.tables.waiting[index + 1 .. ahead.waiting_count + 1]);
+        std.mem.copyForwards(
+            Waiting,
+            ahead.tables.waiting[index..ahead.waiting_count],
+            ahead.tables.waiting[index + 1 .. ahead.waiting_count + 1],
+        );
     }
 }
 
-/// What nobody will want from the cache: it is read from the edge now, or is not what it was.
+/// Drops data that nobody will read from the cache: it is read from the edge now, or is outdated.
 fn forgo(ahead: *ReadAhead, offset: u64, length: u64, why: enum { read, written }) void {
     if (ahead.count == 0 or length == 0) return;
     var at = offset;
     while (at < offset + length) {
-        // A discard is longer than a read: what it concerns is cut into pieces.
+        // A discard is longer than a read: its range is split.
         const piece: u32 = @intCast(@min(offset + length - at, 64 << 20));
         var blocks: profile.UnitIterator = .init(at, piece);
         while (blocks.next()) |wanted| {
@@ -426,7 +457,7 @@ fn release(ahead: *ReadAhead, unit: *Planned) void {
     unit.slot = none;
 }
 
-/// A free slot, or that of a unit that the system has passed by.
+/// Returns a free slot, or that of a unit that the system has passed.
 fn takeSlot(ahead: *ReadAhead) ?u16 {
     const slots = ahead.slotsCount();
     if (ahead.slots_used == slots) {
@@ -438,7 +469,7 @@ fn takeSlot(ahead: *ReadAhead) ?u16 {
         if (ahead.oldest == ahead.next or ahead.reached < ahead.oldest +| slots / 2) return null;
         ahead.release(&ahead.tables.units[ahead.oldest]);
     }
-    // Those that were never taken follow each other; those that came back lie on top.
+    // Slots that were never taken are consecutive; returned ones lie on top.
     ahead.slots_used += 1;
     if (ahead.free_count > 0) {
         ahead.free_count -= 1;
@@ -472,9 +503,9 @@ fn find(ahead: *ReadAhead, index: u40) ?*Planned {
     return if (at == none) null else &ahead.tables.units[at];
 }
 
-/// Where the unit is, or would be.
+/// Returns where the unit is, or would be.
 fn placeOf(ahead: *const ReadAhead, index: u40) usize {
-    // Fibonacci hashing: units that follow each other lie apart.
+    // Fibonacci hashing: consecutive units lie apart.
     var at: usize = @intCast((@as(u64, index) *% 0x9e37_79b9_7f4a_7c15) >> 50);
     while (ahead.tables.places[at] != none) : (at = (at + 1) % places_count) {
         if (ahead.tables.units[ahead.tables.places[at]].index == index) break;

@@ -1,5 +1,6 @@
-//! What reading ahead guarantees, against the real edge's side over a link that loses, doubles, delays and reorders packets: every byte
-//! is right, whatever the profile says, and what the system got of it is what the edge hears.
+//! Tests of read_ahead.zig against the real edge's side over a link that loses, duplicates, delays
+//! and reorders packets: every byte is right, whatever the profile says, and the edge learns what
+//! the system used.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,14 +28,17 @@ const World = struct {
     token_nonce: ?[16]u8 = null,
     document: [profile.document_size_max]u8 = @splat(0),
     document_size: u32 = 0,
-    /// Of each block, how often it was written.
+    /// How often each block was written.
     generations: [disk_size / 4096 + 1]u8 = @splat(0),
     demand_bytes: u64 = 0,
 
     fn init(world: *World, link: Link, cache_size: usize) !void {
         const gpa = testing.allocator;
         world.* = .{
-            .server = try .init(gpa, .{ .sessions_max = 4, .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) } }),
+            .server = try .init(gpa, .{
+                .sessions_max = 4,
+                .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+            }),
             .client = try .init(gpa, .{ .reads_max = depth + ReadAhead.client_places }),
             .ahead = .init(try gpa.create(ReadAhead.Tables), try gpa.alloc(u8, cache_size)),
             .link = link,
@@ -56,18 +60,22 @@ const World = struct {
     fn setProfile(world: *World, units: []const profile.Unit) void {
         world.document = @splat(0);
         for (units, 0..) |unit, index|
-            unit.encode(world.document[profile.head_size + index * profile.entry_size ..][0..profile.entry_size]);
+            unit.encode(world.document[profile.head_size +
+                index * profile.entry_size ..][0..profile.entry_size]);
         world.document_size = profile.documentSize(units.len);
         profile.seal(world.document[0..world.document_size], @intCast(units.len));
     }
 
     fn open(world: *World) !void {
-        world.client.start(world.now_us, .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) });
+        world.client.start(
+            world.now_us,
+            .{ .boot_id = boot_id, .token = @splat(0x70), .nonce_seed = @splat(0x11) },
+        );
         while (try world.next(60_000_000)) |event| if (event == .established) break;
         world.ahead.start(&world.client);
     }
 
-    /// What the disk has at an offset now.
+    /// Computes the disk's current content at an offset.
     fn fill(world: *const World, offset: u64, buffer: []u8) void {
         for (buffer, offset..) |*byte, at| {
             const hash: u8 = @truncate((at *% 0x9e3779b97f4a7c15) >> 29);
@@ -92,7 +100,8 @@ const World = struct {
             if (world.ahead.nextDone()) |tag| return .{ .read = tag };
             world.ahead.pump(&world.client);
             var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
+            while (world.client.transmit(world.now_us, &out)) |packet|
+                try world.link.send(world.now_us, false, packet);
             const timer_us = world.client.deadline() orelse end_us;
             const flight = world.link.takeFirst();
             const at_us = @min(timer_us, if (flight) |packet| packet.at_us else end_us);
@@ -104,7 +113,10 @@ const World = struct {
                 continue;
             }
             const bytes = packet.bytes[0..packet.size];
-            if (packet.to_device) world.client.receive(world.now_us, bytes) else try world.serve(bytes);
+            if (packet.to_device)
+                world.client.receive(world.now_us, bytes)
+            else
+                try world.serve(bytes);
         }
     }
 
@@ -128,9 +140,13 @@ const World = struct {
                     world.trace.demand(read.offset, read.length);
                     world.demand_bytes += read.length;
                 }
-                try world.link.answerRead(world.now_us, &world.server, &read, Source{ .world = world, .kind = read.kind });
+                try world.link.answerRead(world.now_us, &world.server, &read, Source{
+                    .world = world,
+                    .kind = read.kind,
+                });
             },
-            .used => |used| for (0..used.units.count()) |index| world.trace.used(used.units.at(@intCast(index))),
+            .used => |used| for (0..used.units.count()) |index|
+                world.trace.used(used.units.at(@intCast(index))),
             .probe => |probe| try world.link.answerProbe(world.now_us, &world.server, probe),
             // A second copy.
             .ignored => {},
@@ -138,7 +154,7 @@ const World = struct {
         }
     }
 
-    /// What a READ of this kind is about.
+    /// The source of a READ of this kind.
     const Source = struct {
         world: *const World,
         kind: wire.ReadKind,
@@ -151,7 +167,7 @@ const World = struct {
 
     const Read = struct { offset: u64, length: u32 };
 
-    /// The system reads, `depth` at a time, and every byte is right.
+    /// The system reads, `depth` at a time, and every byte is checked.
     fn readAll(world: *World, reads: []const Read) !void {
         const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, depth);
         defer testing.allocator.free(buffers);
@@ -166,7 +182,12 @@ const World = struct {
                 const slot = free.findFirstSet() orelse break;
                 asked[slot] = reads[submitted];
                 @memset(&buffers[slot], 0xee);
-                try world.ahead.read(&world.client, slot, asked[slot].offset, buffers[slot][0..asked[slot].length]);
+                try world.ahead.read(
+                    &world.client,
+                    slot,
+                    asked[slot].offset,
+                    buffers[slot][0..asked[slot].length],
+                );
                 free.unset(slot);
                 submitted += 1;
             }
@@ -176,7 +197,11 @@ const World = struct {
             try testing.expect(!free.isSet(slot));
             const read = asked[slot];
             world.fill(read.offset, expected[0..read.length]);
-            try testing.expectEqualSlices(u8, expected[0..read.length], buffers[slot][0..read.length]);
+            try testing.expectEqualSlices(
+                u8,
+                expected[0..read.length],
+                buffers[slot][0..read.length],
+            );
             free.set(slot);
             done += 1;
         }
@@ -190,7 +215,10 @@ const World = struct {
 fn makeReads(prng: *base.Prng, reads: []World.Read) void {
     for (reads) |*read| {
         const sectors = prng.between(1, if (prng.chance(1, 4)) 256 else 64);
-        read.* = .{ .offset = 512 * prng.below(disk_size / 512 - sectors + 1), .length = @intCast(sectors * 512) };
+        read.* = .{
+            .offset = 512 * prng.below(disk_size / 512 - sectors + 1),
+            .length = @intCast(sectors * 512),
+        };
     }
 }
 
@@ -199,7 +227,7 @@ fn traceOf(reads: []const World.Read, trace: *Trace) void {
     for (reads) |read| trace.demand(read.offset, read.length);
 }
 
-test "the second boot finds what the first one read, and the edge hears the same of both" {
+test "the second boot finds what the first one read, and the edge learns the same from both" {
     var world: World = undefined;
     try world.init(.{ .prng = .init(1) }, 16 << 20);
     defer world.deinit();
@@ -218,7 +246,7 @@ test "the second boot finds what the first one read, and the edge hears the same
     try world.readAll(&reads);
     try testing.expectEqual(0, world.demand_bytes);
     try testing.expectEqual(reads.len, world.ahead.statistics.hits);
-    // READY brings what is left to say.
+    // READY flushes the remaining reports.
     world.client.reportReady(world.now_us, .ready, 1, .{});
     try testing.expectError(error.UnexpectedStep, world.settle());
     const blocks = struct {
@@ -230,10 +258,11 @@ test "the second boot finds what the first one read, and the edge hears the same
     };
     try testing.expectEqual(blocks.of(trace.slice()), blocks.of(world.trace.slice()));
     try testing.expectEqual(blocks.of(trace.slice()) * 4096, world.trace.used_bytes);
-    for (trace.slice(), 0..) |unit, index| if (index < 20) try testing.expectEqual(unit.index, world.trace.slice()[index].index);
+    for (trace.slice(), 0..) |unit, index|
+        if (index < 20) try testing.expectEqual(unit.index, world.trace.slice()[index].index);
 }
 
-test "every byte is right with any profile, over any link, with a small cache, and none is waited for in vain" {
+test "every byte is right with any profile, link and small cache, and no read waits in vain" {
     for (0..12) |seed| {
         var prng: base.Prng = .init(seed);
         var world: World = undefined;
@@ -249,7 +278,8 @@ test "every byte is right with any profile, over any link, with a small cache, a
         const trace = try testing.allocator.create(Trace);
         defer testing.allocator.destroy(trace);
         traceOf(&reads, trace);
-        // Some of it is missing, some never wanted, some beyond the end of the disk, some there twice.
+        // Some of it is missing, some never demanded, some beyond the end of the disk, some listed
+        // twice.
         var units: [600]profile.Unit = undefined;
         var count: usize = 0;
         for (trace.slice()) |unit| if (prng.chance(3, 4) and count < 400) {
@@ -257,7 +287,8 @@ test "every byte is right with any profile, over any link, with a small cache, a
             count += 1;
         };
         for (0..100) |_| {
-            units[count] = .{ .index = @intCast(prng.below(400)), .blocks = @intCast(prng.between(1, 255)) };
+            units[count] =
+                .{ .index = @intCast(prng.below(400)), .blocks = @intCast(prng.between(1, 255)) };
             count += 1;
         }
         world.setProfile(units[0..count]);
@@ -274,7 +305,7 @@ test "every byte is right with any profile, over any link, with a small cache, a
     }
 }
 
-test "what the system has written is never given as it was read ahead" {
+test "data that the system has written is never replaced by what was read ahead" {
     for (0..6) |seed| {
         var prng: base.Prng = .init(seed);
         var world: World = undefined;
@@ -291,15 +322,18 @@ test "what the system has written is never given as it was read ahead" {
             const first = prng.below(disk_size / 4096 - 40);
             const count = prng.between(1, 40);
             world.ahead.noteWrite(first * 4096, count * 4096);
-            for (world.generations[@intCast(first)..][0..@intCast(count)]) |*generation| generation.* +%= 1;
-            try world.readAll(&.{.{ .offset = first * 4096, .length = @intCast(4096 * @as(u64, @min(count, 32))) }});
+            for (world.generations[@intCast(first)..][0..@intCast(count)]) |*generation|
+                generation.* +%= 1;
+            try world.readAll(&.{
+                .{ .offset = first * 4096, .length = @intCast(4096 * @as(u64, @min(count, 32))) },
+            });
         }
         world.ahead.noteWrite(0, disk_size);
         try testing.expectEqual(0, world.ahead.slots_used - world.ahead.asked);
     }
 }
 
-test "without a profile, or with one that is none, everything is read when it is wanted" {
+test "without a profile, or with an invalid one, everything is read on demand" {
     for (0..2) |round| {
         var world: World = undefined;
         try world.init(.{ .prng = .init(3) }, ReadAhead.cache_size_min);

@@ -1,6 +1,6 @@
-//! What one boot read of its disk, as its edge saw it: units in the order of their first demand, each with the blocks that were wanted.
-//! Bounded: of a boot that reads more, the begin is kept. What was read ahead does not count before the device says that its system has
-//! read it: a profile must not keep itself alive.
+//! The disk reads of one boot as its edge saw them: units in the order of their first demand, each
+//! with its wanted blocks. Bounded: if a boot reads more, its beginning is kept. Read-ahead counts
+//! only when the device reports that its system used it: a profile must not keep itself alive.
 
 const std = @import("std");
 const profile = @import("wire").stream.profile;
@@ -12,9 +12,9 @@ pub const Unit = profile.Unit;
 
 units: [profile.units_max]Unit = undefined,
 count: u16 = 0,
-/// Place in `units` by the unit's index, open addressing; `none` is free.
+/// Slot in `units` by the unit's index, open addressing; `none` is free.
 places: [places_count]u16 = @splat(none),
-/// Bytes that the edge gave ahead of demand, and those of them that the system has read.
+/// Bytes that the edge sent ahead of demand, and those of them that the system used.
 ahead_bytes: u64 = 0,
 used_bytes: u64 = 0,
 
@@ -32,13 +32,13 @@ pub fn clear(trace: *Trace) void {
     trace.used_bytes = 0;
 }
 
-/// The system wanted these bytes.
+/// The system demanded these bytes.
 pub fn demand(trace: *Trace, offset: u64, length: u32) void {
     var units: profile.UnitIterator = .init(offset, length);
     while (units.next()) |unit| trace.add(unit);
 }
 
-/// The system has got these blocks from what was read ahead.
+/// The system used these blocks of the read-ahead.
 pub fn used(trace: *Trace, unit: Unit) void {
     trace.used_bytes += @as(u64, @popCount(unit.blocks)) * profile.block_size;
     trace.add(unit);
@@ -63,13 +63,13 @@ fn add(trace: *Trace, unit: Unit) void {
 }
 
 fn homeOf(index: u40) usize {
-    // Fibonacci hashing: units that follow each other lie apart.
+    // Fibonacci hashing: consecutive units lie apart.
     return @intCast((@as(u64, index) *% 0x9e37_79b9_7f4a_7c15) >> 50);
 }
 
 const testing = std.testing;
 
-test "units are kept in the order of their first demand, with all blocks that were wanted" {
+test "units are kept in the order of their first demand, with all demanded blocks" {
     var trace: Trace = .{};
     trace.demand(5 * profile.unit_size, 4096);
     trace.demand(profile.unit_size - 4096, 8192);
@@ -87,11 +87,12 @@ test "units are kept in the order of their first demand, with all blocks that we
     try testing.expectEqual(1, trace.slice().len);
 }
 
-test "of a boot that reads everything the begin is kept" {
+test "of a boot that reads everything the beginning is kept" {
     const trace = try testing.allocator.create(Trace);
     defer testing.allocator.destroy(trace);
     trace.* = .{};
     for (0..profile.units_max + 100) |index| trace.demand(index * profile.unit_size, 128 << 10);
     try testing.expectEqual(profile.units_max, trace.slice().len);
-    for (trace.slice(), 0..) |unit, index| try testing.expectEqual(Unit{ .index = @intCast(index), .blocks = 0xff }, unit);
+    for (trace.slice(), 0..) |unit, index|
+        try testing.expectEqual(Unit{ .index = @intCast(index), .blocks = 0xff }, unit);
 }

@@ -1,13 +1,13 @@
-//! Whose a device is: every edge of a site orders the edges alike, by rendezvous hashing of the
-//! device's address (packages/proto/PEERS.md, "Order"). Pure integers, so that every processor comes
-//! to the same order.
+//! Chooses the owner of a device: every edge of a site computes the same order of edges by
+//! rendezvous hashing of the device's address (packages/proto/PEERS.md, "Order"). Pure integer
+//! arithmetic, so that every processor computes the same order.
 
 const std = @import("std");
 const base = @import("base");
 const SiteEdges = @import("edges.zig");
 const assert = std.debug.assert;
 
-/// What counts of one edge, all of it as the edge itself has last said.
+/// The properties of an edge that the order depends on, all as the edge itself last reported them.
 pub const Candidate = struct {
     /// Index in the site's edges.
     index: u8,
@@ -20,7 +20,7 @@ pub const Candidate = struct {
 
 pub const Candidates = base.BoundedArray(Candidate, SiteEdges.edges_max + 1);
 
-/// Indexes of the site's edges: the first one answers at once, each other one only when those before
+/// Indexes of the site's edges: the first one answers at once, each other one only if those before
 /// it have not.
 pub const Order = base.BoundedArray(u8, SiteEdges.edges_max + 1);
 
@@ -40,7 +40,7 @@ pub fn order(candidates: *const Candidates, mac: base.Mac) Order {
     return result;
 }
 
-/// A lower class is asked first, whatever the weights are.
+/// A lower class comes first, whatever the weights are.
 fn classOf(candidate: *const Candidate) u8 {
     var class: u8 = 0;
     if (candidate.draining) class += 4;
@@ -49,8 +49,8 @@ fn classOf(candidate: *const Candidate) u8 {
     return class;
 }
 
-/// An exponentially distributed number of the mean 1 / weight: the smallest of several is that of
-/// each edge as often as its share of the weights.
+/// Returns an exponentially distributed number of mean 1 / weight: each edge has the smallest of
+/// several as often as its share of the weights.
 fn distanceOf(candidate: *const Candidate, mac: base.Mac) u64 {
     const share = @as(u64, @max(candidate.weight, 1)) * loadFactor(candidate.booting);
     return (depthOf(candidate.id, mac) << 16) / share;
@@ -63,8 +63,8 @@ pub fn loadFactor(booting: u32) u64 {
     return 8 - @as(u64, @min(doublings, 6));
 }
 
-/// -log2(h / 2^64) with 32 fractional bits, h being the first 8 bytes of SHA-256(edge id, MAC); below
-/// 2^38.
+/// Returns -log2(h / 2^64) with 32 fractional bits, h being the first 8 bytes of SHA-256(edge id,
+/// MAC); below 2^38.
 fn depthOf(id: base.Uuid, mac: base.Mac) u64 {
     var hash: base.Sha256 = .init(.{});
     hash.update(&id.bytes);
@@ -75,8 +75,8 @@ fn depthOf(id: base.Uuid, mac: base.Mac) u64 {
     return (@as(u64, 64) << 32) - log2(number);
 }
 
-/// Of a number above 0, with 32 fractional bits, rounded down: the fraction's bits are those of
-/// squaring again and again.
+/// Returns the logarithm of a number above 0, with 32 fractional bits, rounded down: repeated
+/// squaring gives the fraction's bits.
 fn log2(number: u64) u64 {
     assert(number > 0);
     const zeros: u6 = @intCast(@clz(number));
@@ -114,7 +114,8 @@ fn testCandidate(number: u8, weight: u8) Candidate {
 
 fn testCandidates(weights: []const u8) Candidates {
     var list: Candidates = .empty;
-    for (weights, 0..) |weight, number| list.appendAssumeCapacity(testCandidate(@intCast(number), weight));
+    for (weights, 0..) |weight, number|
+        list.appendAssumeCapacity(testCandidate(@intCast(number), weight));
     return list;
 }
 
@@ -144,7 +145,7 @@ test "logarithms are right at powers of two and in between" {
     try testing.expectEqual(274877906943, log2(std.math.maxInt(u64)));
 }
 
-test "devices fall to edges in proportion to their weights" {
+test "devices are assigned to edges in proportion to their weights" {
     const equal = winners(&testCandidates(&.{ 1, 1 }));
     try expectShare(equal[0], 1, 2);
     const counts = winners(&testCandidates(&.{ 10, 30, 60 }));
@@ -164,7 +165,7 @@ test "the order does not depend on the order in which the edges are listed" {
     }
 }
 
-test "an edge that goes takes along only its own devices, each to the second of its order" {
+test "a lost edge moves only its own devices, each to the second of its order" {
     const all = testCandidates(&.{ 4, 4, 4 });
     var without: Candidates = .empty;
     without.appendAssumeCapacity(all.buffer[0]);
@@ -177,11 +178,14 @@ test "an edge that goes takes along only its own devices, each to the second of 
     }
 }
 
-test "draining edges and those of weight 0 are asked last, draining ones after all" {
+test "draining edges and those of weight 0 come last, draining ones at the very end" {
     var candidates = testCandidates(&.{ 100, 1, 0 });
     candidates.buffer[0].draining = true;
     for (0..200) |number|
-        try testing.expectEqualSlices(u8, &.{ 1, 2, 0 }, order(&candidates, testMac(number)).constSlice());
+        try testing.expectEqualSlices(u8, &.{ 1, 2, 0 }, order(
+            &candidates,
+            testMac(number),
+        ).constSlice());
 }
 
 test "edges near the device come before the others of their kind, by weight among themselves" {

@@ -1,8 +1,9 @@
-//! Devices that are not in the desired state and asked to boot: what they said, and when it is
+//! Devices that try to boot and are not in the desired state: what they sent, and when it is
 //! reported (packages/proto/UPLINK.md, `discovered`): at once when first seen, then at most once a
-//! minute while they go on asking. Made-up addresses cost no more than the fixed tables: when they come
-//! faster than real machines are switched on, only devices that ask again after a moment are taken in,
-//! which real firmware does and a flood of ever new addresses does not. Pure: clocks come in.
+//! minute while they keep trying. Spoofed addresses cost no more than the fixed tables: if they
+//! arrive faster than real machines are switched on, only devices that retry after a moment are
+//! admitted, as real firmware does and a flood of fresh addresses does not. Pure: the caller passes
+//! the clocks.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,38 +13,38 @@ const Stringify = std.json.Stringify;
 pub const DiscoveredDevices = @This();
 
 devices: []?Device,
-/// Column of their addresses; 0 where a place is free.
+/// Addresses by slot; 0 where a slot is free.
 macs: [devices_max]u48 = @splat(0),
-/// Addresses that asked lately, whether they were taken in or not: 20 bits of a hash and 12 of the
-/// second; the latest of a place counts.
+/// Recently seen addresses, admitted or not: 20 bits of a hash and 12 of the second; the latest of
+/// a slot counts.
 traces: []u32,
-/// How many may still be taken in at their first request, and at a later one.
+/// Admissions left for first requests and for later ones.
 first_rate: Rate = .{ .left = burst },
 again_rate: Rate = .{ .left = burst },
-/// Requests of devices that were not taken in.
+/// Requests of devices that were not admitted.
 passed_over: u64 = 0,
 
 pub const devices_max = 256;
-/// At 20,000 made-up addresses a second a trace is found again after 1 s in 24 of 25 cases, after 4 s in 6
-/// of 7.
+/// At 20,000 spoofed addresses per second a trace is found again after 1 s in 24 of 25 cases, after
+/// 4 s in 6 of 7.
 const traces_max = 1 << 19;
-/// Taken in for each second and kind; a whole collection switched on at once fits the burst.
+/// Admissions per second and kind; a whole collection switched on at once fits the burst.
 const per_second = 8;
 const burst = 64;
 pub const report_interval_us = 60 * std.time.us_per_s;
-/// Firmware asks again after 1 to 16 s; a copy of a packet comes sooner.
+/// Firmware retries after 1 to 16 s; a duplicated packet arrives sooner.
 const trace_step_us = 300 * std.time.us_per_ms;
 const again_us_max = 60 * std.time.us_per_s;
 
-/// As JSON below this, with every text at its longest.
+/// The JSON is shorter than this, with every text at its longest.
 pub const report_size_max = 1024;
 
-pub const Asked = enum { dhcp, tftp, http };
+pub const Protocol = enum { dhcp, tftp, http };
 
-/// What one request says.
+/// The content of one request.
 pub const Request = struct {
     mac: base.Mac,
-    asked: Asked,
+    asked: Protocol,
     machine_id: ?base.Uuid = null,
     vendor_class: base.UntrustedText = .empty,
     user_class: base.UntrustedText = .empty,
@@ -54,7 +55,7 @@ pub const Request = struct {
 };
 
 pub const Device = struct {
-    /// The latest of what it said.
+    /// The latest known content.
     said: Request,
     first_unix_ms: u64,
     last_unix_ms: u64,
@@ -62,7 +63,7 @@ pub const Device = struct {
     last_us: u64,
     requests: u64 = 1,
     reported_us: ?u64 = null,
-    /// It has asked since it was last reported.
+    /// It has retried since it was last reported.
     has_news: bool = true,
 
     fn isDue(device: *const Device, now_us: u64) bool {
@@ -103,8 +104,13 @@ pub fn deinit(discovered: *DiscoveredDevices, gpa: std.mem.Allocator) void {
     discovered.* = undefined;
 }
 
-/// A device that is not known has asked; true when it is to be reported.
-pub fn note(discovered: *DiscoveredDevices, now_us: u64, unix_ms: u64, request: *const Request) bool {
+/// An unknown device sent a request; returns true if it is to be reported.
+pub fn note(
+    discovered: *DiscoveredDevices,
+    now_us: u64,
+    unix_ms: u64,
+    request: *const Request,
+) bool {
     if (!request.mac.isDevice()) return false;
     if (discovered.find(request.mac)) |device| {
         device.said = merged(&device.said, request);
@@ -114,14 +120,14 @@ pub fn note(discovered: *DiscoveredDevices, now_us: u64, unix_ms: u64, request: 
         device.has_news = true;
         return device.isDue(now_us);
     }
-    const asks_again = discovered.leaveTrace(now_us, request.mac);
+    const asks_again = discovered.recordTrace(now_us, request.mac);
     const may_enter = discovered.first_rate.take(now_us) or
         (asks_again and discovered.again_rate.take(now_us));
     if (!may_enter) {
         discovered.passed_over += 1;
         return false;
     }
-    const index = discovered.freePlace();
+    const index = discovered.freeSlot();
     discovered.macs[index] = request.mac.toInt();
     discovered.devices[index] = .{
         .said = request.*,
@@ -135,16 +141,16 @@ pub fn note(discovered: *DiscoveredDevices, now_us: u64, unix_ms: u64, request: 
 }
 
 pub fn hasDue(discovered: *const DiscoveredDevices, now_us: u64) bool {
-    for (discovered.devices) |*place| if (place.*) |*device| if (device.isDue(now_us)) return true;
+    for (discovered.devices) |*slot| if (slot.*) |*device| if (device.isDue(now_us)) return true;
     return false;
 }
 
-/// The next device to be reported; counts as reported. Those that asked again come first, of these the
-/// one that has waited longest.
+/// Returns the next device to be reported, which then counts as reported. Those that retried come
+/// first, of these the one that has waited longest.
 pub fn takeDue(discovered: *DiscoveredDevices, now_us: u64) ?*const Device {
     var best: ?*Device = null;
-    for (discovered.devices) |*place| {
-        const device = if (place.*) |*known| known else continue;
+    for (discovered.devices) |*slot| {
+        const device = if (slot.*) |*known| known else continue;
         if (!device.isDue(now_us)) continue;
         if (best) |other| if (!isBefore(device, other)) continue;
         best = device;
@@ -155,7 +161,7 @@ pub fn takeDue(discovered: *DiscoveredDevices, now_us: u64) ?*const Device {
     return device;
 }
 
-/// It is in the desired state now, or is to be ignored.
+/// The device is in the desired state now, or is to be ignored.
 pub fn forget(discovered: *DiscoveredDevices, mac: base.Mac) void {
     const index = std.mem.findScalar(u48, &discovered.macs, mac.toInt()) orelse return;
     discovered.devices[index] = null;
@@ -174,12 +180,12 @@ fn find(discovered: *DiscoveredDevices, mac: base.Mac) ?*Device {
     return &discovered.devices[index].?;
 }
 
-/// Of a full table, one that asked only once and long ago; else the one that has been silent for
-/// longest.
-fn freePlace(discovered: *const DiscoveredDevices) usize {
+/// In a full table: a device that sent only one request, long ago; else the one that has been
+/// silent for longest.
+fn freeSlot(discovered: *const DiscoveredDevices) usize {
     var worst: usize = 0;
-    for (discovered.devices, 0..) |*place, index| {
-        const device = if (place.*) |*known| known else return index;
+    for (discovered.devices, 0..) |*slot, index| {
+        const device = if (slot.*) |*known| known else return index;
         const other = &discovered.devices[worst].?;
         const is_single = device.requests == 1;
         const other_is_single = other.requests == 1;
@@ -190,24 +196,24 @@ fn freePlace(discovered: *const DiscoveredDevices) usize {
     return worst;
 }
 
-/// True when this address has asked before, a moment or up to a minute ago.
-fn leaveTrace(discovered: *DiscoveredDevices, now_us: u64, mac: base.Mac) bool {
+/// Records a trace; returns true if this address was seen before, a moment or up to a minute ago.
+fn recordTrace(discovered: *DiscoveredDevices, now_us: u64, mac: base.Mac) bool {
     const hash = std.hash.Wyhash.hash(0, &mac.bytes);
-    const place = &discovered.traces[@intCast(hash % traces_max)];
+    const slot = &discovered.traces[@intCast(hash % traces_max)];
     const mark: u20 = @truncate(hash >> 44);
     // 0 is no trace.
     const step: u12 = @intCast(now_us / trace_step_us % 4095 + 1);
-    const earlier: u20 = @truncate(place.* >> 12);
-    const earlier_step: u12 = @truncate(place.*);
+    const earlier: u20 = @truncate(slot.* >> 12);
+    const earlier_step: u12 = @truncate(slot.*);
     const age = (@as(u32, step) + 4095 - earlier_step) % 4095;
     const is_known = earlier_step != 0 and earlier == mark;
-    // The first request's time stays while copies of it come, also over the edge of a step.
+    // The first request's time stays while copies of it arrive, even across a step.
     if (is_known and age < 2) return false;
-    place.* = @as(u32, mark) << 12 | step;
+    slot.* = @as(u32, mark) << 12 | step;
     return is_known and age <= again_us_max / trace_step_us;
 }
 
-/// What a request leaves open stays as it was said before.
+/// Fields that a request omits keep their earlier value.
 fn merged(earlier: *const Request, later: *const Request) Request {
     var result = later.*;
     if (result.machine_id == null) result.machine_id = earlier.machine_id;
@@ -252,7 +258,7 @@ fn testRequest(number: u64) Request {
     return .{ .mac = .fromInt(@intCast(0x02bf_0000_0001 + number)), .asked = .dhcp };
 }
 
-test "a device is reported at once, and then once a minute while it goes on asking" {
+test "a device is reported at once, and then once a minute while it keeps trying" {
     var discovered: DiscoveredDevices = try .init(testing.allocator);
     defer discovered.deinit(testing.allocator);
     _ = discovered.note(1_000_000, 5000, &testRequest(1));
@@ -271,7 +277,7 @@ test "a device is reported at once, and then once a minute while it goes on aski
     try testing.expectEqual(null, discovered.takeDue(600 * std.time.us_per_s));
 }
 
-test "what a device has said stays known when it says less" {
+test "known fields of a device stay when a later request omits them" {
     var discovered: DiscoveredDevices = try .init(testing.allocator);
     defer discovered.deinit(testing.allocator);
     var request = testRequest(1);
@@ -310,7 +316,7 @@ test "the longest report fits" {
     try testing.expect(encode(discovered.takeDue(1).?, &buffer).len < report_size_max);
 }
 
-test "a flood of made-up addresses is let in by a few, and a real device among them is reported" {
+test "few of a flood of spoofed addresses are admitted, and a real device among them is reported" {
     var discovered: DiscoveredDevices = try .init(testing.allocator);
     defer discovered.deinit(testing.allocator);
     var prng: base.Prng = .init(7);
@@ -319,7 +325,7 @@ test "a flood of made-up addresses is let in by a few, and a real device among t
     const real = testRequest(0xffff_0000);
     const flood_s = 30;
     const per_flood_second = 5_000;
-    // As firmware does: after 1, 3, 7 and 15 s.
+    // Like firmware: after 1, 3, 7 and 15 s.
     const real_at_s = [_]u64{ 10, 11, 13, 17, 25 };
     for (0..flood_s) |second| for (0..per_flood_second) |number| {
         const now_us = second * std.time.us_per_s + number * (std.time.us_per_s / per_flood_second);
@@ -336,7 +342,7 @@ test "a flood of made-up addresses is let in by a few, and a real device among t
     try testing.expect(discovered.passed_over > flood_s * per_flood_second - reports - 10);
 }
 
-test "copies of one packet do not count as asking again in a flood" {
+test "copies of one packet do not count as a retry in a flood" {
     var discovered: DiscoveredDevices = try .init(testing.allocator);
     defer discovered.deinit(testing.allocator);
     for (0..burst) |number| _ = discovered.note(1, 1, &testRequest(number));
@@ -348,7 +354,7 @@ test "copies of one packet do not count as asking again in a flood" {
     try testing.expectEqual(2, discovered.find(late.mac).?.requests);
 }
 
-test "a full table gives up those that asked once before those that ask again" {
+test "a full table evicts devices with a single request before those that retry" {
     var discovered: DiscoveredDevices = try .init(testing.allocator);
     defer discovered.deinit(testing.allocator);
     var now_us: u64 = 0;

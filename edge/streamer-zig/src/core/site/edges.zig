@@ -1,5 +1,5 @@
-//! The edges of a site as an edge's desired state describes them, read once and kept as plain values.
-//! Pure.
+//! The edges of a site as an edge's desired state describes them, read once and kept as plain
+//! values. Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -16,7 +16,7 @@ pub const weight_max = 100;
 key: peer.Key,
 ticket_keys: stream_ticket.Keys = .empty,
 own_id: base.Uuid,
-/// This edge among them, in any case.
+/// Always includes this edge.
 edges: base.BoundedArray(Edge, edges_max + 1) = .empty,
 own_index: u8 = 0,
 
@@ -25,7 +25,7 @@ pub const Edge = struct {
     weight: u8,
     draining: bool,
     subnets: base.BoundedArray(Subnet, desired_state.site_edge_subnets_max) = .empty,
-    /// Where its messages come from and go to; null while the control plane does not know it.
+    /// Source and destination of its messages; null while the control plane does not know it.
     endpoint: ?base.Endpoint = null,
     /// Where it serves devices' streams; null while the control plane does not know it.
     stream: ?base.Endpoint = null,
@@ -42,7 +42,8 @@ pub const Subnet = struct {
     prefix_size: u6,
 
     pub fn parse(text: []const u8) error{InvalidSubnet}!Subnet {
-        const ip_text, const size_text = std.mem.cutScalar(u8, text, '/') orelse return error.InvalidSubnet;
+        const ip_text, const size_text = std.mem.cutScalar(u8, text, '/') orelse
+            return error.InvalidSubnet;
         const ip = base.Ip4.parse(ip_text) catch return error.InvalidSubnet;
         if (size_text.len == 0 or size_text.len > 2) return error.InvalidSubnet;
         for (size_text) |digit| if (!std.ascii.isDigit(digit)) return error.InvalidSubnet;
@@ -56,7 +57,7 @@ pub const Subnet = struct {
     }
 };
 
-/// The first address of the network that an address with this prefix is in.
+/// Returns the first address of the network with this prefix that contains the address.
 pub fn networkOf(ip: base.Ip4, prefix_size: u6) base.Ip4 {
     assert(prefix_size <= 32);
     if (prefix_size == 0) return .zero;
@@ -64,7 +65,7 @@ pub fn networkOf(ip: base.Ip4, prefix_size: u6) base.Ip4 {
     return .fromInt(ip.toInt() >> host_bits << host_bits);
 }
 
-/// What a state must hold to be accepted.
+/// Checks a state before it is accepted.
 pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
     _ = parseKey(site.key) catch return error.Malformed;
     if (site.ticketKeys.len > stream_ticket.keys_max) return error.Malformed;
@@ -76,15 +77,18 @@ pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
     }
 }
 
-/// Of a state that was accepted. An edge that its own state does not name serves only where no other
-/// edge is left.
+/// Reads an accepted state. An edge that its own state does not list serves only if no other edge
+/// is left.
 pub fn init(site: *const desired_state.SiteEdges, own_id: base.Uuid) SiteEdges {
-    var result: SiteEdges = .{ .key = peer.deriveKey(parseKey(site.key) catch unreachable), .own_id = own_id };
-    for (site.ticketKeys) |text| result.ticket_keys.appendAssumeCapacity(parseKey(text) catch unreachable);
+    var result: SiteEdges =
+        .{ .key = peer.deriveKey(parseKey(site.key) catch unreachable), .own_id = own_id };
+    for (site.ticketKeys) |text|
+        result.ticket_keys.appendAssumeCapacity(parseKey(text) catch unreachable);
     var own_index: ?u8 = null;
     for (site.edges) |*said| {
         var edge: Edge = .{ .id = said.id, .weight = said.weight, .draining = said.draining };
-        for (said.subnets) |text| edge.subnets.appendAssumeCapacity(Subnet.parse(text) catch unreachable);
+        for (said.subnets) |text|
+            edge.subnets.appendAssumeCapacity(Subnet.parse(text) catch unreachable);
         if (said.address) |ip| if (said.peerPort) |port| {
             edge.endpoint = .{ .ip = ip, .port = port };
         };
@@ -106,7 +110,7 @@ pub fn own(site: *const SiteEdges) *const Edge {
     return &site.edges.buffer[site.own_index];
 }
 
-/// Null for an edge that is not of this site.
+/// Returns null for an edge of another site.
 pub fn indexOf(site: *const SiteEdges, id: base.Uuid) ?u8 {
     for (site.edges.constSlice(), 0..) |*edge, index| if (edge.id.eql(id)) return @intCast(index);
     return null;
@@ -133,11 +137,20 @@ test "a subnet contains its own addresses and no others" {
     const one = try Subnet.parse("192.0.2.1/32");
     try testing.expect(one.contains(.init(192, 0, 2, 1)));
     try testing.expect(!one.contains(.init(192, 0, 2, 0)));
-    for ([_][]const u8{ "", "10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/+1", "10.0.0/8", "/8", "10.0.0.0/008" }) |text|
+    for ([_][]const u8{
+        "",
+        "10.0.0.0",
+        "10.0.0.0/",
+        "10.0.0.0/33",
+        "10.0.0.0/+1",
+        "10.0.0/8",
+        "/8",
+        "10.0.0.0/008",
+    }) |text|
         try testing.expectError(error.InvalidSubnet, Subnet.parse(text));
 }
 
-test "an edge that its state does not name serves last" {
+test "an edge that its state does not list serves last" {
     const key: [44]u8 = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".*;
     const other: base.Uuid = .fromRandom(@splat(1));
     const own_id: base.Uuid = .fromRandom(@splat(2));
@@ -151,7 +164,8 @@ test "an edge that its state does not name serves last" {
     try testing.expect(site.own().id.eql(own_id));
     try testing.expectEqual(0, site.own().weight);
     try testing.expectEqual(0, site.indexOf(other).?);
-    const twice: desired_state.SiteEdges = .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
+    const twice: desired_state.SiteEdges =
+        .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
     try testing.expectError(error.Malformed, check(&twice));
     const short: desired_state.SiteEdges = .{ .key = "AAAA", .edges = &.{} };
     try testing.expectError(error.Malformed, check(&short));

@@ -1,4 +1,4 @@
-//! Which boots this edge and the others of its site say they have, and which devices wait for another
+//! The boots that this edge and the others of its site claim, and the devices that wait for another
 //! edge's answer. Fixed tables, allocated once; searches scan a compact column of addresses. Pure.
 
 const std = @import("std");
@@ -11,32 +11,32 @@ const Uuid = base.Uuid;
 /// No device has the zero address.
 const free_mac: u48 = 0;
 
-/// What this edge tells the others of its own boots.
+/// This edge's claims, as announced to the others.
 pub const OwnClaims = struct {
     macs: []u48,
     claims: []Own,
-    /// Not later than the first that is due.
+    /// Not later than the first claim that is due.
     next_due_us: u64 = 0,
 
     pub const Own = struct {
         boot: Uuid = .zero,
         stage: Stage = .offered,
-        /// When the device was last heard to come further.
+        /// When the device last made progress.
         since_us: u64 = 0,
         due_us: u64 = 0,
         sent_us: u64 = 0,
         sends: u8 = 0,
         begun_by_loader: bool = false,
         is_over: bool = false,
-        /// Until then an edge that starts is told of a boot that is over: it may hold the device for its
-        /// own still.
+        /// Until then a starting edge is informed of a boot that is over: it may still consider the
+        /// device its own.
         kept_until_us: u64 = 0,
-        /// Since when another edge's offer is known for the same device.
+        /// Since when another edge's offer for the same device is known.
         rival_us: ?u64 = null,
     };
 
-    /// A lost message is made good by the next of these; afterwards a claim is said again for those
-    /// that have started since.
+    /// The next of these announcements makes up for a lost message; later, a claim is announced
+    /// again for edges that have started since.
     const pauses_us = [_]u64{ 40 * std.time.us_per_ms, 200 * std.time.us_per_ms };
     pub const refresh_us = 5 * std.time.us_per_s;
     const again_us_min = 100 * std.time.us_per_ms;
@@ -57,20 +57,20 @@ pub const OwnClaims = struct {
         own.* = undefined;
     }
 
-    pub const News = struct {
+    pub const BootUpdate = struct {
         /// Null: it is over, or was none.
         stage: ?Stage,
-        /// When the device was last heard to come further.
+        /// When the device last made progress.
         at_us: u64,
         begun_by_loader: bool = false,
     };
 
-    /// A boot of this edge goes on, or is over. A full table says nothing of it.
-    pub fn note(own: *OwnClaims, mac: Mac, boot: Uuid, news: News) void {
+    /// A boot of this edge made progress or ended. A full table announces nothing of it.
+    pub fn onBoot(own: *OwnClaims, mac: Mac, boot: Uuid, news: BootUpdate) void {
         assert(mac.isDevice());
         const index = own.find(mac, boot) orelse {
             const wanted = news.stage orelse return;
-            const free = own.freePlace() orelse return;
+            const free = own.freeSlot() orelse return;
             own.macs[free] = mac.toInt();
             own.claims[free] = .{
                 .boot = boot,
@@ -91,7 +91,7 @@ pub const OwnClaims = struct {
         } else {
             claim.is_over = true;
             if (claim.sent_us == 0 and claim.stage == .offered) {
-                // Nobody has heard of it.
+                // It was never announced.
                 own.macs[index] = free_mac;
                 return;
             }
@@ -101,18 +101,19 @@ pub const OwnClaims = struct {
         own.next_due_us = 0;
     }
 
-    fn freePlace(own: *OwnClaims) ?usize {
+    fn freeSlot(own: *OwnClaims) ?usize {
         if (std.mem.findScalar(u48, own.macs, free_mac)) |free| return free;
         var oldest: ?usize = null;
         for (own.claims, 0..) |*claim, index| {
             if (claim.kept_until_us == 0) continue;
-            if (oldest == null or claim.kept_until_us < own.claims[oldest.?].kept_until_us) oldest = index;
+            if (oldest == null or claim.kept_until_us < own.claims[oldest.?].kept_until_us)
+                oldest = index;
         }
         return oldest;
     }
 
-    /// The device was heard again: whoever holds back hears that it is served.
-    pub fn sayAgain(own: *OwnClaims, now_us: u64, mac: Mac) void {
+    /// The device retransmitted: edges that hold back learn that it is served.
+    pub fn announce(own: *OwnClaims, now_us: u64, mac: Mac) void {
         for (own.macs, own.claims) |known, *claim| {
             if (known != mac.toInt() or claim.is_over or claim.sends == 0) continue;
             if (now_us - claim.sent_us < again_us_min) continue;
@@ -121,14 +122,14 @@ pub const OwnClaims = struct {
         }
     }
 
-    pub fn sayOneAgain(own: *OwnClaims, mac: Mac, boot: Uuid) void {
+    pub fn announceOne(own: *OwnClaims, mac: Mac, boot: Uuid) void {
         const index = own.find(mac, boot) orelse return;
         own.claims[index].due_us = 0;
         own.next_due_us = 0;
     }
 
-    /// An edge has started: it knows none of them.
-    pub fn sayAllAgain(own: *OwnClaims) void {
+    /// An edge has started: it knows none of the claims.
+    pub fn announceAll(own: *OwnClaims) void {
         for (own.claims, own.macs) |*claim, mac| if (mac != free_mac) {
             claim.due_us = 0;
         };
@@ -139,7 +140,7 @@ pub const OwnClaims = struct {
         return &own.claims[own.find(mac, boot) orelse return null];
     }
 
-    /// Nobody is there to hear of them.
+    /// There is no other edge to announce them to.
     pub fn forgetReleased(own: *OwnClaims) void {
         for (own.macs, own.claims) |*mac, *claim| {
             if (mac.* != free_mac and claim.is_over) mac.* = free_mac;
@@ -148,7 +149,7 @@ pub const OwnClaims = struct {
 
     pub const Due = struct { mac: Mac, claim: Own };
 
-    /// The next to be sent; counts as sent.
+    /// Returns the next claim to send, which then counts as sent.
     pub fn takeDue(own: *OwnClaims, now_us: u64) ?Due {
         if (now_us < own.next_due_us) return null;
         var next_us: u64 = std.math.maxInt(u64);
@@ -163,13 +164,14 @@ pub const OwnClaims = struct {
                 continue;
             }
             claim.sent_us = now_us;
-            claim.due_us = now_us + if (claim.sends < pauses_us.len) pauses_us[claim.sends] else refresh_us;
+            claim.due_us =
+                now_us + if (claim.sends < pauses_us.len) pauses_us[claim.sends] else refresh_us;
             claim.sends +|= 1;
             const due: Due = .{ .mac = .fromInt(mac.*), .claim = claim.* };
             if (claim.is_over and claim.sends >= release_sends) {
                 if (claim.kept_until_us == 0) claim.kept_until_us = now_us + kept_us;
                 claim.due_us = claim.kept_until_us + 1;
-                // What nobody has taken is of no interest afterwards.
+                // An offer that no device took is of no interest afterwards.
                 if (claim.stage == .offered) mac.* = free_mac;
             }
             return due;
@@ -178,8 +180,8 @@ pub const OwnClaims = struct {
         return null;
     }
 
-    /// Another edge has offered the same device a boot: one of the two is in vain.
-    pub fn noteRival(own: *OwnClaims, now_us: u64, boot: Uuid) void {
+    /// Another edge has offered the same device a boot: one of the two offers is in vain.
+    pub fn onRival(own: *OwnClaims, now_us: u64, boot: Uuid) void {
         for (own.macs, own.claims) |mac, *claim| {
             if (mac == free_mac or !claim.boot.eql(boot) or claim.stage != .offered) continue;
             if (claim.rival_us == null) claim.rival_us = now_us;
@@ -194,7 +196,7 @@ pub const OwnClaims = struct {
     }
 };
 
-/// What the others have said. Newer claims replace the oldest when there are too many.
+/// Claims of the other edges. When the table is full, newer claims replace the oldest.
 pub const OtherClaims = struct {
     macs: []u48,
     claims: []Other,
@@ -206,11 +208,11 @@ pub const OtherClaims = struct {
         stage: Stage = .offered,
         is_over: bool = false,
         heard_us: u64 = 0,
-        /// Of the message that said it: an earlier one may come later.
+        /// Counter of the message with this claim: an earlier message may arrive later.
         counter: u64 = 0,
     };
 
-    /// Three times as long as its edge takes to say it again.
+    /// Three times the interval at which its edge announces it again.
     pub const lifetime_us = 3 * OwnClaims.refresh_us;
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!OtherClaims {
@@ -229,10 +231,10 @@ pub const OtherClaims = struct {
         others.* = undefined;
     }
 
-    /// True when it says something new. Of one device each edge has one claim: its latest.
+    /// Returns true if the claim is new. Each edge has one claim per device: its latest.
     pub fn put(others: *OtherClaims, mac: Mac, claim: Other) bool {
         assert(mac.isDevice());
-        var place: usize = 0;
+        var slot: usize = 0;
         for (others.macs, others.claims, 0..) |known, *earlier, index| {
             if (known == mac.toInt() and earlier.edge == claim.edge) {
                 if (claim.counter < earlier.counter) return false;
@@ -240,11 +242,11 @@ pub const OtherClaims = struct {
                 earlier.* = claim;
                 return is_new;
             }
-            if (others.macs[place] == free_mac) continue;
-            if (known == free_mac or earlier.heard_us < others.claims[place].heard_us) place = index;
+            if (others.macs[slot] == free_mac) continue;
+            if (known == free_mac or earlier.heard_us < others.claims[slot].heard_us) slot = index;
         }
-        others.macs[place] = mac.toInt();
-        others.claims[place] = claim;
+        others.macs[slot] = mac.toInt();
+        others.claims[slot] = claim;
         return true;
     }
 
@@ -258,7 +260,7 @@ pub const OtherClaims = struct {
         @memset(others.macs, free_mac);
     }
 
-    /// The furthest of those that `isAlive` says are still worth something.
+    /// Returns the claim with the most progress among those that `isAlive` accepts.
     pub fn find(
         others: *const OtherClaims,
         now_us: u64,
@@ -279,21 +281,21 @@ pub const OtherClaims = struct {
 };
 
 /// Devices that this edge has not answered, since another one should.
-pub const Held = struct {
+pub const DeferredDevices = struct {
     entries: [capacity]Entry = @splat(.{}),
 
     const capacity = 1024;
     const Entry = struct { mac: u48 = free_mac, repeats: u8 = 0, counted_us: u64 = 0 };
 
-    /// Two copies of one packet are not a device that asks again.
+    /// Two copies of one packet are no retry.
     const spacing_us = 250 * std.time.us_per_ms;
-    /// A device that asks again later has given up in between.
+    /// A device that retries later than this has given up in between.
     const forget_us = 60 * std.time.us_per_s;
 
-    /// How often the device has asked again since it was first held back.
-    pub fn note(held: *Held, now_us: u64, mac: Mac) u8 {
-        var place: usize = 0;
-        for (&held.entries, 0..) |*entry, index| {
+    /// Returns how often the device has retried since it was first deferred.
+    pub fn note(deferred: *DeferredDevices, now_us: u64, mac: Mac) u8 {
+        var slot: usize = 0;
+        for (&deferred.entries, 0..) |*entry, index| {
             if (entry.mac == mac.toInt()) {
                 if (now_us -| entry.counted_us > forget_us) {
                     entry.repeats = 0;
@@ -304,15 +306,16 @@ pub const Held = struct {
                 }
                 return entry.repeats;
             }
-            if (held.entries[place].mac == free_mac) continue;
-            if (entry.mac == free_mac or entry.counted_us < held.entries[place].counted_us) place = index;
+            if (deferred.entries[slot].mac == free_mac) continue;
+            if (entry.mac == free_mac or entry.counted_us < deferred.entries[slot].counted_us)
+                slot = index;
         }
-        held.entries[place] = .{ .mac = mac.toInt(), .counted_us = now_us };
+        deferred.entries[slot] = .{ .mac = mac.toInt(), .counted_us = now_us };
         return 0;
     }
 
-    pub fn forget(held: *Held, mac: Mac) void {
-        for (&held.entries) |*entry| if (entry.mac == mac.toInt()) {
+    pub fn forget(deferred: *DeferredDevices, mac: Mac) void {
+        for (&deferred.entries) |*entry| if (entry.mac == mac.toInt()) {
             entry.* = .{};
         };
     }
@@ -328,10 +331,10 @@ fn testBoot(number: u8) Uuid {
     return .fromRandom(@splat(number));
 }
 
-test "a claim is said three times and then every five seconds, its end twice" {
+test "a claim is sent three times and then every five seconds, its end twice" {
     var own: OwnClaims = try .init(testing.allocator, 4);
     defer own.deinit(testing.allocator);
-    own.note(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 7 });
+    own.onBoot(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 7 });
     try testing.expect(own.takeDue(1000).?.claim.boot.eql(testBoot(1)));
     try testing.expectEqual(null, own.takeDue(1000));
     try testing.expectEqual(null, own.takeDue(39_000));
@@ -339,14 +342,14 @@ test "a claim is said three times and then every five seconds, its end twice" {
     try testing.expect(own.takeDue(241_000) != null);
     try testing.expectEqual(null, own.takeDue(5_240_000));
     try testing.expect(own.takeDue(5_241_000) != null);
-    own.note(testMac(1), testBoot(1), .{ .stage = .taken, .at_us = 9 });
+    own.onBoot(testMac(1), testBoot(1), .{ .stage = .taken, .at_us = 9 });
     try testing.expectEqual(.taken, own.takeDue(5_242_000).?.claim.stage);
-    own.note(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 10 });
-    own.note(testMac(1), testBoot(1), .{ .stage = null, .at_us = 11 });
+    own.onBoot(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 10 });
+    own.onBoot(testMac(1), testBoot(1), .{ .stage = null, .at_us = 11 });
     try testing.expect(own.takeDue(5_243_000).?.claim.is_over);
     try testing.expect(own.takeDue(5_300_000).?.claim.is_over);
     try testing.expectEqual(null, own.takeDue(60_000_000));
-    own.sayAllAgain();
+    own.announceAll();
     const again = own.takeDue(60_000_000).?.claim;
     try testing.expect(again.is_over and again.since_us == 11);
     try testing.expectEqual(null, own.takeDue(100_000_000));
@@ -354,7 +357,7 @@ test "a claim is said three times and then every five seconds, its end twice" {
     try testing.expectEqual(free_mac, own.macs[0]);
 }
 
-test "a claim counts until it is taken back, its edge is gone, or nothing is heard of it" {
+test "a claim counts until it is withdrawn, its edge is gone, or it expires" {
     const always = struct {
         fn isAlive(gone: u8, _: u64, edge: u8) bool {
             return edge != gone;
@@ -364,33 +367,48 @@ test "a claim counts until it is taken back, its edge is gone, or nothing is hea
     defer others.deinit(testing.allocator);
     try testing.expect(others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3 }));
     try testing.expect(!others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3 }));
-    try testing.expect(others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3, .stage = .taken }));
+    try testing.expect(
+        others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3, .stage = .taken }),
+    );
     try testing.expectEqual(.taken, others.find(0, testMac(1), @as(u8, 9), always.isAlive).?.stage);
     try testing.expectEqual(null, others.find(0, testMac(1), @as(u8, 3), always.isAlive));
-    try testing.expectEqual(null, others.find(OtherClaims.lifetime_us + 1, testMac(1), @as(u8, 9), always.isAlive));
+    try testing.expectEqual(
+        null,
+        others.find(OtherClaims.lifetime_us + 1, testMac(1), @as(u8, 9), always.isAlive),
+    );
     _ = others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 5 });
     _ = others.put(testMac(3), .{ .boot = testBoot(3), .edge = 3, .heard_us = 6 });
     try testing.expectEqual(null, others.find(6, testMac(1), @as(u8, 9), always.isAlive));
-    _ = others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 7, .counter = 9, .is_over = true });
-    try testing.expect(!others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 8, .counter = 8 }));
+    _ = others.put(
+        testMac(2),
+        .{ .boot = testBoot(2), .edge = 3, .heard_us = 7, .counter = 9, .is_over = true },
+    );
+    try testing.expect(
+        !others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 8, .counter = 8 }),
+    );
     try testing.expectEqual(null, others.find(6, testMac(2), @as(u8, 9), always.isAlive));
 }
 
-test "copies of one packet are not a device that asks again" {
-    var held: Held = .{};
-    try testing.expectEqual(0, held.note(0, testMac(1)));
-    try testing.expectEqual(0, held.note(100, testMac(1)));
-    try testing.expectEqual(1, held.note(1_000_000, testMac(1)));
-    try testing.expectEqual(1, held.note(1_000_100, testMac(1)));
-    try testing.expectEqual(2, held.note(3_000_000, testMac(1)));
-    held.forget(testMac(1));
-    try testing.expectEqual(0, held.note(4_000_000, testMac(1)));
-    try testing.expectEqual(0, held.note(90_000_000, testMac(1)));
+test "copies of one packet are no retry" {
+    var deferred: DeferredDevices = .{};
+    try testing.expectEqual(0, deferred.note(0, testMac(1)));
+    try testing.expectEqual(0, deferred.note(100, testMac(1)));
+    try testing.expectEqual(1, deferred.note(1_000_000, testMac(1)));
+    try testing.expectEqual(1, deferred.note(1_000_100, testMac(1)));
+    try testing.expectEqual(2, deferred.note(3_000_000, testMac(1)));
+    deferred.forget(testMac(1));
+    try testing.expectEqual(0, deferred.note(4_000_000, testMac(1)));
+    try testing.expectEqual(0, deferred.note(90_000_000, testMac(1)));
 }
 
-test "a flood of addresses pushes out the oldest ones only" {
-    var held: Held = .{};
-    for (0..3 * Held.capacity) |number|
-        try testing.expectEqual(0, held.note(number, .fromInt(@intCast(0x02bf00000001 + number))));
-    try testing.expectEqual(1, held.note(1_000_000, .fromInt(0x02bf00000001 + 3 * Held.capacity - 1)));
+test "a flood of addresses evicts only the oldest ones" {
+    var deferred: DeferredDevices = .{};
+    for (0..3 * DeferredDevices.capacity) |number|
+        try testing.expectEqual(0, deferred.note(number, .fromInt(
+            @intCast(0x02bf00000001 + number),
+        )));
+    try testing.expectEqual(
+        1,
+        deferred.note(1_000_000, .fromInt(0x02bf00000001 + 3 * DeferredDevices.capacity - 1)),
+    );
 }

@@ -1,6 +1,7 @@
-//! The other edges of the site as this edge hears them, and what follows for a device that asks to
-//! boot: answer, or leave it to another (packages/proto/PEERS.md). Pure: time comes in, messages come
-//! out of `next`. Without a site of several edges every device is answered.
+//! The other edges of the site as this edge hears them, and the decision on a device that tries to
+//! boot: answer it, or leave it to another edge (packages/proto/PEERS.md). Producer: datagrams at
+//! the peer port; consumers: DHCP, the boots and the stream's admission. Pure: the caller passes
+//! the time and takes messages from `next`. On a site with one edge every device is answered.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,55 +20,58 @@ const Uuid = base.Uuid;
 
 pub const PeerTable = @This();
 
-/// Of this start; higher than that of every earlier one.
+/// Epoch of this start; higher than that of every earlier one.
 epoch: u64,
 counter: u64 = 0,
 site: ?SiteEdges = null,
-/// As `site.edges`.
+/// Same indexes as `site.edges`.
 peers: [SiteEdges.edges_max + 1]Peer = @splat(.{}),
 own_claims: peer_claims.OwnClaims,
 other_claims: peer_claims.OtherClaims,
-held: peer_claims.Held = .{},
-/// Until then the others may not have been heard although they are there.
+deferred: peer_claims.DeferredDevices = .{},
+/// Until then the others may be there without having been heard.
 warm_until_us: u64 = 0,
 /// Until then the others are asked for all their boots.
 starting_until_us: u64 = 0,
 booting: u32 = 0,
-/// What this edge has last told: it judges itself by the number that the others know.
+/// The number that this edge last announced: it computes its own share from the number that the
+/// others know.
 said_booting: u32 = 0,
 alive_due_us: u64 = 0,
 alive_sent_us: ?u64 = null,
 ignored: base.IgnoredCounters = .{},
 
 pub const alive_interval_us = std.time.us_per_s;
-/// Three lost in a row.
+/// Three lost messages in a row.
 pub const alive_limit_us = 3_200 * std.time.us_per_ms;
 const warm_up_us = std.time.us_per_s;
-/// Time for several ALIVE messages each way, of which some may be lost.
+/// Time for several ALIVE messages each way, some of which may be lost.
 const starting_us = 3 * std.time.us_per_s + 500 * std.time.us_per_ms;
 const alive_spacing_us = 100 * std.time.us_per_ms;
-/// An offer that another edge has made too and that nobody takes in this time is the other's.
+/// If another edge made an offer too and no device takes ours within this time, the device is the
+/// other's.
 const rival_limit_us = 10 * std.time.us_per_s;
-/// Messages of one edge: far above what a site's busiest second needs.
+/// Messages of one edge: far more than a site's busiest second needs.
 pub const messages_per_s_max = 2000;
-/// Ages are told in whole ms.
+/// Ages are sent in whole ms.
 const simultaneous_us = 2 * std.time.us_per_ms;
 
 pub const Peer = struct {
     epoch: u64 = 0,
-    /// The highest, and which of the 64 up to it were heard; the lowest bit is the highest itself.
+    /// The highest counter, and which of the 64 up to it were received; the lowest bit is the
+    /// highest itself.
     counter: u64 = 0,
     heard_bits: u64 = 0,
-    /// It has named this edge's present epoch: what it says is not of an earlier time.
+    /// It has named this edge's current epoch: its messages are not from an earlier time.
     is_known: bool = false,
     heard_us: u64 = 0,
     booting: u32 = 0,
     draining: bool = false,
-    /// Messages of the second that began then.
+    /// Messages of the second that started then.
     second_us: u64 = 0,
     second_count: u32 = 0,
 
-    /// False for a message that was heard before, or is too old to tell.
+    /// Returns false for a message that was received before, or is too old to tell.
     fn isNew(sender: *Peer, counter: u64) bool {
         if (counter > sender.counter) {
             const shift = counter - sender.counter;
@@ -89,7 +93,7 @@ pub const Options = struct {
     epoch: u64,
     /// Boots of this edge at a time.
     boots_max: u32,
-    /// Boots of the others; of more, the latest.
+    /// Boots of the others; if there are more, the latest.
     others_max: u32 = 4096,
 };
 
@@ -110,7 +114,7 @@ pub fn deinit(table: *PeerTable, gpa: std.mem.Allocator) void {
     table.* = undefined;
 }
 
-/// A new desired state. What is known of edges that stay is kept.
+/// Takes a new desired state. The state of edges that remain is kept.
 pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
     const had_others = table.hasOthers();
     var peers: [SiteEdges.edges_max + 1]Peer = @splat(.{});
@@ -130,7 +134,7 @@ pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
     if (!is_same) {
         // Claims name edges by their index.
         table.other_claims.clear();
-        table.own_claims.sayAllAgain();
+        table.own_claims.announceAll();
     }
     table.peers = peers;
     table.site = site;
@@ -153,7 +157,7 @@ pub const Received = union(enum) {
     claim: Claim,
 };
 
-/// Another edge has a boot of this device, or had it.
+/// Another edge has or had a boot of this device.
 pub const Claim = struct {
     edge: Uuid,
     boot: Uuid,
@@ -161,11 +165,11 @@ pub const Claim = struct {
     stage: peer.Stage,
     is_over: bool,
     begun_by_loader: bool,
-    /// When the device was last heard there to come further, on this edge's clock.
+    /// When the device last made progress there, on this edge's clock.
     since_us: u64,
 };
 
-/// One datagram at the peer port.
+/// Takes one datagram of the peer port.
 pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const u8) Received {
     const site = if (table.site) |*site| site else return table.ignore(.peer_unknown);
     const message = peer.parse(payload) catch return table.ignore(.peer_bad_message);
@@ -193,7 +197,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
                 .heard_us = now_us,
                 .counter = message.counter,
             });
-            if (is_news and !is_over) table.held.forget(claim.mac);
+            if (is_news and !is_over) table.deferred.forget(claim.mac);
             return .{ .claim = .{
                 .edge = message.edge,
                 .boot = claim.boot,
@@ -215,7 +219,7 @@ fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
     sender.counter = 0;
     sender.heard_bits = 0;
     table.other_claims.removeOf(index);
-    table.own_claims.sayAllAgain();
+    table.own_claims.announceAll();
     table.alive_due_us = @min(table.alive_due_us, now_us);
 }
 
@@ -227,10 +231,10 @@ fn heardAlive(table: *PeerTable, now_us: u64, index: u8, alive: *const peer.Aliv
         if (heard.edge.eql(own_id) and heard.epoch == table.epoch) {
             names_us = true;
         };
-    // It does not know this edge yet: it hears at once what it is to name.
+    // It does not know this edge yet: the epoch that it must name is sent at once.
     if (!names_us) table.alive_due_us = @min(table.alive_due_us, now_us);
     if (names_us) sender.is_known = true;
-    if (names_us and alive.starting) table.own_claims.sayAllAgain();
+    if (names_us and alive.starting) table.own_claims.announceAll();
     if (!sender.is_known) return;
     sender.heard_us = now_us;
     sender.booting = alive.booting;
@@ -247,7 +251,7 @@ fn mayHear(table: *const PeerTable, now_us: u64, sender: *Peer) bool {
     return sender.second_count <= messages_per_s_max;
 }
 
-/// The next message, for all the others alike; null: nothing is to be said now.
+/// Returns the next message, the same for all others; null: none is due.
 pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?[]const u8 {
     if (!table.hasOthers()) return null;
     if (now_us >= table.aliveDue()) return table.emit(.{ .alive = table.ownAlive(now_us) }, buffer);
@@ -263,7 +267,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
     return table.emit(if (due.claim.is_over) .{ .release = said } else .{ .claim = said }, buffer);
 }
 
-/// When `next` has something again; null: never, as things are.
+/// Returns when `next` has a message again; null: never, as things are.
 pub fn nextDeadline(table: *const PeerTable) ?u64 {
     if (!table.hasOthers()) return null;
     return @min(table.aliveDue(), table.own_claims.next_due_us);
@@ -279,7 +283,11 @@ fn ownAlive(table: *PeerTable, now_us: u64) peer.Alive {
     table.alive_sent_us = now_us;
     table.alive_due_us = now_us + alive_interval_us;
     const site = &table.site.?;
-    var said: peer.Alive = .{ .booting = table.booting, .draining = site.own().draining, .starting = table.isStarting(now_us) };
+    var said: peer.Alive = .{
+        .booting = table.booting,
+        .draining = site.own().draining,
+        .starting = table.isStarting(now_us),
+    };
     for (site.edges.constSlice(), 0..) |*edge, index| {
         if (index == site.own_index or table.peers[index].epoch == 0) continue;
         said.heard.append(.{ .edge = edge.id, .epoch = table.peers[index].epoch }) catch break;
@@ -299,26 +307,27 @@ fn emit(table: *PeerTable, body: peer.Body, buffer: *[peer.packet_size_max]u8) [
     return peer.emit(&message, &site.key, buffer);
 }
 
-/// Devices in a boot at this edge. A number that changes the edge's share is told at once.
+/// Number of devices in a boot at this edge. A number that changes the edge's share is announced at
+/// once.
 pub fn setBooting(table: *PeerTable, now_us: u64, booting: u32) void {
     table.booting = booting;
     if (device_owner.loadFactor(booting) == device_owner.loadFactor(table.said_booting)) return;
     table.alive_due_us = @min(table.alive_due_us, now_us);
 }
 
-/// A boot of this edge, whenever it has changed.
-pub fn noteBoot(table: *PeerTable, boot: *const Boot) void {
+/// A boot of this edge has changed.
+pub fn onBoot(table: *PeerTable, boot: *const Boot) void {
     const stage: ?peer.Stage = if (boot.isOver()) null else if (isTaken(boot)) .taken else .offered;
-    table.own_claims.note(boot.identity.mac, boot.identity.id, .{
+    table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{
         .stage = stage,
         .at_us = boot.started_us + boot.last_us,
         .begun_by_loader = boot.rom_xid == null and boot.ipxe_xid != null,
     });
 }
 
-/// A boot of this edge that is not one any more.
+/// A boot of this edge no longer counts as one.
 pub fn dropBoot(table: *PeerTable, boot: *const Boot) void {
-    table.own_claims.note(boot.identity.mac, boot.identity.id, .{ .stage = null, .at_us = 0 });
+    table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{ .stage = null, .at_us = 0 });
 }
 
 pub fn isTaken(boot: *const Boot) bool {
@@ -327,14 +336,14 @@ pub fn isTaken(boot: *const Boot) bool {
     return @backingInt(phase) > @backingInt(boot_phase.Phase.dhcp);
 }
 
-/// What this edge has of the device already.
+/// This edge's state of the device.
 pub const Own = enum {
     none,
     offered,
     taken,
 
-    /// `boot`: the one that the request goes on with; null: it would begin one. A loader that this
-    /// edge has not given to a device of another ROM is of somebody else.
+    /// `boot`: the one that the request belongs to; null: it would start one. A loader that this
+    /// edge has not given to a device with another ROM comes from another edge.
     pub fn of(boot: ?*const Boot, is_loader: bool) Own {
         const known = boot orelse return .none;
         if (isTaken(known)) return .taken;
@@ -343,39 +352,39 @@ pub const Own = enum {
     }
 };
 
-pub const Asked = struct {
+pub const DeviceRequest = struct {
     mac: Mac,
-    /// The network that the device is in: the relay agent's address, or an address of this edge's own.
+    /// The device's network: the relay agent's address, or one of this edge's own.
     network: base.Ip4,
-    /// iPXE speaks, not the firmware.
+    /// iPXE sent the request, not the firmware.
     is_loader: bool = false,
-    /// The device has turned to this edge by name.
+    /// The device addressed this edge by name.
     is_addressed: bool = false,
-    /// The one edge that keeps what the device writes; null: it writes nothing that is kept.
+    /// The only edge that keeps the device's writes; null: it has no such writes.
     home: ?Uuid = null,
 };
 
 pub const Verdict = enum { answer, leave };
 
-/// For each request that this edge could answer. Counts what it leaves to others.
-pub fn decide(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
-    const verdict = table.judge(now_us, asked, own);
+/// Decides each request that this edge could answer. Counts those that it leaves to others.
+pub fn decide(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdict {
+    const verdict = table.judge(now_us, request, own);
     switch (verdict) {
         .answer => {
-            table.held.forget(asked.mac);
-            table.own_claims.sayAgain(now_us, asked.mac);
+            table.deferred.forget(request.mac);
+            table.own_claims.announce(now_us, request.mac);
         },
         .leave => table.ignored.add(.dhcp_other_edge),
     }
     return verdict;
 }
 
-fn judge(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
+fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdict {
     if (!table.hasOthers()) return .answer;
-    // Here its boot would end with the cause that another edge keeps its writes.
-    if (own != .taken and table.isHomeElsewhere(now_us, asked)) return .leave;
-    if (asked.is_addressed) return .answer;
-    const claim = table.claimOf(now_us, asked.mac);
+    // Here its boot would fail, since another edge keeps its writes.
+    if (own != .taken and table.hasOtherWriteOwner(now_us, request)) return .leave;
+    if (request.is_addressed) return .answer;
+    const claim = table.claimOf(now_us, request.mac);
     switch (own) {
         .taken => return .answer,
         .offered => {
@@ -386,30 +395,33 @@ fn judge(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
         .none => {},
     }
     if (claim) |other| {
-        // Firmware that asks although the device was further has started again: a new boot.
-        if (other.stage == .offered or asked.is_loader) return .leave;
+        // Firmware that sends a request although the device had advanced further has started again:
+        // a new boot.
+        if (other.stage == .offered or request.is_loader) return .leave;
     }
-    const rank = table.rankOf(now_us, asked);
+    const rank = table.rankOf(now_us, request);
     if (rank == 0) return .answer;
-    return if (table.held.note(now_us, asked.mac) >= rank) .answer else .leave;
+    return if (table.deferred.note(now_us, request.mac) >= rank) .answer else .leave;
 }
 
-/// A device that is being woken: true at one edge of the site.
-pub fn isOwn(table: *const PeerTable, now_us: u64, asked: Asked) bool {
+/// Tells whether this edge wakes the device: true at exactly one edge of the site.
+pub fn isOwn(table: *const PeerTable, now_us: u64, request: DeviceRequest) bool {
     if (!table.hasOthers()) return true;
-    if (table.claimOf(now_us, asked.mac) != null or table.isHomeElsewhere(now_us, asked)) return false;
-    return table.isHome(asked) or table.order(now_us, asked).buffer[0] == table.site.?.own_index;
+    if (table.claimOf(now_us, request.mac) != null or table.hasOtherWriteOwner(now_us, request))
+        return false;
+    return table.isWriteOwner(request) or
+        table.order(now_us, request).buffer[0] == table.site.?.own_index;
 }
 
-/// This edge keeps what the device writes.
-fn isHome(table: *const PeerTable, asked: Asked) bool {
-    return if (asked.home) |home| home.eql(table.site.?.own_id) else false;
+/// This edge keeps the device's writes.
+fn isWriteOwner(table: *const PeerTable, request: DeviceRequest) bool {
+    return if (request.home) |home| home.eql(table.site.?.own_id) else false;
 }
 
-/// Another edge keeps what the device writes, and is there.
-fn isHomeElsewhere(table: *const PeerTable, now_us: u64, asked: Asked) bool {
+/// Another edge keeps the device's writes, and is alive.
+fn hasOtherWriteOwner(table: *const PeerTable, now_us: u64, request: DeviceRequest) bool {
     const site = &table.site.?;
-    const index = site.indexOf(asked.home orelse return false) orelse return false;
+    const index = site.indexOf(request.home orelse return false) orelse return false;
     return index != site.own_index and table.isAlive(now_us, index);
 }
 
@@ -421,12 +433,12 @@ pub const Owner = union(enum) {
     other: u8,
 };
 
-/// Who is to start a device that is in no boot.
+/// Returns the edge that is to start a device that is in no boot.
 pub fn ownerOf(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) Owner {
     if (!table.hasOthers()) return .own;
     if (table.claimOf(now_us, mac)) |claim| return .{ .claimed = claim.edge };
-    const asked: Asked = .{ .mac = mac, .network = network };
-    const first = table.order(now_us, asked).buffer[0];
+    const request: DeviceRequest = .{ .mac = mac, .network = network };
+    const first = table.order(now_us, request).buffer[0];
     return if (first == table.site.?.own_index) .own else .{ .other = first };
 }
 
@@ -434,17 +446,17 @@ fn claimOf(table: *const PeerTable, now_us: u64, mac: Mac) ?peer_claims.OtherCla
     return table.other_claims.find(now_us, mac, table, isAlive);
 }
 
-/// How many edges come before this one.
-fn rankOf(table: *const PeerTable, now_us: u64, asked: Asked) u32 {
-    // No other edge answers it before.
-    if (table.isHome(asked)) return 0;
-    const found = table.order(now_us, asked);
+/// Counts the edges that come before this one.
+fn rankOf(table: *const PeerTable, now_us: u64, request: DeviceRequest) u32 {
+    // No other edge answers it earlier.
+    if (table.isWriteOwner(request)) return 0;
+    const found = table.order(now_us, request);
     const own_index = table.site.?.own_index;
     const rank: u32 = @intCast(std.mem.findScalar(u8, found.constSlice(), own_index).?);
     return rank + @intFromBool(table.isWarmingUp(now_us));
 }
 
-fn order(table: *const PeerTable, now_us: u64, asked: Asked) device_owner.Order {
+fn order(table: *const PeerTable, now_us: u64, request: DeviceRequest) device_owner.Order {
     const site = &table.site.?;
     var candidates: device_owner.Candidates = .empty;
     for (site.edges.constSlice(), 0..) |*edge, number| {
@@ -457,23 +469,29 @@ fn order(table: *const PeerTable, now_us: u64, asked: Asked) device_owner.Order 
             .id = edge.id,
             .weight = edge.weight,
             .draining = if (is_own) edge.draining else said.draining,
-            .near = edge.isNear(asked.network),
+            .near = edge.isNear(request.network),
             .booting = if (is_own) table.said_booting else said.booting,
         });
     }
-    return device_owner.order(&candidates, asked.mac);
+    return device_owner.order(&candidates, request.mac);
 }
 
-/// Where a device may go on when this edge is gone: the others that are heard, in the order in which they would answer it.
-pub fn listStreams(table: *const PeerTable, now_us: u64, asked: Asked, out: *base.BoundedArray(Endpoint, stream_ticket.edges_max)) void {
+/// Lists where a device may fail over if this edge is gone: the live others, in the order in which
+/// they would answer it.
+pub fn listStreams(
+    table: *const PeerTable,
+    now_us: u64,
+    request: DeviceRequest,
+    out: *base.BoundedArray(Endpoint, stream_ticket.edges_max),
+) void {
     const site = if (table.site) |*site| site else return;
-    for (table.order(now_us, asked).constSlice()) |index| {
+    for (table.order(now_us, request).constSlice()) |index| {
         if (index == site.own_index) continue;
         out.append(site.edges.buffer[index].stream orelse continue) catch return;
     }
 }
 
-/// The others may not have said yet which boots went on there.
+/// The others may not have announced yet which boots failed over to them.
 pub fn isStarting(table: *const PeerTable, now_us: u64) bool {
     return now_us < table.starting_until_us and table.hasOthers();
 }
@@ -493,7 +511,7 @@ pub fn isAlive(table: *const PeerTable, now_us: u64, index: u8) bool {
     return known.is_known and now_us -| known.heard_us <= alive_limit_us;
 }
 
-/// Of two edges that have offered a boot to one device, the lower id goes on.
+/// If two edges have offered a boot to one device, the lower id keeps it.
 fn yieldsTo(table: *const PeerTable, index: u8) bool {
     const site = &table.site.?;
     return isLower(site.edges.buffer[index].id, site.own_id);
@@ -511,28 +529,31 @@ pub const Consequence = enum {
     supersede,
 };
 
-/// What another edge's claim means for this edge's boot of the same device.
+/// Decides what another edge's claim means for this edge's boot of the same device.
 pub fn consequence(table: *PeerTable, now_us: u64, boot: *const Boot, claim: Claim) Consequence {
     assert(boot.identity.mac.eql(claim.mac));
-    // It went on at the other edge, or has come from there: it is one boot, and whoever has it later reports it.
+    // It failed over to the other edge, or came from there: it is one boot, reported by the edge
+    // that had it last.
     if (claim.boot.eql(boot.identity.id)) return .keep;
     if (isTaken(boot) and !claim.is_over) {
-        // The other edge has not heard yet that the device went on here.
+        // The other edge does not know yet that the device continued here.
         if (table.heardAt(boot) > claim.since_us + simultaneous_us)
-            table.own_claims.sayOneAgain(boot.identity.mac, boot.identity.id);
+            table.own_claims.announceOne(boot.identity.mac, boot.identity.id);
     }
     if (boot.isOver()) return .keep;
     if (!isTaken(boot)) {
-        if (claim.stage == .taken) return if (claim.since_us > boot.started_us) .withdraw else .keep;
-        if (!claim.is_over) table.own_claims.noteRival(now_us, boot.identity.id);
+        if (claim.stage == .taken)
+            return if (claim.since_us > boot.started_us) .withdraw else .keep;
+        if (!claim.is_over) table.own_claims.onRival(now_us, boot.identity.id);
         return .keep;
     }
     if (claim.stage == .offered) return .keep;
     const since_us = table.heardAt(boot);
-    // A device is where it went last.
+    // A device is where it last made progress.
     if (since_us > claim.since_us + simultaneous_us) return .keep;
-    if (since_us + simultaneous_us > claim.since_us and !isLower(claim.edge, table.site.?.own_id)) return .keep;
-    // Firmware that is no iPXE would have been heard first, had the device started again.
+    if (since_us + simultaneous_us > claim.since_us and !isLower(claim.edge, table.site.?.own_id))
+        return .keep;
+    // Firmware other than iPXE would have been seen first if the device had started again.
     return if (claim.begun_by_loader and boot.rom_xid != null) .withdraw else .supersede;
 }
 
@@ -542,10 +563,10 @@ fn heardAt(table: *const PeerTable, boot: *const Boot) u64 {
     return own.since_us;
 }
 
-pub const Lost = struct { boot: Uuid, to: Uuid };
+pub const WithdrawnOffer = struct { boot: Uuid, to: Uuid };
 
-/// An offer that two edges have made and no device has taken: one of them takes its own back.
-pub fn nextLost(table: *const PeerTable, now_us: u64) ?Lost {
+/// Returns an offer that two edges made and no device took: one of them withdraws its own.
+pub fn nextWithdrawnOffer(table: *const PeerTable, now_us: u64) ?WithdrawnOffer {
     if (!table.hasOthers()) return null;
     for (table.own_claims.macs, table.own_claims.claims) |mac, *claim| {
         if (mac == 0 or claim.is_over or claim.stage != .offered) continue;
@@ -558,16 +579,17 @@ pub fn nextLost(table: *const PeerTable, now_us: u64) ?Lost {
     return null;
 }
 
-pub const Heard = struct { edge: Uuid, ago_us: u64, booting: u32 };
+pub const PeerStatus = struct { edge: Uuid, ago_us: u64, booting: u32 };
 
-/// The others that are known, as they were heard last; at most as many as `buffer` holds.
-pub fn listHeard(table: *const PeerTable, now_us: u64, buffer: []Heard) []Heard {
+/// Lists the known others and when they were last heard; at most as many as `buffer` holds.
+pub fn listPeers(table: *const PeerTable, now_us: u64, buffer: []PeerStatus) []PeerStatus {
     const site = if (table.site) |*site| site else return buffer[0..0];
     var count: usize = 0;
     for (site.edges.constSlice(), 0..) |*edge, index| {
         const known = &table.peers[index];
         if (!known.is_known or count == buffer.len) continue;
-        buffer[count] = .{ .edge = edge.id, .ago_us = now_us -| known.heard_us, .booting = known.booting };
+        buffer[count] =
+            .{ .edge = edge.id, .ago_us = now_us -| known.heard_us, .booting = known.booting };
         count += 1;
     }
     return buffer[0..count];

@@ -1,6 +1,6 @@
-//! Several edges of one site over a network that loses, delays and repeats, and devices that boot as
-//! firmware and iPXE do. Time is made up; the same seed runs the same way. What the host does with its
-//! boots stands here once more in small (`Edge.ask`).
+//! Tests of peer_table.zig: several edges of one site over a network that loses, delays and
+//! duplicates, and devices that boot as firmware and iPXE do. Time is simulated; the same seed
+//! gives the same run. `Edge.ask` is a small model of the host's boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,9 +33,9 @@ fn deviceMac(number: usize) Mac {
     return .fromInt(@intCast(0x02bf_0000_0001 + number));
 }
 
-const Said = struct { weights: [edges_max]u8 = @splat(10), draining: ?usize = null };
+const EdgeSettings = struct { weights: [edges_max]u8 = @splat(10), draining: ?usize = null };
 
-fn siteOf(count: usize, own: usize, said: Said) SiteEdges {
+fn siteOf(count: usize, own: usize, said: EdgeSettings) SiteEdges {
     var edges: [edges_max]desired_state.SiteEdge = undefined;
     for (edges[0..count], 0..) |*edge, number| edge.* = .{
         .id = edgeId(number),
@@ -53,7 +53,7 @@ const Edge = struct {
     is_up: bool = true,
     epoch: u64 = 1,
     peers: PeerTable,
-    /// What the journal keeps over a crash.
+    /// The part that the journal keeps across a crash.
     boots: BootTable,
     next_id: u64 = 1,
     withdrawn: u32 = 0,
@@ -61,7 +61,7 @@ const Edge = struct {
 
     const Offer = struct { edge: usize, boot: base.Uuid };
 
-    fn init(gpa: std.mem.Allocator, number: usize, count: usize, said: Said) !Edge {
+    fn init(gpa: std.mem.Allocator, number: usize, count: usize, said: EdgeSettings) !Edge {
         var edge: Edge = .{
             .number = number,
             .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 256, .others_max = 128 }),
@@ -76,22 +76,32 @@ const Edge = struct {
         edge.boots.deinit(gpa);
     }
 
-    fn restart(edge: *Edge, gpa: std.mem.Allocator, now_us: u64, count: usize, said: Said) !void {
+    fn restart(
+        edge: *Edge,
+        gpa: std.mem.Allocator,
+        now_us: u64,
+        count: usize,
+        said: EdgeSettings,
+    ) !void {
         edge.peers.deinit(gpa);
         edge.epoch += 1;
         edge.peers = try .init(gpa, .{ .epoch = edge.epoch, .boots_max = 256, .others_max = 128 });
         edge.peers.setSite(now_us, siteOf(count, edge.number, said));
         var iterator = edge.boots.iterate();
-        while (iterator.next()) |boot| edge.peers.noteBoot(boot);
+        while (iterator.next()) |boot| edge.peers.onBoot(boot);
         edge.is_up = true;
     }
 
-    /// A DISCOVER; null: no answer.
+    /// Sends a DISCOVER; null: no answer.
     fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: boot_module.DhcpClient) ?Offer {
-        const request: boot_module.DhcpRequest = .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
+        const request: boot_module.DhcpRequest =
+            .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
         const known = edge.boots.findByMac(mac);
-        const goes_on = if (known) |ref| edge.boots.get(ref).?.dhcpMeaning(now_us, request) == .same_boot else false;
-        const asked: PeerTable.Asked = .{
+        const goes_on = if (known) |ref|
+            edge.boots.get(ref).?.dhcpMeaning(now_us, request) == .same_boot
+        else
+            false;
+        const asked: PeerTable.DeviceRequest = .{
             .mac = mac,
             .network = network,
             .is_loader = client == .ipxe,
@@ -125,12 +135,12 @@ const Edge = struct {
 
     fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: boot_module.Event) void {
         edge.boots.apply(ref, now_us, event);
-        edge.peers.noteBoot(edge.boots.get(ref).?);
+        edge.peers.onBoot(edge.boots.get(ref).?);
     }
 
     fn supersede(edge: *Edge, ref: BootTable.Ref, now_us: u64) void {
         edge.boots.supersede(ref, now_us);
-        edge.peers.noteBoot(edge.boots.get(ref).?);
+        edge.peers.onBoot(edge.boots.get(ref).?);
     }
 
     fn withdraw(edge: *Edge, ref: BootTable.Ref) void {
@@ -155,13 +165,15 @@ const Edge = struct {
     fn second(edge: *Edge, now_us: u64) void {
         if (!edge.peers.isStarting(now_us)) edge.boots.tick(now_us);
         var iterator = edge.boots.iterate();
-        while (iterator.next()) |boot| edge.peers.noteBoot(boot);
+        while (iterator.next()) |boot| edge.peers.onBoot(boot);
         edge.peers.setBooting(now_us, edge.boots.active_count);
-        while (edge.peers.nextLost(now_us)) |lost| edge.withdraw(edge.boots.findById(lost.boot).?);
+        while (edge.peers.nextWithdrawnOffer(now_us)) |lost|
+            edge.withdraw(edge.boots.findById(lost.boot).?);
     }
 };
 
-/// Firmware, then iPXE, then the system. Repeats after 1, 2, 4 and 8 s, starts again after that.
+/// Firmware, then iPXE, then the system. Retransmits after 1, 2, 4 and 8 s, starts again after
+/// that.
 const Device = struct {
     stage: enum { off, rom, nbp, ipxe, load, ready } = .off,
     xid: u32 = 0,
@@ -169,70 +181,80 @@ const Device = struct {
     due_us: u64,
     at: ?Edge.Offer = null,
     power_ons: u32 = 0,
-    /// Downloads that its edge knew nothing of.
+    /// Downloads that its edge knew nothing about.
     lost_downloads: u32 = 0,
 
     const attempts_max = 5;
 };
 
-const Flight = struct { at_us: u64, to: usize, from: usize, size: u16, bytes: [peer.packet_size_max]u8 };
+const Flight =
+    struct { at_us: u64, to: usize, from: usize, size: u16, bytes: [peer.packet_size_max]u8 };
 
-const World = struct {
+const NetworkFixture = struct {
     gpa: std.mem.Allocator,
     prng: base.Prng,
     edges: [edges_max]Edge = undefined,
     edge_count: usize,
     devices: [devices_max]Device = undefined,
     flights: std.ArrayList(Flight),
-    said: Said,
+    said: EdgeSettings,
     now_us: u64 = 5 * std.time.us_per_s,
-    /// Per cent: between edges, and from devices to edges.
+    /// Percent: between edges, and from devices to edges.
     peer_loss: u64 = 0,
     segment_loss: u64 = 0,
 
-    fn init(gpa: std.mem.Allocator, seed: u64, edge_count: usize, said: Said) !World {
-        var world: World = .{
+    fn init(
+        gpa: std.mem.Allocator,
+        seed: u64,
+        edge_count: usize,
+        said: EdgeSettings,
+    ) !NetworkFixture {
+        var fixture: NetworkFixture = .{
             .gpa = gpa,
             .prng = .init(seed),
             .edge_count = edge_count,
             .flights = try .initCapacity(gpa, flights_max),
             .said = said,
         };
-        for (world.edges[0..edge_count], 0..) |*edge, number| edge.* = try .init(gpa, number, edge_count, said);
-        for (&world.devices) |*device| device.* = .{
-            .due_us = world.now_us + 3 * std.time.us_per_s + world.prng.below(20 * std.time.us_per_s),
+        for (fixture.edges[0..edge_count], 0..) |*edge, number|
+            edge.* = try .init(gpa, number, edge_count, said);
+        for (&fixture.devices) |*device| device.* = .{
+            .due_us = fixture.now_us + 3 * std.time.us_per_s +
+                fixture.prng.below(20 * std.time.us_per_s),
         };
-        return world;
+        return fixture;
     }
 
-    fn deinit(world: *World) void {
-        for (world.edges[0..world.edge_count]) |*edge| edge.deinit(world.gpa);
-        world.flights.deinit(world.gpa);
+    fn deinit(fixture: *NetworkFixture) void {
+        for (fixture.edges[0..fixture.edge_count]) |*edge| edge.deinit(fixture.gpa);
+        fixture.flights.deinit(fixture.gpa);
     }
 
-    fn run(world: *World, for_us: u64) void {
-        const end_us = world.now_us + for_us;
-        while (world.now_us < end_us) : (world.now_us += 5 * ms) {
-            for (world.edges[0..world.edge_count]) |*edge| if (edge.is_up) world.collect(edge);
-            world.deliver();
-            for (&world.devices, 0..) |*device, number| {
-                if (device.due_us <= world.now_us) world.step(device, number);
+    fn run(fixture: *NetworkFixture, for_us: u64) void {
+        const end_us = fixture.now_us + for_us;
+        while (fixture.now_us < end_us) : (fixture.now_us += 5 * ms) {
+            for (fixture.edges[0..fixture.edge_count]) |*edge|
+                if (edge.is_up) fixture.collect(edge);
+            fixture.deliver();
+            for (&fixture.devices, 0..) |*device, number| {
+                if (device.due_us <= fixture.now_us) fixture.step(device, number);
             }
-            if (world.now_us % std.time.us_per_s != 0) continue;
-            for (world.edges[0..world.edge_count]) |*edge| if (edge.is_up) edge.second(world.now_us);
+            if (fixture.now_us % std.time.us_per_s != 0) continue;
+            for (fixture.edges[0..fixture.edge_count]) |*edge|
+                if (edge.is_up) edge.second(fixture.now_us);
         }
     }
 
-    fn collect(world: *World, edge: *Edge) void {
+    fn collect(fixture: *NetworkFixture, edge: *Edge) void {
         var buffer: [peer.packet_size_max]u8 = undefined;
-        while (edge.peers.next(world.now_us, &buffer)) |bytes| for (0..world.edge_count) |to| {
-            if (to == edge.number or world.prng.chance(world.peer_loss, 100)) continue;
-            const copies: usize = if (world.prng.chance(1, 50)) 2 else 1;
+        while (edge.peers.next(fixture.now_us, &buffer)) |bytes| for (0..fixture.edge_count) |to| {
+            if (to == edge.number or fixture.prng.chance(fixture.peer_loss, 100)) continue;
+            const copies: usize = if (fixture.prng.chance(1, 50)) 2 else 1;
             for (0..copies) |_| {
-                if (world.flights.items.len == flights_max) return;
-                const flight = world.flights.addOneAssumeCapacity();
+                if (fixture.flights.items.len == flights_max) return;
+                const flight = fixture.flights.addOneAssumeCapacity();
                 flight.* = .{
-                    .at_us = world.now_us + world.prng.below(12) * ms,
+                    .at_us = fixture.now_us + fixture.prng.below(12) * ms,
                     .to = to,
                     .from = edge.number,
                     .size = @intCast(bytes.len),
@@ -243,91 +265,97 @@ const World = struct {
         };
     }
 
-    fn deliver(world: *World) void {
+    fn deliver(fixture: *NetworkFixture) void {
         var index: usize = 0;
-        while (index < world.flights.items.len) {
-            const flight = &world.flights.items[index];
-            if (flight.at_us > world.now_us) {
+        while (index < fixture.flights.items.len) {
+            const flight = &fixture.flights.items[index];
+            if (flight.at_us > fixture.now_us) {
                 index += 1;
                 continue;
             }
-            const edge = &world.edges[flight.to];
-            if (edge.is_up) edge.hear(world.now_us, edgeEndpoint(flight.from), flight.bytes[0..flight.size]);
-            _ = world.flights.swapRemove(index);
+            const edge = &fixture.edges[flight.to];
+            if (edge.is_up)
+                edge.hear(fixture.now_us, edgeEndpoint(flight.from), flight.bytes[0..flight.size]);
+            _ = fixture.flights.swapRemove(index);
         }
     }
 
-    fn step(world: *World, device: *Device, number: usize) void {
+    fn step(fixture: *NetworkFixture, device: *Device, number: usize) void {
         switch (device.stage) {
-            .off => world.powerOn(device),
-            .rom => world.discover(device, number, .rom, .nbp),
-            .ipxe => world.discover(device, number, .ipxe, .load),
-            .nbp => world.download(device, &.{ .nbp_begin, .nbp_end }, .ipxe),
-            .load => world.download(device, &.{ .{ .loader_begin = .script }, .{ .ready = .http } }, .ready),
+            .off => fixture.powerOn(device),
+            .rom => fixture.discover(device, number, .rom, .nbp),
+            .ipxe => fixture.discover(device, number, .ipxe, .load),
+            .nbp => fixture.download(device, &.{ .nbp_begin, .nbp_end }, .ipxe),
+            .load => fixture.download(
+                device,
+                &.{ .{ .loader_begin = .script }, .{ .ready = .http } },
+                .ready,
+            ),
             .ready => device.due_us = std.math.maxInt(u64),
         }
     }
 
-    fn powerOn(world: *World, device: *Device) void {
+    fn powerOn(fixture: *NetworkFixture, device: *Device) void {
         device.power_ons += 1;
         device.stage = .rom;
-        device.xid = world.prng.nextU32() | 1;
+        device.xid = fixture.prng.nextU32() | 1;
         device.attempt = 0;
         device.at = null;
-        device.due_us = world.now_us;
+        device.due_us = fixture.now_us;
     }
 
     fn discover(
-        world: *World,
+        fixture: *NetworkFixture,
         device: *Device,
         number: usize,
         client: boot_module.DhcpClient,
         after: @FieldType(Device, "stage"),
     ) void {
-        if (device.attempt == Device.attempts_max) return world.powerOn(device);
+        if (device.attempt == Device.attempts_max) return fixture.powerOn(device);
         var best: ?Edge.Offer = null;
-        const first = world.prng.below(world.edge_count);
-        for (0..world.edge_count) |turn| {
-            const edge = &world.edges[@intCast((first + turn) % world.edge_count)];
-            if (!edge.is_up or world.prng.chance(world.segment_loss, 100)) continue;
-            const offer = edge.ask(world.now_us, deviceMac(number), device.xid, client) orelse continue;
-            if (world.prng.chance(world.segment_loss, 100)) continue;
+        const first = fixture.prng.below(fixture.edge_count);
+        for (0..fixture.edge_count) |turn| {
+            const edge = &fixture.edges[@intCast((first + turn) % fixture.edge_count)];
+            if (!edge.is_up or fixture.prng.chance(fixture.segment_loss, 100)) continue;
+            const offer = edge.ask(fixture.now_us, deviceMac(number), device.xid, client) orelse
+                continue;
+            if (fixture.prng.chance(fixture.segment_loss, 100)) continue;
             if (best == null) best = offer;
         }
-        device.due_us = world.now_us + (@as(u64, 1000 * ms) << device.attempt);
+        device.due_us = fixture.now_us + (@as(u64, 1000 * ms) << device.attempt);
         device.attempt += 1;
         if (best) |offer| {
             device.at = offer;
             device.stage = after;
-            device.due_us = world.now_us + 200 * ms;
+            device.due_us = fixture.now_us + 200 * ms;
         }
     }
 
     fn download(
-        world: *World,
+        fixture: *NetworkFixture,
         device: *Device,
         events: []const boot_module.Event,
         after: @FieldType(Device, "stage"),
     ) void {
         const offer = device.at.?;
-        const edge = &world.edges[offer.edge];
+        const edge = &fixture.edges[offer.edge];
         const ref = if (edge.is_up) edge.boots.findById(offer.boot) else null;
         if (ref == null) {
             if (edge.is_up) device.lost_downloads += 1;
-            return world.powerOn(device);
+            return fixture.powerOn(device);
         }
-        for (events) |event| edge.apply(ref.?, world.now_us, event);
+        for (events) |event| edge.apply(ref.?, fixture.now_us, event);
         device.stage = after;
-        device.xid = world.prng.nextU32() | 1;
+        device.xid = fixture.prng.nextU32() | 1;
         device.attempt = 0;
-        device.due_us = world.now_us + 700 * ms;
+        device.due_us = fixture.now_us + 700 * ms;
     }
 
     const Count = struct { ready: u32 = 0, superseded: u32 = 0, other: u32 = 0 };
 
-    fn countOf(world: *World, number: usize) Count {
+    fn countOf(fixture: *NetworkFixture, number: usize) Count {
         var count: Count = .{};
-        for (world.edges[0..world.edge_count]) |*edge| {
+        for (fixture.edges[0..fixture.edge_count]) |*edge| {
             var iterator = edge.boots.iterate();
             while (iterator.next()) |boot| {
                 if (!boot.identity.mac.eql(deviceMac(number))) continue;
@@ -346,10 +374,13 @@ const World = struct {
     }
 };
 
-fn expectOneBootEach(world: *World) !void {
-    for (&world.devices, 0..) |*device, number| {
-        const count = world.countOf(number);
-        errdefer std.debug.print("device {d}: {t}, power-ons {d}, {any}\n", .{ number, device.stage, device.power_ons, count });
+fn expectOneBootEach(fixture: *NetworkFixture) !void {
+    for (&fixture.devices, 0..) |*device, number| {
+        const count = fixture.countOf(number);
+        errdefer std.debug.print(
+            "device {d}: {t}, power-ons {d}, {any}\n",
+            .{ number, device.stage, device.power_ons, count },
+        );
         try testing.expectEqual(.ready, device.stage);
         try testing.expectEqual(1, count.ready);
         try testing.expectEqual(0, count.other);
@@ -357,14 +388,15 @@ fn expectOneBootEach(world: *World) !void {
     }
 }
 
-test "without loss each device is begun at exactly one edge and nothing is withdrawn" {
+test "without loss each device boots at exactly one edge and no offer is withdrawn" {
     for (0..4) |seed| {
-        var world: World = try .init(testing.allocator, seed, if (seed % 2 == 0) 2 else 3, .{});
-        defer world.deinit();
-        world.run(40 * std.time.us_per_s);
-        try expectOneBootEach(&world);
+        var fixture: NetworkFixture =
+            try .init(testing.allocator, seed, if (seed % 2 == 0) 2 else 3, .{});
+        defer fixture.deinit();
+        fixture.run(40 * std.time.us_per_s);
+        try expectOneBootEach(&fixture);
         var began: u32 = 0;
-        for (world.edges[0..world.edge_count]) |*edge| {
+        for (fixture.edges[0..fixture.edge_count]) |*edge| {
             began += edge.began;
             try testing.expect(edge.began > 0);
             try testing.expectEqual(0, edge.withdrawn);
@@ -373,48 +405,49 @@ test "without loss each device is begun at exactly one edge and nothing is withd
     }
 }
 
-test "with loss between edges and on the segment every device gets ready in one boot" {
+test "with loss between edges and on the segment every device becomes ready in one boot" {
     for (0..12) |seed| {
-        var world: World = try .init(testing.allocator, 100 + seed, if (seed % 2 == 0) 2 else 3, .{});
-        defer world.deinit();
-        world.peer_loss = 5 + 5 * (seed % 3);
-        world.segment_loss = 5 + seed;
-        world.run(120 * std.time.us_per_s);
+        var fixture: NetworkFixture =
+            try .init(testing.allocator, 100 + seed, if (seed % 2 == 0) 2 else 3, .{});
+        defer fixture.deinit();
+        fixture.peer_loss = 5 + 5 * (seed % 3);
+        fixture.segment_loss = 5 + seed;
+        fixture.run(120 * std.time.us_per_s);
         errdefer std.debug.print("seed {d}\n", .{seed});
-        try expectOneBootEach(&world);
+        try expectOneBootEach(&fixture);
     }
 }
 
-test "an edge that dies costs its devices no more than asking again, and comes back without a second boot" {
+test "a crashed edge costs its devices only a retry, and returns without a second boot" {
     for (0..8) |seed| {
-        var world: World = try .init(testing.allocator, 200 + seed, 2, .{});
-        defer world.deinit();
-        world.peer_loss = 5;
-        world.run(8 * std.time.us_per_s);
-        world.edges[seed % 2].is_up = false;
-        const began = world.edges[seed % 2].began;
-        world.run(12 * std.time.us_per_s);
-        try world.edges[seed % 2].restart(testing.allocator, world.now_us, 2, world.said);
-        world.run(100 * std.time.us_per_s);
+        var fixture: NetworkFixture = try .init(testing.allocator, 200 + seed, 2, .{});
+        defer fixture.deinit();
+        fixture.peer_loss = 5;
+        fixture.run(8 * std.time.us_per_s);
+        fixture.edges[seed % 2].is_up = false;
+        const began = fixture.edges[seed % 2].began;
+        fixture.run(12 * std.time.us_per_s);
+        try fixture.edges[seed % 2].restart(testing.allocator, fixture.now_us, 2, fixture.said);
+        fixture.run(100 * std.time.us_per_s);
         errdefer std.debug.print("seed {d}\n", .{seed});
-        try expectOneBootEach(&world);
-        for (&world.devices) |*device| try testing.expect(device.power_ons <= 2);
-        try testing.expect(world.edges[seed % 2].began >= began);
+        try expectOneBootEach(&fixture);
+        for (&fixture.devices) |*device| try testing.expect(device.power_ons <= 2);
+        try testing.expect(fixture.edges[seed % 2].began >= began);
     }
 }
 
 test "edges that do not hear each other both answer, and agree once they do" {
     for (0..6) |seed| {
-        var world: World = try .init(testing.allocator, 300 + seed, 2, .{});
-        defer world.deinit();
-        world.run(2 * std.time.us_per_s);
-        world.peer_loss = 100;
-        world.run(12 * std.time.us_per_s);
-        world.peer_loss = 0;
-        world.run(100 * std.time.us_per_s);
+        var fixture: NetworkFixture = try .init(testing.allocator, 300 + seed, 2, .{});
+        defer fixture.deinit();
+        fixture.run(2 * std.time.us_per_s);
+        fixture.peer_loss = 100;
+        fixture.run(12 * std.time.us_per_s);
+        fixture.peer_loss = 0;
+        fixture.run(100 * std.time.us_per_s);
         errdefer std.debug.print("seed {d}\n", .{seed});
-        for (&world.devices, 0..) |*device, number| {
-            const count = world.countOf(number);
+        for (&fixture.devices, 0..) |*device, number| {
+            const count = fixture.countOf(number);
             try testing.expectEqual(.ready, device.stage);
             try testing.expectEqual(1, count.ready);
             try testing.expectEqual(0, count.other);
@@ -422,38 +455,45 @@ test "edges that do not hear each other both answer, and agree once they do" {
     }
 }
 
-test "a draining edge begins nothing while another one can, and goes on with what it has" {
-    var world: World = try .init(testing.allocator, 400, 2, .{ .draining = 0 });
-    defer world.deinit();
-    world.run(20 * std.time.us_per_s);
-    try testing.expectEqual(0, world.edges[0].began);
-    const half = world.edges[1].began;
+test "a draining edge starts nothing while another one can, and keeps the boots that it has" {
+    var fixture: NetworkFixture = try .init(testing.allocator, 400, 2, .{ .draining = 0 });
+    defer fixture.deinit();
+    fixture.run(20 * std.time.us_per_s);
+    try testing.expectEqual(0, fixture.edges[0].began);
+    const half = fixture.edges[1].began;
     try testing.expect(half > 0);
-    const turned: Said = .{ .draining = 1 };
-    for (world.edges[0..2], 0..) |*edge, number| edge.peers.setSite(world.now_us, siteOf(2, number, turned));
-    world.run(40 * std.time.us_per_s);
-    try expectOneBootEach(&world);
-    // In the moment in which the two have turned and not told each other, both may have answered.
-    const withdrawn = world.edges[0].withdrawn + world.edges[1].withdrawn;
+    const turned: EdgeSettings = .{ .draining = 1 };
+    for (fixture.edges[0..2], 0..) |*edge, number|
+        edge.peers.setSite(fixture.now_us, siteOf(2, number, turned));
+    fixture.run(40 * std.time.us_per_s);
+    try expectOneBootEach(&fixture);
+    // In the moment in which both have changed roles without knowing of each other, both may have
+    // answered.
+    const withdrawn = fixture.edges[0].withdrawn + fixture.edges[1].withdrawn;
     try testing.expect(withdrawn <= 1);
-    try testing.expectEqual(devices_max, world.edges[0].began + world.edges[1].began - withdrawn);
-    // Those that were in the middle of it.
-    try testing.expect(world.edges[1].began <= half + 1);
-    world.edges[0].is_up = false;
-    for (&world.devices) |*device| device.* = .{ .due_us = world.now_us + 4 * std.time.us_per_s };
-    world.run(30 * std.time.us_per_s);
-    for (&world.devices) |*device| try testing.expectEqual(.ready, device.stage);
+    try testing.expectEqual(
+        devices_max,
+        fixture.edges[0].began + fixture.edges[1].began - withdrawn,
+    );
+    // Those that were in progress.
+    try testing.expect(fixture.edges[1].began <= half + 1);
+    fixture.edges[0].is_up = false;
+    for (&fixture.devices) |*device|
+        device.* = .{ .due_us = fixture.now_us + 4 * std.time.us_per_s };
+    fixture.run(30 * std.time.us_per_s);
+    for (&fixture.devices) |*device| try testing.expectEqual(.ready, device.stage);
 }
 
-test "weights are kept to" {
-    var world: World = try .init(testing.allocator, 500, 2, .{ .weights = .{ 90, 10, 0 } });
-    defer world.deinit();
-    world.run(40 * std.time.us_per_s);
-    try expectOneBootEach(&world);
-    try testing.expect(world.edges[0].began > 4 * world.edges[1].began);
+test "weights are respected" {
+    var fixture: NetworkFixture =
+        try .init(testing.allocator, 500, 2, .{ .weights = .{ 90, 10, 0 } });
+    defer fixture.deinit();
+    fixture.run(40 * std.time.us_per_s);
+    try expectOneBootEach(&fixture);
+    try testing.expect(fixture.edges[0].began > 4 * fixture.edges[1].began);
 }
 
-/// Two tables that have heard of each other.
+/// Two tables that know each other.
 const Pair = struct {
     a: PeerTable,
     b: PeerTable,
@@ -475,8 +515,13 @@ const Pair = struct {
 
     fn exchange(pair: *Pair, now_us: u64) void {
         var buffer: [peer.packet_size_max]u8 = undefined;
-        while (pair.a.next(now_us, &buffer)) |bytes| _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
-        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
+        while (pair.a.next(now_us, &buffer)) |bytes|
+            _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
+        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(
+            now_us,
+            edgeEndpoint(1),
+            bytes,
+        );
     }
 };
 
@@ -491,7 +536,7 @@ test "edges know each other two messages after the start, and for as long as the
     try testing.expect(!pair.b.isAlive(200 * ms + PeerTable.alive_limit_us + 1200 * ms, 0));
 }
 
-test "what was said before is not believed again, not even by an edge that has just started" {
+test "replayed messages are not believed, not even by an edge that has just started" {
     var pair: Pair = try .init(0);
     defer pair.deinit();
     var now_us: u64 = 0;
@@ -505,7 +550,8 @@ test "what was said before is not believed again, not even by an edge that has j
             if (count == recorded.len) break;
         }
         var buffer: [peer.packet_size_max]u8 = undefined;
-        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
+        while (pair.b.next(now_us, &buffer)) |bytes|
+            _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
     }
     const before = pair.b.ignored.get(.peer_replayed);
     for (&recorded) |*message|
@@ -514,7 +560,7 @@ test "what was said before is not believed again, not even by an edge that has j
             pair.b.receive(now_us, edgeEndpoint(0), message.bytes[0..message.size]).ignored,
         );
     try testing.expectEqual(before + recorded.len, pair.b.ignored.get(.peer_replayed));
-    // The receiver starts again and remembers nothing; the sender is gone for good.
+    // The receiver restarts and remembers nothing; the sender is gone for good.
     pair.b.deinit(testing.allocator);
     pair.b = try .init(testing.allocator, .{ .epoch = 2, .boots_max = 8, .others_max = 8 });
     pair.b.setSite(now_us, siteOf(2, 1, .{}));
@@ -523,13 +569,16 @@ test "what was said before is not believed again, not even by an edge that has j
     try testing.expect(!pair.b.isAlive(now_us, 0));
 }
 
-test "messages of strangers, of other keys and in floods are ignored and counted" {
+test "messages of attackers, with other keys and in floods are ignored and counted" {
     var pair: Pair = try .init(0);
     defer pair.deinit();
     var buffer: [peer.packet_size_max]u8 = undefined;
     const bytes = pair.a.next(0, &buffer).?;
-    const stranger: base.Endpoint = .{ .ip = .init(10, 77, 0, 99), .port = 6911 };
-    try testing.expectEqual(base.IgnoreReason.peer_unknown, pair.b.receive(0, stranger, bytes).ignored);
+    const attacker: base.Endpoint = .{ .ip = .init(10, 77, 0, 99), .port = 6911 };
+    try testing.expectEqual(
+        base.IgnoreReason.peer_unknown,
+        pair.b.receive(0, attacker, bytes).ignored,
+    );
     var forged: [peer.packet_size_max]u8 = undefined;
     @memcpy(forged[0..bytes.len], bytes);
     forged[41] ^= 1;
@@ -537,16 +586,24 @@ test "messages of strangers, of other keys and in floods are ignored and counted
         base.IgnoreReason.peer_bad_message,
         pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]).ignored,
     );
-    try testing.expectEqual(base.IgnoreReason.peer_bad_message, pair.b.receive(0, edgeEndpoint(0), "x").ignored);
-    for (0..PeerTable.messages_per_s_max + 10) |_| _ = pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]);
+    try testing.expectEqual(
+        base.IgnoreReason.peer_bad_message,
+        pair.b.receive(0, edgeEndpoint(0), "x").ignored,
+    );
+    for (0..PeerTable.messages_per_s_max + 10) |_|
+        _ = pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]);
     try testing.expect(pair.b.ignored.get(.peer_too_many) >= 10);
-    try testing.expectEqual(PeerTable.Received.nothing, pair.b.receive(2 * std.time.us_per_s, edgeEndpoint(0), bytes));
+    try testing.expectEqual(
+        PeerTable.Received.nothing,
+        pair.b.receive(2 * std.time.us_per_s, edgeEndpoint(0), bytes),
+    );
 }
 
-test "an edge that does not know yet who else is there waits for the device to ask again" {
-    var table: PeerTable = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 });
+test "an edge that does not know its peers yet waits for the device to retry" {
+    var table: PeerTable =
+        try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 });
     defer table.deinit(testing.allocator);
-    const asked: PeerTable.Asked = .{ .mac = deviceMac(1), .network = network };
+    const asked: PeerTable.DeviceRequest = .{ .mac = deviceMac(1), .network = network };
     try testing.expectEqual(.answer, table.decide(0, asked, .none));
     table.setSite(0, siteOf(2, 0, .{}));
     try testing.expectEqual(.leave, table.decide(1, asked, .none));
@@ -561,21 +618,25 @@ test "an edge that does not know yet who else is there waits for the device to a
     try testing.expectEqual(.answer, table.decide(1100 * ms, addressed, .none));
 }
 
-test "a device goes to the edge that keeps its writes, and to no other as long as that one is there" {
+test "a device is answered by the edge that keeps its writes, while that one is alive" {
     var pair: Pair = try .init(0);
     defer pair.deinit();
     for (0..13) |step| pair.exchange(step * 100 * ms);
     const now_us = 1200 * ms;
     for (0..20) |number| {
-        const asked: PeerTable.Asked = .{ .mac = deviceMac(number), .network = network, .home = edgeId(1) };
+        const asked: PeerTable.DeviceRequest =
+            .{ .mac = deviceMac(number), .network = network, .home = edgeId(1) };
         try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
         try testing.expect(pair.b.isOwn(now_us, asked) and !pair.a.isOwn(now_us, asked));
         var addressed = asked;
         addressed.is_addressed = true;
-        for (0..4) |repeat| try testing.expectEqual(.leave, pair.a.decide(now_us + repeat * 300 * ms, asked, .none));
+        for (0..4) |repeat| try testing.expectEqual(
+            .leave,
+            pair.a.decide(now_us + repeat * 300 * ms, asked, .none),
+        );
         try testing.expectEqual(.leave, pair.a.decide(now_us, addressed, .offered));
         try testing.expectEqual(.answer, pair.a.decide(now_us, addressed, .taken));
-        // Nobody hears it any more: its device is told why it cannot start.
+        // It is not heard any more: its device learns why it cannot start.
         try testing.expectEqual(.answer, pair.a.decide(now_us + 5000 * ms, addressed, .none));
     }
 }

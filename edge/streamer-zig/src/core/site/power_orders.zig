@@ -1,7 +1,8 @@
-//! Power orders for running devices (`powerOrders` of the desired state, packages/proto/UPLINK.md). An order is bound to the
-//! boot that its device was in when the edge first saw the order, and is given to no later one: a device that has
-//! started again must not be restarted again. It waits until the device says that it took it, or until it has gone from the state.
-//! Fixed size; the oldest orders are forgotten first. Pure.
+//! Power orders for running devices (`powerOrders` of the desired state, packages/proto/UPLINK.md).
+//! An order is bound to the boot that its device was in when the edge first saw the order, and is
+//! given to no later one: a device that has started again must not be restarted again. It waits
+//! until the device confirms it, or until it disappears from the state. Fixed size; the oldest
+//! orders are evicted first. Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,34 +13,35 @@ const assert = std.debug.assert;
 
 pub const PowerOrders = @This();
 
-/// A ring; `next` is the place that is used next.
+/// A ring; `next` is the slot that is used next.
 bindings: [capacity]Binding = @splat(.{}),
 next: u32 = 0,
 
-/// Twice as many as a state may hold, so that those of the state before are known when a late answer comes.
+/// Twice as many as a state may hold, so that those of the previous state are known when a late
+/// confirmation arrives.
 pub const capacity = 2 * desired_state.power_orders_max;
 
-/// Which boot an order was bound to; that much has to outlive a restart of the edge.
-pub const Bound = struct {
+/// The boot that an order was bound to; this has to survive a restart of the edge.
+pub const BoundOrder = struct {
     id: base.Uuid = .zero,
-    /// Zero where the device was in no boot: the order is dropped.
+    /// Zero if the device was in no boot: the order is dropped.
     boot_id: base.Uuid = .zero,
 };
 
 const Binding = struct {
-    bound: Bound = .{},
+    bound: BoundOrder = .{},
     order: stream.Order = .none,
     state: enum { gone, waiting, taken } = .gone,
 };
 
-/// Takes the orders of a new desired state; those that are not in it wait no longer. `keep` hears of each that is new, before it
-/// can be given to a device.
+/// Takes the orders of a new desired state; those that are not in it wait no longer. `keep` gets
+/// each new one before it can be given to a device.
 pub fn update(
     orders: *PowerOrders,
     wanted: []const desired_state.PowerOrder,
     table: *BootTable,
     context: anytype,
-    comptime keep: fn (@TypeOf(context), Bound) void,
+    comptime keep: fn (@TypeOf(context), BoundOrder) void,
 ) void {
     assert(wanted.len <= desired_state.power_orders_max);
     for (&orders.bindings) |*binding| if (binding.state == .waiting) {
@@ -47,7 +49,7 @@ pub fn update(
     };
     for (wanted) |order| {
         const binding = orders.find(order.id) orelse blk: {
-            const bound: Bound = .{ .id = order.id, .boot_id = runningBoot(table, order.mac) };
+            const bound: BoundOrder = .{ .id = order.id, .boot_id = runningBoot(table, order.mac) };
             keep(context, bound);
             break :blk orders.add(bound);
         };
@@ -60,13 +62,13 @@ pub fn update(
     }
 }
 
-/// An order of an earlier process of this edge, from the oldest to the newest.
-pub fn restore(orders: *PowerOrders, bound: Bound) void {
+/// Restores an order of an earlier process of this edge, from the oldest to the newest.
+pub fn restore(orders: *PowerOrders, bound: BoundOrder) void {
     if (bound.id.eql(.zero) or orders.find(bound.id) != null) return;
     _ = orders.add(bound);
 }
 
-/// What REPORT_ACK carries to the device of this boot; the order that came first.
+/// Returns the contents of REPORT_ACK for the device of this boot; the earliest order first.
 pub fn waitingFor(orders: *const PowerOrders, boot_id: base.Uuid) stream.ReportAck {
     for (0..capacity) |step| {
         const binding = &orders.bindings[(orders.next + step) % capacity];
@@ -76,7 +78,8 @@ pub fn waitingFor(orders: *const PowerOrders, boot_id: base.Uuid) stream.ReportA
     return .{};
 }
 
-/// The device of this boot says that it took an order, maybe again; false for one that was never given to it.
+/// The device of this boot confirms an order, possibly again; returns false for one that was never
+/// given to it.
 pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool {
     if (order_id.eql(.zero)) return false;
     const binding = orders.find(order_id) orelse return false;
@@ -85,7 +88,7 @@ pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool 
     return true;
 }
 
-/// All that are known, from the oldest to the newest; for whoever keeps them on disk.
+/// Iterates over all known orders, from the oldest to the newest, for the file that keeps them.
 pub fn iterate(orders: *const PowerOrders) Iterator {
     return .{ .orders = orders };
 }
@@ -94,9 +97,10 @@ pub const Iterator = struct {
     orders: *const PowerOrders,
     step: u32 = 0,
 
-    pub fn next(iterator: *Iterator) ?Bound {
+    pub fn next(iterator: *Iterator) ?BoundOrder {
         while (iterator.step < capacity) {
-            const binding = &iterator.orders.bindings[(iterator.orders.next + iterator.step) % capacity];
+            const binding =
+                &iterator.orders.bindings[(iterator.orders.next + iterator.step) % capacity];
             iterator.step += 1;
             if (!binding.bound.id.eql(.zero)) return binding.bound;
         }
@@ -115,7 +119,7 @@ fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
     return null;
 }
 
-fn add(orders: *PowerOrders, bound: Bound) *Binding {
+fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
     const binding = &orders.bindings[orders.next];
     orders.next = (orders.next + 1) % capacity;
     binding.* = .{ .bound = bound };
@@ -138,11 +142,11 @@ fn orderOf(number: u8, mac: base.Mac, kind: desired_state.PowerOrderKind) desire
     return .{ .id = .fromRandom(@splat(number)), .deviceId = .zero, .mac = mac, .order = kind };
 }
 
-fn countBound(count: *u32, _: Bound) void {
+fn countBound(count: *u32, _: BoundOrder) void {
     count.* += 1;
 }
 
-test "an order waits for the boot that its device was in, until that says it took it, and never for a later one" {
+test "an order waits for its device's boot until it is confirmed, and for no later boot" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
@@ -173,7 +177,7 @@ test "an order waits for the boot that its device was in, until that says it too
     try testing.expect(!orders.take(first.id, .zero));
 }
 
-test "an order keeps its boot over a restart of the edge" {
+test "an order keeps its boot across a restart of the edge" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
@@ -192,7 +196,7 @@ test "an order keeps its boot over a restart of the edge" {
     try testing.expectEqual(.none, again.waitingFor(testBoot(1, 1).identity.id).order);
 }
 
-test "the oldest orders are forgotten first, never those of the present state" {
+test "the oldest orders are evicted first, never those of the current state" {
     var table: BootTable = try .init(testing.allocator, 4);
     defer table.deinit(testing.allocator);
     const first = testBoot(1, 0).identity;
@@ -207,7 +211,11 @@ test "the oldest orders are forgotten first, never those of the present state" {
         }
         orders.update(&wanted, &table, &kept, countBound);
         for (&wanted) |order| {
-            try testing.expectEqualSlices(u8, &order.id.bytes, &orders.waitingFor(first.id).order_id);
+            try testing.expectEqualSlices(
+                u8,
+                &order.id.bytes,
+                &orders.waitingFor(first.id).order_id,
+            );
             try testing.expect(orders.take(first.id, order.id));
         }
     }

@@ -1,6 +1,7 @@
-//! Which instants of which schedule this edge has dealt with: those begun are never begun again, whatever the clock does; those missed
-//! are told once, and count no more when the clock was set back before them. Bounded: of each schedule the last instants by
-//! themselves, all before them by a limit. Pure.
+//! Which instants of which schedule this edge has handled: a started one is never started again,
+//! whatever the clock does; a missed one is reported once, and no longer counts if the clock is set
+//! back before it. Bounded: the last instants of each schedule individually, all earlier ones by a
+//! limit. Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,26 +13,28 @@ const Uuid = base.Uuid;
 
 pub const ScheduleBook = @This();
 
-/// Twice as many as a state may hold: one that was gone for a while is known again.
+/// Twice as many as a state may hold: one that was gone for a while is recognized.
 pub const entries_max = 2 * desired_state.schedules_max;
-/// Instants that may come out of their order: runs that were started by hand, between clocks that differ.
+/// Instants that may arrive out of order: runs that were started by hand, between clocks that
+/// differ.
 const begun_max = 16;
 const missed_max = 64;
 
 entries: []Entry,
 count: u32 = 0,
-/// Grows with each state; the entry that was named longest ago makes room.
+/// Incremented with each state; the least recently listed entry is evicted.
 round: u64 = 0,
-missed: base.BoundedArray(Missed, missed_max) = .empty,
+missed: base.BoundedArray(MissedInstants, missed_max) = .empty,
 
 pub const Reason = enum { late, action_unknown, too_many };
 
-/// What is to be reported: all instants from `from_ms` to `until_ms`.
-pub const Missed = struct { schedule_id: Uuid, from_ms: u64, until_ms: u64, reason: Reason };
+/// A range to report: all instants from `from_ms` to `until_ms`.
+pub const MissedInstants =
+    struct { schedule_id: Uuid, from_ms: u64, until_ms: u64, reason: Reason };
 
 const Entry = struct {
     id: Uuid,
-    /// Ascending; what is at most `floor_ms` is dealt with.
+    /// Ascending; instants up to `floor_ms` are handled.
     begun: base.BoundedArray(u64, begun_max) = .empty,
     floor_ms: u64 = 0,
     missed_until_ms: u64 = 0,
@@ -48,7 +51,11 @@ const Entry = struct {
         if (entry.begun.isFull()) {
             if (instant_ms < entry.begun.buffer[0]) return;
             entry.floor_ms = entry.begun.buffer[0];
-            std.mem.copyForwards(u64, entry.begun.buffer[0 .. begun_max - 1], entry.begun.buffer[1..]);
+            std.mem.copyForwards(
+                u64,
+                entry.begun.buffer[0 .. begun_max - 1],
+                entry.begun.buffer[1..],
+            );
             entry.begun.count -= 1;
         }
         entry.begun.appendAssumeCapacity(instant_ms);
@@ -65,8 +72,12 @@ pub fn deinit(book: *ScheduleBook, gpa: std.mem.Allocator) void {
     book.* = undefined;
 }
 
-/// Instants of a schedule that this edge has not known are its concern from `since_ms` on.
-pub fn setSchedules(book: *ScheduleBook, schedules: []const desired_state.Schedule, since_ms: u64) void {
+/// Instants of a schedule that is new to this edge are handled from `since_ms` on.
+pub fn setSchedules(
+    book: *ScheduleBook,
+    schedules: []const desired_state.Schedule,
+    since_ms: u64,
+) void {
     assert(schedules.len <= desired_state.schedules_max);
     book.round += 1;
     for (schedules) |*schedule| if (book.find(schedule.id)) |entry| {
@@ -78,17 +89,17 @@ pub fn setSchedules(book: *ScheduleBook, schedules: []const desired_state.Schedu
     };
 }
 
-pub fn noteBegun(book: *ScheduleBook, key: RunKey) void {
+pub fn markBegun(book: *ScheduleBook, key: RunKey) void {
     const entry = book.find(key.schedule_id) orelse book.add(key.schedule_id);
     entry.note(key.instant_ms);
 }
 
-pub fn noteMissed(book: *ScheduleBook, schedule_id: Uuid, instant_ms: u64) void {
+pub fn markMissed(book: *ScheduleBook, schedule_id: Uuid, instant_ms: u64) void {
     const entry = book.find(schedule_id) orelse book.add(schedule_id);
     entry.missed_until_ms = @max(entry.missed_until_ms, instant_ms);
 }
 
-/// To be reported; false: there is no room, and it stays to be dealt with.
+/// To be reported; false: the capacity is used up, and it stays unhandled.
 pub fn miss(book: *ScheduleBook, key: RunKey, reason: Reason) bool {
     const is_known = for (book.missed.slice()) |*missed| {
         if (!missed.schedule_id.eql(key.schedule_id) or missed.reason != reason) continue;
@@ -102,23 +113,25 @@ pub fn miss(book: *ScheduleBook, key: RunKey, reason: Reason) bool {
         .until_ms = key.instant_ms,
         .reason = reason,
     }) catch return false;
-    book.noteMissed(key.schedule_id, key.instant_ms);
+    book.markMissed(key.schedule_id, key.instant_ms);
     return true;
 }
 
-/// The clock says that these instants are yet to come.
+/// By the clock, these instants are yet to come.
 pub fn forgetMissedAfter(book: *ScheduleBook, unix_ms: u64) void {
-    for (book.entries[0..book.count]) |*entry| entry.missed_until_ms = @min(entry.missed_until_ms, unix_ms);
+    for (book.entries[0..book.count]) |*entry|
+        entry.missed_until_ms = @min(entry.missed_until_ms, unix_ms);
 }
 
-pub fn takeMissed(book: *ScheduleBook) ?Missed {
+pub fn takeMissed(book: *ScheduleBook) ?MissedInstants {
     if (book.missed.count == 0) return null;
     return book.missed.swapRemove(0);
 }
 
-/// The schedule's instants up to now that have not been dealt with, the first one first.
+/// Iterates over the schedule's unhandled instants up to now, the earliest first.
 pub fn pending(book: *ScheduleBook, schedule: *const desired_state.Schedule, unix_ms: u64) Pending {
-    const entry = book.find(schedule.id) orelse return .{ .entry = null, .instants = &.{}, .unix_ms = 0 };
+    const entry = book.find(schedule.id) orelse
+        return .{ .entry = null, .instants = &.{}, .unix_ms = 0 };
     const from = std.sort.lowerBound(u64, schedule.instants, entry.floor_ms, order);
     return .{ .entry = entry, .instants = schedule.instants[from..], .unix_ms = unix_ms };
 }

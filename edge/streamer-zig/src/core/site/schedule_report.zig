@@ -1,4 +1,5 @@
-//! What an edge reports of its runs (`schedule_run` in packages/proto/src/uplink-schedule.ts), as JSON.
+//! Reports of an edge's schedule runs (`schedule_run` in packages/proto/src/uplink-schedule.ts), as
+//! JSON.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,12 +13,13 @@ const Slot = schedule_run.Slot;
 pub const size_max = 4096;
 /// Each at most 250 bytes.
 const devices_max = 14;
-/// Results of a second go together.
+/// Results of one second are reported together.
 const gather_us = std.time.us_per_s;
 
 const State = enum { running, done, missed, stopped };
 
-/// The next report, for the log; null: nothing is to be said now. What it says counts as said: it is to be logged.
+/// Returns the next report, for the log; null: none is due. Its contents count as reported: the
+/// caller must log it.
 pub fn next(runner: *ScheduleRunner, now_us: u64, buffer: *[size_max]u8) ?[]const u8 {
     if (runner.book.takeMissed()) |missed| {
         var writer: std.Io.Writer = .fixed(buffer);
@@ -43,9 +45,20 @@ pub fn next(runner: *ScheduleRunner, now_us: u64, buffer: *[size_max]u8) ?[]cons
     return null;
 }
 
-const Device = struct { deviceId: base.Uuid, atUnixMs: u64, result: schedule_run.Result, text: ?base.UntrustedText };
+const Device = struct {
+    deviceId: base.Uuid,
+    atUnixMs: u64,
+    result: schedule_run.Result,
+    text: ?base.UntrustedText,
+};
 
-fn encode(runner: *ScheduleRunner, run: *Run, is_over: bool, now_us: u64, buffer: *[size_max]u8) []const u8 {
+fn encode(
+    runner: *ScheduleRunner,
+    run: *Run,
+    is_over: bool,
+    now_us: u64,
+    buffer: *[size_max]u8,
+) []const u8 {
     var devices: base.BoundedArray(Device, devices_max) = .empty;
     for (runner.slotsOf(run)) |*slot| {
         if (devices.isFull() or run.unreported_count == 0) break;
@@ -77,5 +90,6 @@ fn encode(runner: *ScheduleRunner, run: *Run, is_over: bool, now_us: u64, buffer
 }
 
 fn write(writer: *std.Io.Writer, said: anytype) void {
-    std.json.Stringify.value(said, .{ .emit_null_optional_fields = false }, writer) catch unreachable;
+    std.json.Stringify.value(said, .{ .emit_null_optional_fields = false }, writer) catch
+        unreachable;
 }

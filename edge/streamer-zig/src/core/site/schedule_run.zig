@@ -1,5 +1,5 @@
-//! One run of a schedule: its timeline, and what has become of each of its devices at this edge. Plain values; schedule_runner.zig
-//! decides.
+//! One run of a schedule: its timeline, and the state of each of its devices at this edge. Plain
+//! values; schedule_runner.zig decides.
 
 const std = @import("std");
 const base = @import("base");
@@ -19,13 +19,13 @@ pub const RunKey = struct {
 /// How a device is switched on.
 pub const Power = enum { wake_on_lan, hook, both };
 
-/// Null for what this edge cannot do.
+/// Returns null for an action that this edge cannot perform.
 pub fn powerOf(schedule: *const desired_state.Schedule) ?Power {
     if (!std.mem.eql(u8, schedule.action, "power_on")) return null;
     return std.meta.stringToEnum(Power, schedule.power);
 }
 
-/// What is reported of a device. `packages/proto/src/uplink-schedule.ts`.
+/// The reported result of a device. `packages/proto/src/uplink-schedule.ts`.
 pub const Result = enum(u8) { sent = 1, hook_failed, disabled, booting_already, late };
 
 pub const Slot = struct {
@@ -38,17 +38,17 @@ pub const Slot = struct {
     is_reported: bool = false,
     left_us: u64 = 0,
     at_unix_ms: u64 = 0,
-    /// What the power command said.
+    /// Output of the power command.
     text: base.UntrustedText = .empty,
 
     pub const State = union(enum) {
         waiting,
-        /// `next` has named it.
+        /// `next` has returned it.
         under_way,
         left,
         /// Taken back from another edge.
         again,
-        /// Another edge's; nothing is to be said of it here.
+        /// Another edge's; nothing is to be reported here.
         settled,
         over: Result,
     };
@@ -103,19 +103,19 @@ pub const Run = struct {
     lead_us: u64 = 0,
     power: Power = .wake_on_lan,
     spacing_us: u64 = 0,
-    /// Where its devices are.
+    /// Index of its first device slot.
     first: u32 = 0,
     count: u32 = 0,
-    /// The first one whose time has not come.
+    /// The first device whose time has not come.
     cursor: u32 = 0,
     left_count: u32 = 0,
     again_count: u32 = 0,
     unreported_count: u32 = 0,
-    /// Not before this is another device switched on here.
+    /// No other device is switched on here before this.
     next_send_us: u64 = 0,
     reviewed_us: u64 = 0,
     reported_us: u64 = 0,
-    /// Restored from the journal; the state says who is in it.
+    /// Restored from the journal; the state lists its devices.
     needs_devices: bool = false,
     is_begin_reported: bool = false,
     is_stopped: bool = false,
@@ -124,13 +124,13 @@ pub const Run = struct {
         return (run.begun_us + index * run.spacing_us) -| run.lead_us;
     }
 
-    /// A device is switched on now. One that is behind its time does not hurry those after it.
+    /// A device is switched on now. A late one does not hurry those after it.
     pub fn paced(run: *Run, due_us: u64, now_us: u64) void {
         const base_us = @max(due_us, run.next_send_us);
         run.next_send_us = @max(base_us, now_us -| run.spacing_us) + run.spacing_us;
     }
 
-    /// Its schedule is gone: what has not been started stays off.
+    /// Its schedule is gone: devices that have not been started stay off.
     pub fn stop(run: *Run, slots: []Slot) void {
         run.is_stopped = true;
         run.needs_devices = false;
@@ -143,7 +143,7 @@ pub const Run = struct {
         };
     }
 
-    /// Nothing more comes of it at this edge.
+    /// Nothing more happens in it at this edge.
     pub fn isOver(run: *const Run, slots: []const Slot) bool {
         if (run.needs_devices or run.cursor < run.count) return false;
         if (run.left_count > 0 or run.again_count > 0) return false;
@@ -152,19 +152,19 @@ pub const Run = struct {
     }
 };
 
-/// What has to outlive a restart.
+/// A record that has to survive a restart.
 pub const Record = union(enum) {
     begun: struct { key: RunKey, unix_ms: u64 },
     device: struct { key: RunKey, device: Uuid, result: Result, at_unix_ms: u64 },
     ended: RunKey,
     missed: RunKey,
-    /// The clock was set back: what was missed after this instant was not.
+    /// The clock was set back: instants missed after this one were not missed.
     set_back: u64,
 };
 
 pub const Restored = struct { key: RunKey, device: Uuid, result: Result, at_unix_ms: u64 };
 
-/// Where records go, each when it is written.
+/// The sink of records, which writes each at once.
 pub const Journal = struct {
     context: *anyopaque,
     write: *const fn (context: *anyopaque, record: Record) void,

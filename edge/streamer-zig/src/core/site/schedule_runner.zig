@@ -1,9 +1,11 @@
-//! Starts the runs of the desired state's schedules (packages/proto/UPLINK.md, "Schedules"): each once, at its instant, its devices
-//! one after the other at the schedule's rate. Pure: wall and monotonic time come in, what is to be sent comes out of `next`,
-//! what is to be reported out of `schedule_report.zig`, what has to outlive a restart goes to `journal`.
+//! Starts the runs of the desired state's schedules (packages/proto/UPLINK.md, "Schedules"): each
+//! once, at its instant, its devices one after the other at the schedule's rate. Pure: the caller
+//! passes wall and monotonic time; `next` returns devices to switch on, `schedule_report.zig`
+//! returns reports, and records that have to survive a restart go to `journal`.
 //!
-//! The wall clock says when a run begins; once begun it is paced by the monotonic clock. All edges of a site go through a run's
-//! devices by the same timeline and each starts those that are its own, so the site's rate holds without a word between them.
+//! The wall clock decides when a run starts; from then on it is paced by the monotonic clock. All
+//! edges of a site step through a run's devices on the same timeline and each starts its own, so
+//! the site's rate holds without a message between them.
 
 const std = @import("std");
 const base = @import("base");
@@ -21,20 +23,21 @@ pub const Run = schedule_run.Run;
 pub const RunKey = schedule_run.RunKey;
 pub const Slot = schedule_run.Slot;
 pub const Result = schedule_run.Result;
-pub const Missed = ScheduleBook.Missed;
+pub const Missed = ScheduleBook.MissedInstants;
 pub const Record = schedule_run.Record;
 pub const Journal = schedule_run.Journal;
 
 pub const runs_max = 64;
 /// Devices of all runs at a time.
 pub const slots_max = 2 * desired_state.devices_max;
-/// A run, and each device of a run, is started this much late at the most.
+/// A run, and each device of a run, is started at most this late.
 pub const lateness_ms = 15 * std.time.ms_per_min;
-/// A wall clock that moves otherwise than time by more than this has been set.
+/// A wall clock that deviates from elapsed time by more than this has been set.
 pub const jump_ms = 30 * std.time.ms_per_s;
-/// No run begins or is given up until a clock that was set has kept still for so long.
+/// No run starts or is given up until a clock that was set has been steady for this long.
 pub const settle_us = 60 * std.time.us_per_s;
-/// An edge that owns a device says so by claiming its boot; who does not hear it for so long decides again.
+/// An edge that owns a device claims its boot; without such a claim for this long, the owner is
+/// decided again.
 const left_limit_us = 10 * std.time.us_per_s;
 const left_rounds_max = 2;
 
@@ -43,7 +46,7 @@ run_count: u32 = 0,
 slots: []Slot,
 slot_count: u32 = 0,
 book: ScheduleBook,
-/// What was journaled of runs that were under way, until the state says who is in them.
+/// Journal records of runs in progress, until the state lists their devices.
 restored: []schedule_run.Restored,
 restored_count: u32 = 0,
 state: ?*const desired_state.DesiredState = null,
@@ -73,9 +76,14 @@ pub fn deinit(runner: *ScheduleRunner, gpa: std.mem.Allocator) void {
     runner.* = undefined;
 }
 
-/// A new desired state, which outlives its use here. Runs whose schedule is not in it any more end; the others go on with the devices
-/// that they began with.
-pub fn setState(runner: *ScheduleRunner, now_us: u64, unix_ms: u64, state: *const desired_state.DesiredState) void {
+/// Takes a new desired state, which need not outlive the call. Runs whose schedule is no longer in
+/// it end; the others keep the devices that they started with.
+pub fn setState(
+    runner: *ScheduleRunner,
+    now_us: u64,
+    unix_ms: u64,
+    state: *const desired_state.DesiredState,
+) void {
     runner.state = state;
     runner.book.setSchedules(state.schedules, state.issuedUnixMs -| lateness_ms);
     for (runner.runs[0..runner.run_count]) |*run| {
@@ -88,42 +96,61 @@ pub fn setState(runner: *ScheduleRunner, now_us: u64, unix_ms: u64, state: *cons
     runner.restored_count = 0;
 }
 
-/// From the journal of an earlier start, in its order, before the first state.
+/// Takes a record of an earlier start's journal, in order, before the first state.
 pub fn restore(runner: *ScheduleRunner, record: Record) void {
     switch (record) {
         .begun => |begun| {
-            runner.book.noteBegun(begun.key);
+            runner.book.markBegun(begun.key);
             if (runner.run_count == runs_max or runner.findRun(begun.key) != null) return;
-            runner.runs[runner.run_count] = .{ .key = begun.key, .begun_unix_ms = begun.unix_ms, .needs_devices = true };
+            runner.runs[runner.run_count] =
+                .{ .key = begun.key, .begun_unix_ms = begun.unix_ms, .needs_devices = true };
             runner.run_count += 1;
         },
         .device => |device| {
             if (runner.restored_count == runner.restored.len) return;
-            runner.restored[runner.restored_count] = .{ .key = device.key, .device = device.device, .result = device.result, .at_unix_ms = device.at_unix_ms };
+            runner.restored[runner.restored_count] = .{
+                .key = device.key,
+                .device = device.device,
+                .result = device.result,
+                .at_unix_ms = device.at_unix_ms,
+            };
             runner.restored_count += 1;
         },
         .ended => |key| {
-            runner.book.noteBegun(key);
+            runner.book.markBegun(key);
             const index = runner.indexOf(key) orelse return;
-            std.mem.copyForwards(Run, runner.runs[index .. runner.run_count - 1], runner.runs[index + 1 .. runner.run_count]);
+            std.mem.copyForwards(
+                Run,
+                runner.runs[index .. runner.run_count - 1],
+                runner.runs[index + 1 .. runner.run_count],
+            );
             runner.run_count -= 1;
         },
-        .missed => |missed| runner.book.noteMissed(missed.schedule_id, missed.instant_ms),
+        .missed => |missed| runner.book.markMissed(missed.schedule_id, missed.instant_ms),
         .set_back => |unix_ms| runner.book.forgetMissedAfter(unix_ms),
     }
 }
 
-/// All that a new journal has to begin with, so that a restart knows as much as this process.
+/// Writes everything that a new journal must start with, so that a restart knows as much as this
+/// process.
 pub fn writeAll(runner: *const ScheduleRunner, journal: Journal) void {
     runner.book.writeAll(journal);
     for (runner.runs[0..runner.run_count]) |*run| {
-        journal.write(journal.context, .{ .begun = .{ .key = run.key, .unix_ms = run.begun_unix_ms } });
+        journal.write(journal.context, .{
+            .begun = .{ .key = run.key, .unix_ms = run.begun_unix_ms },
+        });
         for (runner.slots[run.first..][0..run.count]) |*slot| if (slot.result()) |result|
-            journal.write(journal.context, .{ .device = .{ .key = run.key, .device = slot.device, .result = result, .at_unix_ms = slot.at_unix_ms } });
+            journal.write(journal.context, .{ .device = .{
+                .key = run.key,
+                .device = slot.device,
+                .result = result,
+                .at_unix_ms = slot.at_unix_ms,
+            } });
     }
 }
 
-/// Time has gone on: begins runs whose instant has come, gives up those whose time is over. At least once a second.
+/// Time has passed: starts runs whose instant has come and gives up those whose time is over. At
+/// least once a second.
 pub fn observe(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
     runner.watchClock(now_us, unix_ms);
     if (now_us < runner.settled_us) return;
@@ -137,21 +164,22 @@ pub fn observe(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
             } else {
                 const why = runner.begin(key, schedule, now_us, unix_ms) orelse continue;
                 if (!runner.book.miss(key, why)) break;
-                runner.book.noteBegun(key);
+                runner.book.markBegun(key);
             }
             runner.journal.write(runner.journal.context, .{ .missed = key });
         }
     }
 }
 
-/// A clock that was set is not believed at once; one that was set back has not seen what it seemed to have missed.
+/// A clock that was set is not trusted at once; one that was set back has not passed the instants
+/// that it seemed to miss.
 fn watchClock(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
     const expected_ms = runner.last_unix_ms + (now_us -| runner.last_us) / std.time.us_per_ms;
     if (runner.has_time and @max(unix_ms, expected_ms) - @min(unix_ms, expected_ms) > jump_ms) {
         runner.settled_us = now_us + settle_us;
         runner.jump_count += 1;
         if (unix_ms < expected_ms) {
-            // What is less late than that was not missed at all.
+            // Instants that are less late than that were not missed at all.
             const since_ms = unix_ms -| lateness_ms;
             runner.book.forgetMissedAfter(since_ms);
             runner.journal.write(runner.journal.context, .{ .set_back = since_ms });
@@ -162,7 +190,7 @@ fn watchClock(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
     runner.last_unix_ms = unix_ms;
 }
 
-/// Null when it has begun, else why it cannot.
+/// Returns null if it has started, else why it cannot.
 fn begin(
     runner: *ScheduleRunner,
     key: RunKey,
@@ -179,12 +207,17 @@ fn begin(
     runner.addSlots(run, schedule, power);
     run.begun_us = now_us;
     runner.run_count += 1;
-    runner.book.noteBegun(key);
+    runner.book.markBegun(key);
     runner.journal.write(runner.journal.context, .{ .begun = .{ .key = key, .unix_ms = unix_ms } });
     return null;
 }
 
-fn addSlots(runner: *ScheduleRunner, run: *Run, schedule: *const desired_state.Schedule, power: schedule_run.Power) void {
+fn addSlots(
+    runner: *ScheduleRunner,
+    run: *Run,
+    schedule: *const desired_state.Schedule,
+    power: schedule_run.Power,
+) void {
     run.power = power;
     run.spacing_us = std.time.us_per_min / schedule.ratePerMinute;
     run.first = runner.slot_count;
@@ -199,7 +232,7 @@ fn addSlots(runner: *ScheduleRunner, run: *Run, schedule: *const desired_state.S
     }
 }
 
-/// A run that was under way when the edge ended goes on where its timeline is now.
+/// A run in progress when the edge stopped continues at the current point of its timeline.
 fn resumeRun(
     runner: *ScheduleRunner,
     run: *Run,
@@ -221,7 +254,9 @@ fn resumeRun(
     run.next_send_us = now_us;
     for (runner.restored[0..runner.restored_count]) |*restored| {
         if (!restored.key.eql(run.key)) continue;
-        for (runner.slotsOf(run)) |*slot| if (slot.device.eql(restored.device) and slot.result() == null) {
+        for (runner.slotsOf(run)) |*slot| if (slot.device.eql(restored.device) and
+            slot.result() == null)
+        {
             slot.end(run, restored.result, restored.at_unix_ms);
             break;
         };
@@ -233,7 +268,7 @@ pub const Site = struct {
     peers: ?*const PeerTable,
     /// The first address of this edge's own network.
     network: base.Ip4,
-    /// There is room for another power command.
+    /// Another power command may run.
     may_hook: bool = true,
 
     fn ownerOf(site: *const Site, now_us: u64, mac: Mac) PeerTable.Owner {
@@ -249,9 +284,10 @@ pub const Action = struct {
     power: schedule_run.Power,
 };
 
-/// The next device to be switched on, now; null: none. `ended` is to be called for each, once it is known how it went.
+/// Returns the next device to switch on now; null: none. The caller must call `ended` for each with
+/// its result.
 pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
-    // The others may not have said yet what they have begun.
+    // The others may not have announced yet what they have started.
     if (site.peers) |peers| if (peers.isStarting(now_us)) return null;
     for (runner.runs[0..runner.run_count]) |*run| {
         if (run.needs_devices or run.is_stopped) continue;
@@ -304,7 +340,8 @@ fn isTooLate(_: *const ScheduleRunner, run: *const Run, index: u32, now_us: u64)
     return now_us -| run.dueOf(index) > lateness_ms * std.time.us_per_ms;
 }
 
-/// Devices that were left to another edge: it has claimed the boot, or is gone, or said nothing.
+/// Reviews devices that were left to another edge: it has claimed the boot, or is gone, or is
+/// silent.
 fn review(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) void {
     if (now_us < run.reviewed_us + std.time.us_per_s) return;
     run.reviewed_us = now_us;
@@ -313,31 +350,46 @@ fn review(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) void {
         if (slot.state != .left) continue;
         switch (site.ownerOf(now_us, slot.mac)) {
             .claimed => slot.settle(run),
-            .own => if (!peers.isAlive(now_us, slot.left_to) or now_us >= slot.left_us + left_limit_us)
+            .own => if (!peers.isAlive(now_us, slot.left_to) or
+                now_us >= slot.left_us + left_limit_us)
                 slot.takeBack(run),
             .other => |edge| {
                 const is_same = edge == slot.left_to;
                 if (is_same and now_us < slot.left_us + left_limit_us) continue;
-                // It is there and knows that the device is its own: a device that runs is in no boot.
-                if (slot.left_rounds == left_rounds_max) slot.settle(run) else slot.leaveAgain(edge, now_us);
+                // It is alive and knows that the device is its own: a running device is in no boot.
+                if (slot.left_rounds == left_rounds_max)
+                    slot.settle(run)
+                else
+                    slot.leaveAgain(edge, now_us);
             },
         }
     }
 }
 
-/// How it went with a device that `next` has named.
-pub fn ended(runner: *ScheduleRunner, key: RunKey, device: Uuid, result: Result, text: base.UntrustedText) void {
+/// The result of a device that `next` has returned.
+pub fn ended(
+    runner: *ScheduleRunner,
+    key: RunKey,
+    device: Uuid,
+    result: Result,
+    text: base.UntrustedText,
+) void {
     const run = runner.findRun(key) orelse return;
     for (runner.slotsOf(run)) |*slot| {
         if (slot.state != .under_way or !slot.device.eql(device)) continue;
         slot.end(run, result, runner.last_unix_ms);
         slot.text = text;
-        runner.journal.write(runner.journal.context, .{ .device = .{ .key = key, .device = device, .result = result, .at_unix_ms = runner.last_unix_ms } });
+        runner.journal.write(runner.journal.context, .{ .device = .{
+            .key = key,
+            .device = device,
+            .result = result,
+            .at_unix_ms = runner.last_unix_ms,
+        } });
         return;
     }
 }
 
-/// When `next` may have something again; null: not before the state or the clock says so.
+/// Returns when `next` may have a device again; null: not before the state or the clock changes.
 pub fn nextDeadline(runner: *const ScheduleRunner) ?u64 {
     var deadline_us: ?u64 = null;
     for (runner.runs[0..runner.run_count]) |*run| {
@@ -348,13 +400,21 @@ pub fn nextDeadline(runner: *const ScheduleRunner) ?u64 {
     return deadline_us;
 }
 
-/// Everything has been said of it.
+/// Removes a run that is reported completely.
 pub fn remove(runner: *ScheduleRunner, key: RunKey) void {
     const index = runner.indexOf(key) orelse return;
     const gone = runner.runs[index];
-    std.mem.copyForwards(Slot, runner.slots[gone.first .. runner.slot_count - gone.count], runner.slots[gone.first + gone.count .. runner.slot_count]);
+    std.mem.copyForwards(
+        Slot,
+        runner.slots[gone.first .. runner.slot_count - gone.count],
+        runner.slots[gone.first + gone.count .. runner.slot_count],
+    );
     runner.slot_count -= gone.count;
-    std.mem.copyForwards(Run, runner.runs[index .. runner.run_count - 1], runner.runs[index + 1 .. runner.run_count]);
+    std.mem.copyForwards(
+        Run,
+        runner.runs[index .. runner.run_count - 1],
+        runner.runs[index + 1 .. runner.run_count],
+    );
     runner.run_count -= 1;
     for (runner.runs[0..runner.run_count]) |*run| if (run.first > gone.first) {
         run.first -= gone.count;
@@ -371,7 +431,8 @@ pub fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
 }
 
 fn indexOf(runner: *const ScheduleRunner, key: RunKey) ?u32 {
-    for (runner.runs[0..runner.run_count], 0..) |*run, index| if (run.key.eql(key)) return @intCast(index);
+    for (runner.runs[0..runner.run_count], 0..) |*run, index|
+        if (run.key.eql(key)) return @intCast(index);
     return null;
 }
 

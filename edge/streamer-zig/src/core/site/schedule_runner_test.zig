@@ -1,4 +1,5 @@
-//! Runs of schedules over days in no time: clocks that are set, restarts, states that change, edges that come and go.
+//! Tests of schedule_runner.zig: days of runs in simulated time, with clocks that are set,
+//! restarts, changing states, and edges that come and go.
 
 const std = @import("std");
 const base = @import("base");
@@ -70,122 +71,133 @@ fn scheduleOf(instants: []const u64, rate: u32) desired_state.Schedule {
     };
 }
 
-/// One edge alone, its clocks and its disk. What was switched on is counted.
-const Bench = struct {
+/// One edge alone, with its clocks and its disk. Counts the devices that were switched on.
+const ScheduleFixture = struct {
     runner: ScheduleRunner,
     now_us: u64 = 100 * second_us,
-    /// Of the wall clock against the monotonic one.
+    /// The wall clock, against the monotonic one.
     wall_ms: u64 = begin_ms,
     records: std.ArrayList(ScheduleRunner.Record) = .empty,
     sent: std.ArrayList(struct { device: base.Uuid, at_us: u64, wall_ms: u64 }) = .empty,
     reports: std.ArrayList([]const u8) = .empty,
     arena: std.heap.ArenaAllocator,
 
-    fn create() !*Bench {
-        const bench = try testing.allocator.create(Bench);
-        bench.* = .{ .runner = try .init(testing.allocator), .arena = .init(testing.allocator) };
-        bench.runner.journal = bench.journal();
-        return bench;
+    fn create() !*ScheduleFixture {
+        const fixture = try testing.allocator.create(ScheduleFixture);
+        fixture.* = .{ .runner = try .init(testing.allocator), .arena = .init(testing.allocator) };
+        fixture.runner.journal = fixture.journal();
+        return fixture;
     }
 
-    fn destroy(bench: *Bench) void {
-        bench.runner.deinit(testing.allocator);
-        bench.arena.deinit();
-        testing.allocator.destroy(bench);
+    fn destroy(fixture: *ScheduleFixture) void {
+        fixture.runner.deinit(testing.allocator);
+        fixture.arena.deinit();
+        testing.allocator.destroy(fixture);
     }
 
-    fn journal(bench: *Bench) ScheduleRunner.Journal {
-        return .{ .context = bench, .write = keep };
+    fn journal(fixture: *ScheduleFixture) ScheduleRunner.Journal {
+        return .{ .context = fixture, .write = keep };
     }
 
     fn keep(context: *anyopaque, record: ScheduleRunner.Record) void {
-        const bench: *Bench = @ptrCast(@alignCast(context));
-        bench.records.append(bench.arena.allocator(), record) catch @panic("no memory");
+        const fixture: *ScheduleFixture = @ptrCast(@alignCast(context));
+        fixture.records.append(fixture.arena.allocator(), record) catch @panic("no memory");
     }
 
-    fn give(bench: *Bench, state: *const desired_state.DesiredState) void {
-        bench.runner.setState(bench.now_us, bench.wall_ms, state);
+    fn give(fixture: *ScheduleFixture, state: *const desired_state.DesiredState) void {
+        fixture.runner.setState(fixture.now_us, fixture.wall_ms, state);
     }
 
-    /// A quarter of a second of time, and what the edge does in it.
-    fn step(bench: *Bench) !void {
-        bench.now_us += second_us / 4;
-        bench.wall_ms += 250;
-        bench.runner.observe(bench.now_us, bench.wall_ms);
-        while (bench.runner.next(bench.now_us, .{ .peers = null, .network = .zero })) |action| {
-            try bench.sent.append(bench.arena.allocator(), .{ .device = action.device, .at_us = bench.now_us, .wall_ms = bench.wall_ms });
-            bench.runner.ended(action.key, action.device, .sent, .empty);
+    /// Advances a quarter of a second of time, and runs the edge.
+    fn step(fixture: *ScheduleFixture) !void {
+        fixture.now_us += second_us / 4;
+        fixture.wall_ms += 250;
+        fixture.runner.observe(fixture.now_us, fixture.wall_ms);
+        while (fixture.runner.next(fixture.now_us, .{ .peers = null, .network = .zero })) |action| {
+            try fixture.sent.append(
+                fixture.arena.allocator(),
+                .{ .device = action.device, .at_us = fixture.now_us, .wall_ms = fixture.wall_ms },
+            );
+            fixture.runner.ended(action.key, action.device, .sent, .empty);
         }
         var buffer: [schedule_report.size_max]u8 = undefined;
-        while (schedule_report.next(&bench.runner, bench.now_us, &buffer)) |text|
-            try bench.reports.append(bench.arena.allocator(), try bench.arena.allocator().dupe(u8, text));
+        while (schedule_report.next(&fixture.runner, fixture.now_us, &buffer)) |text|
+            try fixture.reports.append(
+                fixture.arena.allocator(),
+                try fixture.arena.allocator().dupe(u8, text),
+            );
     }
 
-    fn run(bench: *Bench, seconds: u64) !void {
-        for (0..seconds * 4) |_| try bench.step();
+    fn run(fixture: *ScheduleFixture, seconds: u64) !void {
+        for (0..seconds * 4) |_| try fixture.step();
     }
 
-    /// The process ends without a word, and another begins after a while by its journal.
-    fn restart(bench: *Bench, state: *const desired_state.DesiredState, away_s: u64) !void {
-        bench.runner.deinit(testing.allocator);
-        bench.runner = try .init(testing.allocator);
-        for (bench.records.items) |record| bench.runner.restore(record);
-        bench.runner.journal = bench.journal();
-        bench.now_us += away_s * second_us;
-        bench.wall_ms += away_s * 1000;
-        bench.give(state);
+    /// The process crashes, and another starts after a while from its journal.
+    fn restart(
+        fixture: *ScheduleFixture,
+        state: *const desired_state.DesiredState,
+        away_s: u64,
+    ) !void {
+        fixture.runner.deinit(testing.allocator);
+        fixture.runner = try .init(testing.allocator);
+        for (fixture.records.items) |record| fixture.runner.restore(record);
+        fixture.runner.journal = fixture.journal();
+        fixture.now_us += away_s * second_us;
+        fixture.wall_ms += away_s * 1000;
+        fixture.give(state);
     }
 
-    fn setClock(bench: *Bench, wall_ms: u64) void {
-        bench.wall_ms = wall_ms;
+    fn setClock(fixture: *ScheduleFixture, wall_ms: u64) void {
+        fixture.wall_ms = wall_ms;
     }
 
-    fn reported(bench: *const Bench, words: []const u8) u32 {
+    fn reported(fixture: *const ScheduleFixture, words: []const u8) u32 {
         var count: u32 = 0;
-        for (bench.reports.items) |text| count += @intCast(std.mem.count(u8, text, words));
+        for (fixture.reports.items) |text| count += @intCast(std.mem.count(u8, text, words));
         return count;
     }
 
-    fn timesSent(bench: *const Bench, device: base.Uuid) u32 {
+    fn timesSent(fixture: *const ScheduleFixture, device: base.Uuid) u32 {
         var count: u32 = 0;
-        for (bench.sent.items) |one| count += @intFromBool(one.device.eql(device));
+        for (fixture.sent.items) |one| count += @intFromBool(one.device.eql(device));
         return count;
     }
 
-    fn expectEachOnce(bench: *const Bench) !void {
-        for (&devices) |*device| try testing.expectEqual(1, bench.timesSent(device.id));
+    fn expectEachOnce(fixture: *const ScheduleFixture) !void {
+        for (&devices) |*device| try testing.expectEqual(1, fixture.timesSent(device.id));
     }
 };
 
-test "a run begins at its instant, and starts its devices evenly at its rate" {
-    const bench = try Bench.create();
-    defer bench.destroy();
+test "a run starts at its instant, and starts its devices evenly at its rate" {
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
     const instants = [_]u64{begin_ms + 10_000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
     const state = stateOf(&schedules);
-    bench.give(&state);
-    try bench.run(9);
-    try testing.expectEqual(0, bench.sent.items.len);
-    try bench.run(60);
-    try bench.expectEachOnce();
-    for (bench.sent.items, 0..) |one, index| {
+    fixture.give(&state);
+    try fixture.run(9);
+    try testing.expectEqual(0, fixture.sent.items.len);
+    try fixture.run(60);
+    try fixture.expectEachOnce();
+    for (fixture.sent.items, 0..) |one, index| {
         try testing.expect(one.device.eql(devices[index].id));
-        if (index > 0) try testing.expectEqual(second_us, one.at_us - bench.sent.items[index - 1].at_us);
+        if (index > 0)
+            try testing.expectEqual(second_us, one.at_us - fixture.sent.items[index - 1].at_us);
     }
-    try testing.expectEqual(device_count, bench.reported("\"result\":\"sent\""));
-    try testing.expectEqual(1, bench.reported("\"state\":\"done\""));
-    try testing.expectEqual(0, bench.runner.run_count);
-    try testing.expectEqual(0, bench.runner.slot_count);
+    try testing.expectEqual(device_count, fixture.reported("\"result\":\"sent\""));
+    try testing.expectEqual(1, fixture.reported("\"state\":\"done\""));
+    try testing.expectEqual(0, fixture.runner.run_count);
+    try testing.expectEqual(0, fixture.runner.slot_count);
 }
 
-test "every report is one that the API reads: bounded, each device once" {
-    const bench = try Bench.create();
-    defer bench.destroy();
+test "every report is one that the API accepts: bounded, each device once" {
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
     const instants = [_]u64{begin_ms + 1000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
     const state = stateOf(&schedules);
-    bench.give(&state);
-    try bench.run(5);
+    fixture.give(&state);
+    try fixture.run(5);
     const Report = struct {
         scheduleId: base.Uuid,
         instantUnixMs: u64,
@@ -194,154 +206,157 @@ test "every report is one that the API reads: bounded, each device once" {
         devices: []const struct { deviceId: base.Uuid, atUnixMs: u64, result: []const u8 },
     };
     var seen: u32 = 0;
-    for (bench.reports.items) |text| {
-        const report = try std.json.parseFromSliceLeaky(Report, bench.arena.allocator(), text, .{});
+    for (fixture.reports.items) |text| {
+        const report =
+            try std.json.parseFromSliceLeaky(Report, fixture.arena.allocator(), text, .{});
         try testing.expect(report.devices.len <= 24);
         seen += @intCast(report.devices.len);
     }
     try testing.expectEqual(device_count, seen);
 }
 
-test "a restart in the middle of a run starts the rest, and nobody twice" {
+test "a restart in the middle of a run starts the rest, and no device twice" {
     for (1..29) |restart_after_s| {
-        const bench = try Bench.create();
-        defer bench.destroy();
+        const fixture = try ScheduleFixture.create();
+        defer fixture.destroy();
         const instants = [_]u64{begin_ms + 1000};
         const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
         const state = stateOf(&schedules);
-        bench.give(&state);
-        try bench.run(restart_after_s);
-        try bench.restart(&state, 20);
-        try bench.run(100);
-        try bench.expectEachOnce();
-        try bench.restart(&state, 1);
-        try bench.run(100);
-        try bench.expectEachOnce();
-        for (bench.sent.items[1..], bench.sent.items[0 .. bench.sent.items.len - 1]) |one, before|
+        fixture.give(&state);
+        try fixture.run(restart_after_s);
+        try fixture.restart(&state, 20);
+        try fixture.run(100);
+        try fixture.expectEachOnce();
+        try fixture.restart(&state, 1);
+        try fixture.run(100);
+        try fixture.expectEachOnce();
+        for (fixture.sent.items[1..], fixture.sent.items[0 .. fixture.sent.items.len -
+            1]) |one, before|
             try testing.expect(one.at_us - before.at_us >= second_us / 2);
     }
 }
 
-test "an edge that was off begins up to 15 minutes late, and reports what it has missed" {
-    const instants = [_]u64{ begin_ms + 60 * minute_ms, begin_ms + 70 * minute_ms, begin_ms + 90 * minute_ms };
+test "an edge that was off starts up to 15 minutes late, and reports the instants that it missed" {
+    const instants =
+        [_]u64{ begin_ms + 60 * minute_ms, begin_ms + 70 * minute_ms, begin_ms + 90 * minute_ms };
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(1);
-    try bench.restart(&state, 80 * 60);
-    try bench.run(10);
-    try bench.expectEachOnce();
-    try testing.expectEqual(1, bench.reported("\"reason\":\"late\""));
-    try bench.restart(&state, 1);
-    try bench.run(10);
-    try bench.expectEachOnce();
-    try testing.expectEqual(1, bench.reported("missed"));
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(1);
+    try fixture.restart(&state, 80 * 60);
+    try fixture.run(10);
+    try fixture.expectEachOnce();
+    try testing.expectEqual(1, fixture.reported("\"reason\":\"late\""));
+    try fixture.restart(&state, 1);
+    try fixture.run(10);
+    try fixture.expectEachOnce();
+    try testing.expectEqual(1, fixture.reported("missed"));
 }
 
-test "devices that are due for more than 15 minutes stay off" {
+test "devices that are more than 15 minutes late stay off" {
     const instants = [_]u64{begin_ms + 1000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 1)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(90);
-    try testing.expectEqual(2, bench.sent.items.len);
-    try bench.restart(&state, 20 * 60);
-    try bench.run(31 * 60);
-    const late = bench.reported("\"result\":\"late\"");
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(90);
+    try testing.expectEqual(2, fixture.sent.items.len);
+    try fixture.restart(&state, 20 * 60);
+    try fixture.run(31 * 60);
+    const late = fixture.reported("\"result\":\"late\"");
     try testing.expect(late >= 4 and late <= 7);
-    try testing.expectEqual(device_count, bench.sent.items.len + late);
+    try testing.expectEqual(device_count, fixture.sent.items.len + late);
 }
 
-test "a clock that is set back repeats no run, and what it seemed to have missed still comes" {
+test "a clock that is set back repeats no run, and instants that it seemed to miss still come" {
     const instants = [_]u64{ begin_ms + minute_ms, begin_ms + 120 * minute_ms };
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(100);
-    try bench.expectEachOnce();
-    bench.setClock(begin_ms);
-    try bench.run(200);
-    try bench.expectEachOnce();
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(100);
+    try fixture.expectEachOnce();
+    fixture.setClock(begin_ms);
+    try fixture.run(200);
+    try fixture.expectEachOnce();
     // A year ahead, for ten minutes.
-    const true_ms = bench.wall_ms;
-    bench.setClock(true_ms + 365 * 24 * 60 * minute_ms);
-    try bench.run(600);
-    try testing.expectEqual(1, bench.reported("missed"));
-    bench.setClock(true_ms + 10 * minute_ms);
-    try bench.run(61);
-    try bench.restart(&state, 1);
-    try bench.run(120 * 60);
-    for (&devices) |*device| try testing.expectEqual(2, bench.timesSent(device.id));
+    const true_ms = fixture.wall_ms;
+    fixture.setClock(true_ms + 365 * 24 * 60 * minute_ms);
+    try fixture.run(600);
+    try testing.expectEqual(1, fixture.reported("missed"));
+    fixture.setClock(true_ms + 10 * minute_ms);
+    try fixture.run(61);
+    try fixture.restart(&state, 1);
+    try fixture.run(120 * 60);
+    for (&devices) |*device| try testing.expectEqual(2, fixture.timesSent(device.id));
 }
 
-test "a clock that jumps for less than a minute begins nothing and gives nothing up" {
+test "a clock that jumps for less than a minute starts nothing and gives nothing up" {
     const instants = [_]u64{ begin_ms + 5 * minute_ms, begin_ms + 600 * minute_ms };
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(10);
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(10);
     for ([_]u64{ 6 * minute_ms, 300 * minute_ms }) |ahead_ms| {
-        const true_ms = bench.wall_ms;
-        bench.setClock(true_ms + ahead_ms);
-        try bench.run(50);
-        bench.setClock(true_ms + 50_000);
-        try bench.run(70);
-        try testing.expectEqual(0, bench.sent.items.len);
-        try testing.expectEqual(0, bench.reports.items.len);
+        const true_ms = fixture.wall_ms;
+        fixture.setClock(true_ms + ahead_ms);
+        try fixture.run(50);
+        fixture.setClock(true_ms + 50_000);
+        try fixture.run(70);
+        try testing.expectEqual(0, fixture.sent.items.len);
+        try testing.expectEqual(0, fixture.reports.items.len);
     }
-    try bench.run(300);
-    try bench.expectEachOnce();
+    try fixture.run(300);
+    try fixture.expectEachOnce();
 }
 
-test "a run under way does not notice its clock being set" {
+test "a run in progress is unaffected by a clock change" {
     const instants = [_]u64{begin_ms + 1000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(10);
-    bench.setClock(begin_ms + 90 * minute_ms);
-    try bench.run(5);
-    bench.setClock(begin_ms);
-    try bench.run(60);
-    try bench.expectEachOnce();
-    for (bench.sent.items[1..], bench.sent.items[0 .. bench.sent.items.len - 1]) |one, before|
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(10);
+    fixture.setClock(begin_ms + 90 * minute_ms);
+    try fixture.run(5);
+    fixture.setClock(begin_ms);
+    try fixture.run(60);
+    try fixture.expectEachOnce();
+    for (fixture.sent.items[1..], fixture.sent.items[0 .. fixture.sent.items.len - 1]) |one, before|
         try testing.expectEqual(second_us, one.at_us - before.at_us);
 }
 
-test "a schedule that goes from the state stops its run; other changes do not" {
+test "a schedule that disappears from the state stops its run; other changes do not" {
     const instants = [_]u64{begin_ms + 1000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(10);
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(10);
     var fewer = schedules[0];
     fewer.devices = all_devices[0..3];
     fewer.instants = &.{};
     const changed = stateOf(&.{fewer});
-    bench.give(&changed);
-    try bench.run(10);
-    try testing.expectEqual(20, bench.sent.items.len);
+    fixture.give(&changed);
+    try fixture.run(10);
+    try testing.expectEqual(20, fixture.sent.items.len);
     const empty = stateOf(&.{});
-    bench.give(&empty);
-    try bench.run(60);
-    try testing.expectEqual(20, bench.sent.items.len);
-    try testing.expectEqual(1, bench.reported("\"state\":\"stopped\""));
-    try testing.expectEqual(0, bench.runner.run_count);
+    fixture.give(&empty);
+    try fixture.run(60);
+    try testing.expectEqual(20, fixture.sent.items.len);
+    try testing.expectEqual(1, fixture.reported("\"state\":\"stopped\""));
+    try testing.expectEqual(0, fixture.runner.run_count);
 }
 
-test "what this edge cannot do is reported as missed, and disabled devices stay off" {
+test "an unsupported action is reported as missed, and disabled devices stay off" {
     const instants = [_]u64{begin_ms + 1000};
     var unknown = scheduleOf(&instants, 60);
     unknown.id = uuid(78);
@@ -354,61 +369,61 @@ test "what this edge cannot do is reported as missed, and disabled devices stay 
     const schedules = [_]desired_state.Schedule{ unknown, other, scheduleOf(&instants, 6000) };
     var state = stateOf(&schedules);
     state.devices = &some;
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(20);
-    try testing.expectEqual(2, bench.reported("\"reason\":\"action_unknown\""));
-    try testing.expectEqual(device_count - 1, bench.sent.items.len);
-    try testing.expectEqual(1, bench.reported("\"result\":\"disabled\""));
-    try bench.restart(&state, 1);
-    try bench.run(20);
-    try testing.expectEqual(2, bench.reported("\"reason\":\"action_unknown\""));
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(20);
+    try testing.expectEqual(2, fixture.reported("\"reason\":\"action_unknown\""));
+    try testing.expectEqual(device_count - 1, fixture.sent.items.len);
+    try testing.expectEqual(1, fixture.reported("\"result\":\"disabled\""));
+    try fixture.restart(&state, 1);
+    try fixture.run(20);
+    try testing.expectEqual(2, fixture.reported("\"reason\":\"action_unknown\""));
 }
 
 test "instants from before the state was made are not this edge's to miss" {
     const instants = [_]u64{ begin_ms - 40 * minute_ms, begin_ms - 10 * minute_ms };
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 6000)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(20);
-    try testing.expectEqual(0, bench.reported("missed"));
-    try bench.expectEachOnce();
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(20);
+    try testing.expectEqual(0, fixture.reported("missed"));
+    try fixture.expectEachOnce();
 }
 
-test "a run each minute for a day is begun each time, whatever restarts come" {
+test "a run each minute for a day is started each time, despite restarts" {
     var instants: [1024]u64 = undefined;
     for (&instants, 1..) |*instant, number| instant.* = begin_ms + number * minute_ms;
     var schedule = scheduleOf(&instants, 6000);
     schedule.devices = all_devices[0..1];
     const state = stateOf(&.{schedule});
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
     var prng: base.Prng = .init(4);
     for (0..170) |_| {
-        try bench.run(prng.between(60, 400));
-        try bench.restart(&state, prng.below(100));
+        try fixture.run(prng.between(60, 400));
+        try fixture.restart(&state, prng.below(100));
     }
-    try bench.run(60);
-    const passed = @min(1024, (bench.wall_ms - begin_ms) / minute_ms);
-    try testing.expectEqual(passed, bench.sent.items.len);
-    try testing.expect(bench.runner.book.count == 1);
+    try fixture.run(60);
+    const passed = @min(1024, (fixture.wall_ms - begin_ms) / minute_ms);
+    try testing.expectEqual(passed, fixture.sent.items.len);
+    try testing.expect(fixture.runner.book.count == 1);
 }
 
-test "a full journal says as much as the records it stands for" {
+test "a rewritten journal restores as much as the records that it replaces" {
     const instants = [_]u64{begin_ms + 1000};
     const schedules = [_]desired_state.Schedule{scheduleOf(&instants, 60)};
     const state = stateOf(&schedules);
-    const bench = try Bench.create();
-    defer bench.destroy();
-    bench.give(&state);
-    try bench.run(12);
-    bench.records.clearRetainingCapacity();
-    bench.runner.writeAll(bench.journal());
-    try bench.restart(&state, 2);
-    try bench.run(60);
-    try bench.expectEachOnce();
+    const fixture = try ScheduleFixture.create();
+    defer fixture.destroy();
+    fixture.give(&state);
+    try fixture.run(12);
+    fixture.records.clearRetainingCapacity();
+    fixture.runner.writeAll(fixture.journal());
+    try fixture.restart(&state, 2);
+    try fixture.run(60);
+    try fixture.expectEachOnce();
 }

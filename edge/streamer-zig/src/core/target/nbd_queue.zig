@@ -1,11 +1,14 @@
-//! The block device's requests between the kernel and the stream. A request of any length is cut into parts that the
-//! stream takes, parts of several requests are read at the same time, and each request is answered as one piece: header,
-//! then its bytes in order, with no other reply in between. Replies go out in the order in which they are complete.
+//! The queue of block device requests between the kernel and the stream. A request of any length is
+//! split into parts that the stream accepts, parts of several requests are read at the same time,
+//! and each request gets one contiguous reply: header, then its bytes in order. Replies are sent in
+//! the order in which they are complete.
 //!
-//! It holds no disk bytes: a part names the slot whose buffer, `part_size_max` bytes of the caller's, takes them.
+//! It holds no disk bytes: a part names the slot whose buffer, `part_size_max` bytes of the
+//! caller's, receives them.
 //!
-//! No request waits for ever for another: requests take slots strictly in the order they came, so when a reply has
-//! begun, the parts it still lacks are in slots already or are the next to get one, and each part sent frees a slot.
+//! No deadlock: requests take slots strictly in order of arrival, so when a reply has begun, the
+//! parts that it lacks are in slots already or are the next to get one, and each part sent frees a
+//! slot.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -13,7 +16,7 @@ const nbd = @import("wire").nbd;
 
 /// Parts that are read or wait to be sent at the same time.
 pub const slots_max = 32;
-/// Longest part, in bytes; every edge takes reads of this length (`stream.read_size_promised`).
+/// Longest part, in bytes; every edge accepts reads of this length (`stream.read_size_promised`).
 pub const part_size_max = 128 << 10;
 const discard_size_max = @import("wire").stream.writes.discard_size_max;
 
@@ -23,12 +26,12 @@ comptime {
 
 pub const NbdQueue = struct {
     disk_size: u64,
-    /// Writes, discards and flushes go to the edge; else the device is read-only.
+    /// Writes, discards and flushes go to the edge; otherwise the device is read-only.
     takes_writes: bool = false,
     slots: [slots_max]Slot = @splat(.{}),
     /// The request whose parts are being handed out; no other is taken meanwhile.
     intake: ?Intake = null,
-    /// Sequence of the part that the begun reply goes on with.
+    /// Sequence of the next part of the reply in progress.
     reply_next: ?u64 = null,
     sequence_next: u64 = 0,
 
@@ -41,7 +44,7 @@ pub const NbdQueue = struct {
         /// Bytes not handed out yet; never 0.
         left: u32,
         is_first: bool = true,
-        /// Of parts that have ended already.
+        /// Of the parts that have ended so far.
         code: nbd.ErrorCode = .none,
     };
 
@@ -57,10 +60,12 @@ pub const NbdQueue = struct {
         is_last: bool = false,
     };
 
-    /// Something to do: `length` bytes at `offset`, read into the buffer of `slot` or written from it. Later ones have a higher `sequence`.
-    pub const Part = struct { slot: u8, kind: Kind = .read, offset: u64, length: u32, sequence: u64 = 0 };
+    /// One operation: `length` bytes at `offset`, read into the buffer of `slot` or written from
+    /// it. Later parts have a higher `sequence`.
+    pub const Part =
+        struct { slot: u8, kind: Kind = .read, offset: u64, length: u32, sequence: u64 = 0 };
 
-    /// Something to send: the header where there is one, then `length` bytes of the buffer of `slot`.
+    /// One piece to send: the header if there is one, then `length` bytes of the buffer of `slot`.
     pub const Outgoing = struct { slot: u8, header: ?nbd.Reply, length: u32 };
 
     /// `disk_size` in bytes, not 0.
@@ -69,31 +74,39 @@ pub const NbdQueue = struct {
         return .{ .disk_size = disk_size };
     }
 
-    /// Whether `take` may be called: the last request has all its slots, and one is free for another.
+    /// Tells whether `take` may be called: the last request has all its slots, and one is free for
+    /// another.
     pub fn wantsRequest(queue: *const NbdQueue) bool {
         return queue.intake == null and queue.freeSlot() != null;
     }
 
-    /// The bytes that follow a write are to go into the slots of its parts; else the caller drops them.
+    /// Tells whether the bytes that follow a write go into the slots of its parts; otherwise the
+    /// caller drops them.
     pub fn wantsBytes(queue: *const NbdQueue) bool {
         const intake = queue.intake orelse return false;
         return intake.kind == .write;
     }
 
-    /// Takes the kernel's next request. Whatever does not lie within the disk is answered at once.
+    /// Takes the kernel's next request. A request beyond the disk is answered at once.
     pub fn take(queue: *NbdQueue, request: nbd.Request) void {
         assert(queue.wantsRequest());
         const kind: Kind = switch (request.command) {
             .read => .read,
             .write => .write,
             .trim, .write_zeroes => .discard,
-            // Where nothing is written, everything is on disk already.
-            .flush => if (queue.takes_writes) .flush else return queue.answer(request.handle, .none),
+            // If nothing is written, everything is durable already.
+            .flush => if (queue.takes_writes)
+                .flush
+            else
+                return queue.answer(request.handle, .none),
             .disconnect, .cache, _ => return queue.answer(request.handle, .invalid),
         };
-        if (kind != .read and !queue.takes_writes) return queue.answer(request.handle, .not_permitted);
-        const is_inside = request.offset <= queue.disk_size and request.length <= queue.disk_size - request.offset;
-        if (kind != .flush and (!is_inside or request.length == 0)) return queue.answer(request.handle, .invalid);
+        if (kind != .read and !queue.takes_writes)
+            return queue.answer(request.handle, .not_permitted);
+        const is_inside = request.offset <= queue.disk_size and
+            request.length <= queue.disk_size - request.offset;
+        if (kind != .flush and (!is_inside or request.length == 0))
+            return queue.answer(request.handle, .invalid);
         queue.intake = .{
             .kind = kind,
             .handle = request.handle,
@@ -102,12 +115,14 @@ pub const NbdQueue = struct {
         };
     }
 
-    /// The next part of a request that brings no bytes, now in a slot; null when there is none or no slot is free.
+    /// Returns the next part of a request without payload, now in a slot; null when there is none
+    /// or no slot is free.
     pub fn nextPart(queue: *NbdQueue) ?Part {
         return if (queue.wantsBytes()) null else queue.cutPart();
     }
 
-    /// The next part of a write: its bytes go into the slot's buffer, then `filled` follows.
+    /// Returns the next part of a write: its bytes go into the slot's buffer, then the caller calls
+    /// `filled`.
     pub fn nextPartToFill(queue: *NbdQueue) ?Part {
         return if (queue.wantsBytes()) queue.cutPart() else null;
     }
@@ -154,7 +169,8 @@ pub const NbdQueue = struct {
         queue.slots[slot].state = .complete;
     }
 
-    /// A part of a request without an answer in bytes has ended. The last of them to end takes the answer; it is a failure if any was.
+    /// A part of a request whose reply has no payload has ended. The last one to end carries the
+    /// reply; it is a failure if any part failed.
     fn endPart(queue: *NbdQueue, index: u8, code: nbd.ErrorCode) void {
         const handle = queue.slots[index].handle;
         var worst = if (queue.slots[index].code == .none) code else queue.slots[index].code;
@@ -183,8 +199,9 @@ pub const NbdQueue = struct {
         queue.slots[index].is_last = true;
     }
 
-    /// The slot's part can never be read or written. A reply that has begun cannot take its header back, so the socket is of no
-    /// more use then: the caller gives it up. Else the request is answered as failed.
+    /// The slot's part can never be read or written. A reply in progress cannot retract its header,
+    /// so its socket is useless and the caller closes it. Otherwise the request is answered as
+    /// failed.
     pub fn fail(queue: *NbdQueue, slot: u8, code: nbd.ErrorCode) error{ReplyBegun}!void {
         assert(queue.slots[slot].state == .reading);
         if (queue.slots[slot].kind != .read) return queue.endPart(slot, code);
@@ -194,15 +211,18 @@ pub const NbdQueue = struct {
         queue.slots[slot].state = .complete;
     }
 
-    /// The next piece for the kernel, which is then sent whole and reported by `sent`; null when nothing is complete.
+    /// Returns the next piece for the kernel, which the caller sends whole and confirms by `sent`;
+    /// null when nothing is complete.
     pub fn nextOutgoing(queue: *const NbdQueue) ?Outgoing {
         var oldest: ?u8 = null;
         for (&queue.slots, 0..) |*slot, index| {
             if (slot.state != .complete) continue;
             if (queue.reply_next) |sequence| {
-                if (slot.sequence == sequence) return .{ .slot = @intCast(index), .header = null, .length = slot.length };
+                if (slot.sequence == sequence)
+                    return .{ .slot = @intCast(index), .header = null, .length = slot.length };
             } else if (slot.is_first) {
-                if (oldest == null or slot.sequence < queue.slots[oldest.?].sequence) oldest = @intCast(index);
+                if (oldest == null or slot.sequence < queue.slots[oldest.?].sequence)
+                    oldest = @intCast(index);
             }
         }
         const slot = &queue.slots[oldest orelse return null];
@@ -217,12 +237,14 @@ pub const NbdQueue = struct {
     pub fn sent(queue: *NbdQueue, index: u8) void {
         const slot = &queue.slots[index];
         assert(slot.state == .complete);
-        if (queue.reply_next) |sequence| assert(slot.sequence == sequence) else assert(slot.is_first);
+        if (queue.reply_next) |sequence| assert(
+            slot.sequence == sequence,
+        ) else assert(slot.is_first);
         queue.reply_next = if (slot.is_last) null else slot.sequence + 1;
         slot.* = .{};
     }
 
-    /// Parts that wait for the stream.
+    /// Counts the parts that wait for the stream.
     pub fn readingCount(queue: *const NbdQueue) u8 {
         var count: u8 = 0;
         for (queue.slots) |slot| count += @intFromBool(slot.state == .reading);
@@ -276,7 +298,7 @@ test "requests are answered in the order in which their bytes arrive" {
     try testing.expectEqual(1, queue.nextOutgoing().?.header.?.handle);
 }
 
-test "a reply that has begun is not interrupted by another" {
+test "a reply in progress is not interrupted by another" {
     var queue: NbdQueue = .init(disk_size_of_tests);
     queue.take(readOf(1, 0, 2 * part_size_max));
     const head = queue.nextPart().?;
@@ -309,7 +331,7 @@ test "a read longer than all slots together is answered whole and in order" {
             read_end += part.length;
             reading[count] = part.slot;
         }
-        // The bytes come in the wrong order.
+        // The bytes arrive in reverse order.
         while (count > 0) : (count -= 1) queue.complete(reading[count - 1]);
         while (queue.nextOutgoing()) |piece| {
             try testing.expectEqual(sent_size == 0, piece.header != null);
@@ -321,7 +343,7 @@ test "a read longer than all slots together is answered whole and in order" {
     try testing.expect(queue.wantsRequest());
 }
 
-test "nothing is taken while no slot is free" {
+test "no request is taken while no slot is free" {
     var queue: NbdQueue = .init(disk_size_of_tests);
     for (0..slots_max) |index| {
         queue.take(readOf(index, 0, 512));
@@ -336,9 +358,18 @@ test "nothing is taken while no slot is free" {
 test "a write is refused, a flush succeeds and reads beyond the end are invalid" {
     var queue: NbdQueue = .init(8192);
     const cases = [_]struct { request: nbd.Request, code: nbd.ErrorCode }{
-        .{ .request = .{ .command = .write, .flags = 0, .handle = 1, .offset = 0, .length = 512 }, .code = .not_permitted },
-        .{ .request = .{ .command = .trim, .flags = 0, .handle = 2, .offset = 0, .length = 512 }, .code = .not_permitted },
-        .{ .request = .{ .command = .flush, .flags = 0, .handle = 3, .offset = 0, .length = 0 }, .code = .none },
+        .{
+            .request = .{ .command = .write, .flags = 0, .handle = 1, .offset = 0, .length = 512 },
+            .code = .not_permitted,
+        },
+        .{
+            .request = .{ .command = .trim, .flags = 0, .handle = 2, .offset = 0, .length = 512 },
+            .code = .not_permitted,
+        },
+        .{
+            .request = .{ .command = .flush, .flags = 0, .handle = 3, .offset = 0, .length = 0 },
+            .code = .none,
+        },
         .{ .request = readOf(4, 8192, 512), .code = .invalid },
         .{ .request = readOf(5, std.math.maxInt(u64) - 511, 512), .code = .invalid },
         .{ .request = readOf(6, 0, 0), .code = .invalid },
@@ -347,7 +378,10 @@ test "a write is refused, a flush succeeds and reads beyond the end are invalid"
         queue.take(case.request);
         try testing.expectEqual(null, queue.nextPart());
         const reply = queue.nextOutgoing().?;
-        try testing.expectEqual(nbd.Reply{ .code = case.code, .handle = case.request.handle }, reply.header.?);
+        try testing.expectEqual(
+            nbd.Reply{ .code = case.code, .handle = case.request.handle },
+            reply.header.?,
+        );
         try testing.expectEqual(0, reply.length);
         queue.sent(reply.slot);
     }
@@ -357,7 +391,7 @@ fn writeOf(handle: u64, offset: u64, length: u32) nbd.Request {
     return .{ .command = .write, .flags = 0, .handle = handle, .offset = offset, .length = length };
 }
 
-test "a write is answered once, when all of its parts have ended, in whatever order" {
+test "a write is answered once, when all of its parts have ended, in any order" {
     var queue: NbdQueue = .init(disk_size_of_tests);
     queue.takes_writes = true;
     queue.take(writeOf(1, 512, 2 * part_size_max + 512));
@@ -381,7 +415,7 @@ test "a write is answered once, when all of its parts have ended, in whatever or
     for (queue.slots) |slot| try testing.expectEqual(.free, slot.state);
 }
 
-test "a write fails as a whole when one part does, even one that ended before the last was handed out" {
+test "a write fails as a whole if one part does, even one that ended before the last" {
     var queue: NbdQueue = .init(disk_size_of_tests);
     queue.takes_writes = true;
     queue.take(writeOf(1, 0, 2 * part_size_max));
@@ -392,7 +426,10 @@ test "a write fails as a whole when one part does, even one that ended before th
     const second = queue.nextPartToFill().?;
     queue.filled(second.slot);
     queue.complete(second.slot);
-    try testing.expectEqual(nbd.Reply{ .code = .no_space, .handle = 1 }, queue.nextOutgoing().?.header.?);
+    try testing.expectEqual(
+        nbd.Reply{ .code = .no_space, .handle = 1 },
+        queue.nextOutgoing().?.header.?,
+    );
 }
 
 test "flushes and discards are parts of their own" {
@@ -401,7 +438,10 @@ test "flushes and discards are parts of their own" {
     queue.take(.{ .command = .flush, .flags = 0, .handle = 1, .offset = 0, .length = 0 });
     const flush = queue.nextPart().?;
     try testing.expectEqual(.flush, flush.kind);
-    queue.take(.{ .command = .trim, .flags = 0, .handle = 2, .offset = 4096, .length = discard_size_max + 512 });
+    queue.take(
+        .{ .command = .trim, .flags = 0, .handle = 2, .offset = 4096, .length = discard_size_max +
+            512 },
+    );
     const first, const second = .{ queue.nextPart().?, queue.nextPart().? };
     try testing.expectEqual(discard_size_max, first.length);
     try testing.expectEqual(512, second.length);

@@ -1,5 +1,5 @@
-//! What `bootfarm-target` has to know to open its stream: the words that the edge's boot script put on the kernel's command
-//! line. The same words are taken as arguments of the program.
+//! The settings that `bootfarm-target` needs to open its stream: words that the edge's boot script
+//! put on the kernel's command line. The program accepts the same words as arguments.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,14 +11,14 @@ pub const TargetOptions = struct {
     boot_id: base.Uuid,
     token: [token_size]u8,
     read_ahead: ReadAhead = .by_memory,
-    /// The edge gives its disks in clear text.
+    /// The edge serves its disks in clear text.
     clear: bool = false,
-    /// What it writes and has no memory for goes to a disk of its own.
+    /// Writes that do not fit memory go to the local disk.
     local_disk: ?LocalDisk = null,
 
-    /// Memory for what is read ahead of demand by the boot profile.
+    /// Memory for read-ahead by the boot profile.
     pub const ReadAhead = union(enum) {
-        /// A part of what the machine has.
+        /// A share of the machine's memory.
         by_memory,
         off,
         bytes: u32,
@@ -26,7 +26,7 @@ pub const TargetOptions = struct {
 
     pub const token_size = 16;
 
-    /// One for each way in which the words can be wrong; `explain` has a sentence for people.
+    /// One for each mistake in the words; `explain` has a sentence for people.
     pub const Error = error{
         EdgeMissing,
         EdgeInvalid,
@@ -39,7 +39,8 @@ pub const TargetOptions = struct {
         StreamInvalid,
     };
 
-    /// `text` is a kernel command line: words separated by spaces, the last one of a kind counts, others are not ours.
+    /// `text` is a kernel command line: words separated by spaces; the last one of a kind counts,
+    /// and other words are ignored.
     pub fn parse(text: []const u8) Error!TargetOptions {
         var edge: ?[]const u8 = null;
         var boot: ?[]const u8 = null;
@@ -58,15 +59,18 @@ pub const TargetOptions = struct {
                 clear = true;
             } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
         }
-        const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch return error.EdgeInvalid;
+        const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch
+            return error.EdgeInvalid;
         if (!edge_value.ip.isUnicast()) return error.EdgeInvalid;
         return .{
             .edge = edge_value,
-            .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch return error.BootInvalid,
+            .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch
+                return error.BootInvalid,
             .token = try parseToken(token orelse return error.TokenMissing),
             .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
             .clear = clear,
-            .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse return error.OverflowInvalid else null,
+            .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
+                return error.OverflowInvalid else null,
         };
     }
 
@@ -88,15 +92,21 @@ pub const TargetOptions = struct {
 
     pub fn explain(reason: Error) []const u8 {
         return switch (reason) {
-            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; was this device booted by an edge?",
-            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 address and a port",
+            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; was this " ++
+                "device booted by an edge?",
+            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 address " ++
+                "and a port",
             error.BootMissing => "bootfarm.boot=UUID is not on the kernel's command line",
             error.BootInvalid => "bootfarm.boot= on the kernel's command line is not a UUID",
             error.TokenMissing => "bootfarm.token=HEX is not on the kernel's command line",
-            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not auto, off or 1m to 256m",
-            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or not there",
-            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as this program knows it; build the initramfs anew",
-            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 hexadecimal digits",
+            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not auto, off or " ++
+                "1m to 256m",
+            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or not " ++
+                "there",
+            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as this " ++
+                "program knows it; build the initramfs anew",
+            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 hexadecimal " ++
+                "digits",
         };
     }
 };
@@ -112,13 +122,19 @@ test "the edge's words are found among others" {
     try testing.expect(options.boot_id.eql(try .parse("00112233-4455-4677-8899-aabbccddeeff")));
 }
 
-test "how much is read ahead can be said, or that nothing is" {
+test "the size of the read-ahead can be set, or turned off" {
     try testing.expectEqual(.by_memory, (try TargetOptions.parse(good)).read_ahead);
-    try testing.expectEqual(.off, (try TargetOptions.parse(good ++ " bootfarm.read-ahead=off")).read_ahead);
-    try testing.expectEqual(64 << 20, (try TargetOptions.parse(good ++ " bootfarm.read-ahead=64m")).read_ahead.bytes);
+    try testing.expectEqual(
+        .off,
+        (try TargetOptions.parse(good ++ " bootfarm.read-ahead=off")).read_ahead,
+    );
+    try testing.expectEqual(
+        64 << 20,
+        (try TargetOptions.parse(good ++ " bootfarm.read-ahead=64m")).read_ahead.bytes,
+    );
 }
 
-test "the stream is in clear text only where the edge says so" {
+test "the stream is in clear text only if the edge says so" {
     try testing.expect(!(try TargetOptions.parse(good)).clear);
     try testing.expect((try TargetOptions.parse(good ++ " bootfarm.stream=clear")).clear);
 }
@@ -135,14 +151,20 @@ test "each wrong word has its own error and sentence" {
         .{ .text = good ++ " bootfarm.edge=255.255.255.255:1", .reason = error.EdgeInvalid },
         .{ .text = "bootfarm.edge=1.2.3.4:5", .reason = error.BootMissing },
         .{ .text = good ++ " bootfarm.boot=1", .reason = error.BootInvalid },
-        .{ .text = good[0..std.mem.find(u8, good, " bootfarm.token").?], .reason = error.TokenMissing },
+        .{
+            .text = good[0..std.mem.find(u8, good, " bootfarm.token").?],
+            .reason = error.TokenMissing,
+        },
         .{ .text = good ++ "00", .reason = error.TokenInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=64", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=0m", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=257m", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.overflow=tape,stop", .reason = error.OverflowInvalid },
         .{ .text = good ++ " bootfarm.stream=open", .reason = error.StreamInvalid },
-        .{ .text = good ++ " bootfarm.token=g0010203040506070809x0b0c0d0e0f0", .reason = error.TokenInvalid },
+        .{
+            .text = good ++ " bootfarm.token=g0010203040506070809x0b0c0d0e0f0",
+            .reason = error.TokenInvalid,
+        },
     };
     for (cases) |case| {
         try testing.expectError(case.reason, TargetOptions.parse(case.text));

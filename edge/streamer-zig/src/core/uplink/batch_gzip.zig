@@ -1,5 +1,5 @@
-//! A batch of reports made smaller for the way (RFC 1952), where the API has said that it takes it
-//! (packages/proto/UPLINK.md, "Compressed batches"). Never makes what an API would refuse as a bomb.
+//! Compresses a batch of reports (RFC 1952) if the API accepts that (packages/proto/UPLINK.md,
+//! "Compressed batches"). Never produces a body that an API would refuse as a decompression bomb.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -7,7 +7,7 @@ const flate = std.compress.flate;
 
 /// Smaller bodies fit one packet as they are.
 pub const size_min = 1024;
-/// An API refuses what grows by more than this; a batch that would is sent as it is.
+/// An API refuses bodies that expand by more than this; such a batch is sent uncompressed.
 pub const ratio_max = 100;
 
 pub const BatchGzip = struct {
@@ -33,7 +33,7 @@ pub const BatchGzip = struct {
         gzip.* = undefined;
     }
 
-    /// Valid until the next call; null where the body is to be sent as it is.
+    /// Valid until the next call; null if the body is to be sent uncompressed.
     pub fn compress(gzip: *BatchGzip, body: []const u8) ?[]const u8 {
         assert(body.len <= gzip.output.len);
         if (body.len < size_min) return null;
@@ -64,19 +64,21 @@ fn expectRoundTrip(gzip: *BatchGzip, body: []const u8) !void {
     try testing.expectEqualStrings(body, again);
 }
 
-test "a batch comes out as it went in, one after the other" {
+test "consecutive batches decompress to what was compressed" {
     var gzip: BatchGzip = try .init(testing.allocator, 64 * 1024);
     defer gzip.deinit(testing.allocator);
     var body: [64 * 1024]u8 = undefined;
     for ([_]usize{ size_min, 5000, 64 * 1024, 1500 }) |size| {
         var writer: std.Io.Writer = .fixed(body[0..size]);
         var number: u64 = 1;
-        while (writer.print("{{\"seq\":{d},\"x\":{d}}},", .{ number, number *% 0x9e3779b9 % 1000 })) number += 1 else |_| {}
+        while (writer.print("{{\"seq\":{d},\"x\":{d}}},", .{ number, number *% 0x9e3779b9 % 1000 }))
+            number += 1
+        else |_| {}
         try expectRoundTrip(&gzip, body[0..size]);
     }
 }
 
-test "what is small, does not shrink or would be taken for a bomb is sent as it is" {
+test "a body that is small, does not shrink or looks like a bomb is sent uncompressed" {
     var gzip: BatchGzip = try .init(testing.allocator, 64 * 1024);
     defer gzip.deinit(testing.allocator);
     var body: [64 * 1024]u8 = @splat(' ');

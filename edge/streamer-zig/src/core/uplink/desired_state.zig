@@ -1,6 +1,6 @@
 //! The desired state as the API sends it (packages/proto/UPLINK.md, `desiredState` in
-//! src/uplink.ts): envelope, signature, schema, limits. What passes here is safe to act on. It must
-//! never look at a clock: an old snapshot is told by its pair alone.
+//! src/uplink.ts): envelope, signature, schema, limits. An accepted state is safe to act on. It
+//! must never depend on a clock: an old snapshot is recognized by its pair alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,7 +33,7 @@ pub const schema = 1;
 /// JSON numbers of the protocol are at most 2^53 - 1.
 const number_max = (1 << 53) - 1;
 
-/// Only a higher pair replaces what an edge has; a restored control plane starts a new incarnation.
+/// Only a higher pair replaces an edge's state; a restored control plane starts a new incarnation.
 pub const Pair = struct {
     incarnation: u64 = 0,
     counter: u64 = 0,
@@ -46,9 +46,9 @@ pub const Pair = struct {
 
 pub const UnknownDevices = enum { ignore, boot };
 
-/// Which bytes a version in the store holds.
+/// Identifies the bytes of a version in the store.
 pub const Manifest = struct {
-    /// 32 bytes in base64, which `accept` has made sure of.
+    /// 32 bytes in base64, as `accept` has verified.
     root: []const u8,
     counter: u64,
 
@@ -68,7 +68,7 @@ pub const Version = struct {
     commandLine: []const u8,
     /// In the store, and not a file at `diskPath`.
     manifest: ?Manifest = null,
-    /// Of a version that is written yet: what its layer lies above.
+    /// For a version that is still written: the version below its layer.
     layerAboveVersionId: ?base.Uuid = null,
 };
 
@@ -76,9 +76,10 @@ pub const WriteCacheFull = enum { stop, read_only };
 
 /// Where a device's writes go.
 pub const WriteCache = struct {
-    /// Kept as it is: a class that this edge does not know is no boot, and never another class.
+    /// Kept as text: a class unknown to this edge prevents the boot, and is never mapped to another
+    /// class.
     class: []const u8,
-    /// Of each device.
+    /// Per device.
     limitBytes: ?u64 = null,
     full: WriteCacheFull,
 };
@@ -89,7 +90,7 @@ pub const PendingRelease = struct { versionId: base.Uuid, atUnixMs: u64 };
 pub const Vdisk = struct {
     id: base.Uuid,
     name: []const u8,
-    /// What production devices boot comes first.
+    /// The version that production devices boot comes first.
     versions: []const Version,
     /// Null: `device_ram` without a limit.
     writeCache: ?WriteCache = null,
@@ -107,16 +108,17 @@ pub const Device = struct {
     versionId: base.Uuid,
     enabled: bool,
     deviceType: DeviceType = .production,
-    /// It is the one that writes `versionId`.
+    /// This device writes `versionId`.
     writes: bool = false,
-    /// Index into the state's `homeEdges`: the one edge that keeps what the device writes. Null: it writes nothing that is kept.
+    /// Index into the state's `homeEdges`: the only edge that keeps the device's writes. Null: it
+    /// has no such writes.
     home: ?u32 = null,
-    /// Where it is not the site's.
+    /// Overrides the site's.
     bootProgramSet: ?[]const u8 = null,
     menuId: ?base.Uuid = null,
 };
 
-/// An edge that keeps what some device of this state writes; maybe this one.
+/// An edge that keeps the writes of some device of this state; possibly this one.
 pub const WriteOwnerEdge = struct { id: base.Uuid, name: []const u8 };
 
 pub const MenuEntryKind = enum { version, local_disk };
@@ -125,7 +127,7 @@ pub const MenuEntry = struct {
     kind: MenuEntryKind,
     title: []const u8,
     versionId: ?base.Uuid = null,
-    /// It stands for whatever the vDisk's production devices boot.
+    /// It stands for the version that the vDisk's production devices boot.
     followsVdisk: bool = false,
 };
 
@@ -136,7 +138,7 @@ pub const Menu = struct {
     entries: []const MenuEntry,
 };
 
-/// Of which boots packets are kept.
+/// The boots whose packets are kept.
 pub const Capture = enum { never, failed, always };
 
 pub const SiteEdge = struct {
@@ -153,7 +155,7 @@ pub const SiteEdge = struct {
 pub const SiteEdges = struct {
     /// 32 bytes in base64.
     key: []const u8,
-    /// As `key`, at most two: what devices show to go on at another edge is sealed by the first, and opened by both.
+    /// Like `key`, at most two: the first seals fail-over tickets, both open them.
     ticketKeys: []const []const u8 = &.{},
     edges: []const SiteEdge,
 };
@@ -169,7 +171,8 @@ pub const PowerOrder = struct {
     order: PowerOrderKind,
 };
 
-/// What the edge starts by itself. Words are kept as they are: one that this edge does not know spoils its schedule alone.
+/// A schedule that the edge starts by itself. Words are kept as text: one that is unknown to this
+/// edge disables only its own schedule.
 pub const Schedule = struct {
     id: base.Uuid,
     action: []const u8,
@@ -180,7 +183,7 @@ pub const Schedule = struct {
     /// In ms since 1970 in UTC, ascending.
     instants: []const u64,
 
-    /// One of its instants lies behind `unix_ms`, by `within_ms` at most.
+    /// One of its instants was at most `within_ms` before `unix_ms`.
     pub fn isNear(schedule: *const Schedule, unix_ms: u64, within_ms: u64) bool {
         for (schedule.instants) |instant_ms| {
             if (instant_ms > unix_ms) return instant_ms - unix_ms <= within_ms;
@@ -189,19 +192,21 @@ pub const Schedule = struct {
     }
 };
 
-/// Work for the store; the same order again changes nothing. A kind that this edge does not know is reported as failed.
+/// A store job; the same order again changes nothing. A kind that is unknown to this edge is
+/// reported as failed.
 pub const StoreJob = struct {
     id: base.Uuid,
     kind: []const u8,
     /// Null: all of the store.
     vdiskId: ?base.Uuid = null,
     versionId: ?base.Uuid = null,
-    /// What a merge makes.
+    /// The version that a merge creates.
     intoVersionId: ?base.Uuid = null,
-    /// Of the version that the job makes.
+    /// Number of the version that the job creates.
     number: ?u64 = null,
     parentVersionId: ?base.Uuid = null,
-    /// Whose writes are dropped, and of which class; of a private image the vDisk is named, too.
+    /// The device whose writes are dropped, and their class; for a private image the vDisk is
+    /// named, too.
     deviceId: ?base.Uuid = null,
     layerClass: ?[]const u8 = null,
     /// Of an import: below the store's directory.
@@ -209,7 +214,7 @@ pub const StoreJob = struct {
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: ?[]const u8 = null,
-    /// In place of those that are taken from the disk.
+    /// Replaces those that are taken from the disk.
     bootFiles: ?BootFiles = null,
 
     pub const BootFiles = enum { parent, none };
@@ -226,7 +231,7 @@ pub const DesiredState = struct {
     vdisks: []const Vdisk,
     devices: []const Device,
     powerOns: []const PowerOn,
-    /// Of control planes that know them.
+    /// Only from control planes that know them.
     powerOrders: []const PowerOrder = &.{},
     bootProgramSet: ?[]const u8 = null,
     menus: []const Menu = &.{},
@@ -238,7 +243,7 @@ pub const DesiredState = struct {
     storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,
 
-    /// The edge's key where another is to take its place.
+    /// The edge's key that another is to replace.
     rotateKey: ?[]const u8 = null,
 
     pub fn pair(state: *const DesiredState) Pair {
@@ -246,7 +251,8 @@ pub const DesiredState = struct {
     }
 };
 
-/// That one key of the organization follows another (`signingKeyStatement` in src/uplink-keys.ts).
+/// States that one key of the organization follows another (`signingKeyStatement` in
+/// src/uplink-keys.ts).
 pub const SigningKeyStatement = struct {
     id: base.Uuid,
     publicKey: []const u8,
@@ -264,10 +270,10 @@ pub const Envelope = struct {
     keys: []const SigningKeyStatement = &.{},
 };
 
-/// The key that a state was found right by, to be pinned in place of the one before.
-pub const Reached = struct {
+/// The key that verified a state, to be pinned in place of the previous one.
+pub const VerifiedKey = struct {
     key: [32]u8,
-    /// Null where no statement led to it.
+    /// Null if no statement led to it.
     id: ?base.Uuid = null,
     /// The pinned key did not lead to it; one that was named on this machine did.
     is_named: bool = false,
@@ -284,23 +290,27 @@ pub const Refusal = error{
     OutOfMemory,
 };
 
-/// What the edge was told at enrolment.
-pub const Expected = struct {
+/// What the edge trusts since its enrolment.
+pub const TrustAnchor = struct {
     edge_id: base.Uuid,
     signing_key: [32]u8,
-    /// Null: no other key than that is taken.
+    /// Null: no other key is accepted.
     organization_id: ?base.Uuid = null,
-    /// Named by somebody on this machine (`bootfarm-edge trust-key`): taken where the pinned key does not lead to
-    /// the one that signed, after a restore to before a change of keys.
+    /// Named on this machine by an administrator (`bootfarm-edge trust-key`): accepted if the
+    /// pinned key does not lead to the signing key, after a restore to before a change of keys.
     named_key: ?[32]u8 = null,
-    reached: ?*Reached = null,
-    /// Of the state that the edge has; nothing at most as high is taken.
+    reached: ?*VerifiedKey = null,
+    /// The pair of the edge's current state; only a higher one is accepted.
     above: ?Pair = null,
 };
 
-/// Verifies an envelope and reads its state. Everything returned lives in `arena`, or points into
+/// Verifies an envelope and parses its state. Everything returned lives in `arena`, or points into
 /// `text`.
-pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Refusal!DesiredState {
+pub fn accept(
+    arena: std.mem.Allocator,
+    text: []const u8,
+    expected: TrustAnchor,
+) Refusal!DesiredState {
     if (text.len > envelope_size_max) return error.TooLarge;
     const envelope = parse(Envelope, arena, text) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -328,7 +338,8 @@ pub fn sentence(refusal: Refusal) []const u8 {
     return switch (refusal) {
         error.TooLarge => "it holds more than an edge takes",
         error.EnvelopeMalformed => "it is not a state envelope",
-        error.SignatureInvalid => "its signature is not by the organization's key that is pinned here, nor by one that follows it",
+        error.SignatureInvalid => "its signature is not by the organization's key that is " ++
+            "pinned here, nor by one that follows it",
         error.SchemaTooNew => "its schema is newer than this edge knows; update the edge",
         error.StateMalformed => "it is not a desired state",
         error.OtherEdge => "it is for another edge",
@@ -337,7 +348,7 @@ pub fn sentence(refusal: Refusal) []const u8 {
     };
 }
 
-/// As the heartbeat says it (`stateRefusals` in src/uplink.ts).
+/// The word of the heartbeat (`stateRefusals` in src/uplink.ts).
 pub fn word(refusal: Refusal) []const u8 {
     return switch (refusal) {
         error.TooLarge => "too_large",
@@ -350,8 +361,12 @@ pub fn word(refusal: Refusal) []const u8 {
     };
 }
 
-fn verifiedKey(envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
-    if (verifiedFrom(expected.signing_key, envelope, expected)) |reached| return reached else |refusal| {
+fn verifiedKey(envelope: *const Envelope, expected: *const TrustAnchor) Refusal!VerifiedKey {
+    if (verifiedFrom(
+        expected.signing_key,
+        envelope,
+        expected,
+    )) |reached| return reached else |refusal| {
         const named_key = expected.named_key orelse return refusal;
         if (refusal != error.SignatureInvalid) return refusal;
         var reached = try verifiedFrom(named_key, envelope, expected);
@@ -360,22 +375,32 @@ fn verifiedKey(envelope: *const Envelope, expected: *const Expected) Refusal!Rea
     }
 }
 
-fn verifiedFrom(key: [32]u8, envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
-    const reached = try reach(key, envelope.keys, expected);
+fn verifiedFrom(
+    key: [32]u8,
+    envelope: *const Envelope,
+    expected: *const TrustAnchor,
+) Refusal!VerifiedKey {
+    const reached = try resolveKey(key, envelope.keys, expected);
     try verify(envelope, reached.key);
     return reached;
 }
 
-/// The newest key that statements lead to from this one. Only it signs: a key that was followed is retired.
-fn reach(key: [32]u8, statements: []const SigningKeyStatement, expected: *const Expected) Refusal!Reached {
-    var reached: Reached = .{ .key = key };
+/// Returns the newest key that statements lead to from this one. Only that key signs: a key that
+/// was replaced is retired.
+fn resolveKey(
+    key: [32]u8,
+    statements: []const SigningKeyStatement,
+    expected: *const TrustAnchor,
+) Refusal!VerifiedKey {
+    var reached: VerifiedKey = .{ .key = key };
     if (statements.len > signing_key_statements_max) return error.EnvelopeMalformed;
     for (statements) |*statement| {
         const organization_id = expected.organization_id orelse return reached;
         const previous = try keyOf(statement.previousPublicKey);
         if (!std.mem.eql(u8, &previous, &reached.key)) continue;
         const next = try keyOf(statement.publicKey);
-        const public_key = Ed25519.PublicKey.fromBytes(previous) catch return error.SignatureInvalid;
+        const public_key = Ed25519.PublicKey.fromBytes(previous) catch
+            return error.SignatureInvalid;
         const signature = try signatureOf(statement.signature);
         const id = statement.id.toText();
         const lines = [_][]const u8{
@@ -436,7 +461,8 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
     if (state.siteEdges) |*site| try checkSiteEdges(site);
     if (state.homeEdges.len > home_edges_max) return error.TooLarge;
-    for (state.devices) |*device| if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
+    for (state.devices) |*device|
+        if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
     try checkSchedules(state);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
@@ -447,7 +473,8 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     }
     if (version_count > versions_max) return error.TooLarge;
     if (state.storeJobs.len > store_jobs_max) return error.TooLarge;
-    for (state.storeJobs) |*job| if (job.number) |number| if (number > number_max) return error.StateMalformed;
+    for (state.storeJobs) |*job|
+        if (job.number) |number| if (number > number_max) return error.StateMalformed;
 }
 
 fn checkVdisk(vdisk: *const Vdisk) Refusal!void {
@@ -468,21 +495,24 @@ fn checkSchedules(state: *const DesiredState) Refusal!void {
         if (schedule.instants.len > schedule_instants_max) return error.TooLarge;
         instant_count += schedule.instants.len;
         target_count += schedule.devices.len;
-        if (schedule.ratePerMinute == 0 or schedule.ratePerMinute > rate_per_minute_max) return error.StateMalformed;
+        if (schedule.ratePerMinute == 0 or schedule.ratePerMinute > rate_per_minute_max)
+            return error.StateMalformed;
         for (schedule.devices) |index| if (index >= state.devices.len) return error.StateMalformed;
         for (schedule.instants, 0..) |instant, index| {
             if (instant > number_max) return error.StateMalformed;
             if (index > 0 and instant <= schedule.instants[index - 1]) return error.StateMalformed;
         }
     }
-    if (instant_count > state_instants_max or target_count > state_targets_max) return error.TooLarge;
+    if (instant_count > state_instants_max or target_count > state_targets_max)
+        return error.TooLarge;
 }
 
 fn checkMenu(menu: *const Menu) Refusal!void {
     if (menu.entries.len > menu_entries_max) return error.TooLarge;
     if (menu.defaultEntry >= menu.entries.len) return error.StateMalformed;
     for (menu.entries) |*entry| {
-        if (entry.title.len == 0 or entry.title.len > menu_title_size_max) return error.StateMalformed;
+        if (entry.title.len == 0 or entry.title.len > menu_title_size_max)
+            return error.StateMalformed;
         for (entry.title) |byte| if (!std.ascii.isPrint(byte)) return error.StateMalformed;
         if (entry.kind == .version and entry.versionId == null) return error.StateMalformed;
     }

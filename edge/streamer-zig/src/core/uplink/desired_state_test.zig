@@ -1,4 +1,4 @@
-//! Hostile envelopes; the well-made ones are in message_test.zig.
+//! Tests of desired_state.zig with hostile envelopes; the well-formed ones are in message_test.zig.
 
 const std = @import("std");
 const base = @import("base");
@@ -6,7 +6,7 @@ const desired_state = @import("desired_state.zig");
 
 const testing = std.testing;
 
-const expected: desired_state.Expected = .{ .edge_id = .zero, .signing_key = @splat(7) };
+const expected: desired_state.TrustAnchor = .{ .edge_id = .zero, .signing_key = @splat(7) };
 
 fn accept(text: []const u8) desired_state.Refusal!desired_state.DesiredState {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
@@ -14,10 +14,18 @@ fn accept(text: []const u8) desired_state.Refusal!desired_state.DesiredState {
     return desired_state.accept(arena.allocator(), text, expected);
 }
 
-test "what is not an envelope is refused" {
+test "text that is no envelope is refused" {
     const signature = @as([86]u8, @splat('A')) ++ "==".*;
     const unsigned = "{\"payload\":\"{}\",\"signature\":\"" ++ signature ++ "\",\"keyId\":\"x\"}";
-    for ([_][]const u8{ "", "x", "[]", "{}", "null", "{\"payload\":1,\"signature\":\"\",\"keyId\":\"\"}", "{\"payload\":\"\"" }) |text|
+    for ([_][]const u8{
+        "",
+        "x",
+        "[]",
+        "{}",
+        "null",
+        "{\"payload\":1,\"signature\":\"\",\"keyId\":\"\"}",
+        "{\"payload\":\"\"",
+    }) |text|
         try testing.expectError(error.EnvelopeMalformed, accept(text));
     try testing.expectError(
         error.EnvelopeMalformed,
@@ -28,7 +36,7 @@ test "what is not an envelope is refused" {
     try testing.expectError(error.EnvelopeMalformed, accept(&deep));
 }
 
-test "random text never crashes the reader" {
+test "random text never crashes the parser" {
     var prng: base.Prng = .init(5);
     var text: [200]u8 = undefined;
     for (0..2000) |_| {

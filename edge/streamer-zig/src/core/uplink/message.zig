@@ -1,5 +1,5 @@
-//! Messages of the uplink, version 1 (packages/proto/UPLINK.md): what is signed, bodies of
-//! requests, answers. Golden vectors: packages/proto/vectors/uplink-v1.json.
+//! Messages of the uplink, version 1 (packages/proto/UPLINK.md): signatures, bodies of requests,
+//! answers. Golden vectors: packages/proto/vectors/uplink-v1.json.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +15,10 @@ const Stringify = std.json.Stringify;
 pub const signature_text_size = 88;
 pub const key_text_size = 44;
 pub const join_token_size_max = 128;
-/// Bodies but for reports, and answers but for the state, are below this.
+/// Bodies except reports, and answers except the state, are below this.
 pub const body_size_max = 16 * 1024;
 
-/// What a signature covers.
+/// The signed parts of a request.
 pub const Facts = struct {
     /// Upper case.
     method: []const u8,
@@ -39,13 +39,13 @@ pub fn writeSignedText(writer: *std.Io.Writer, facts: Facts) std.Io.Writer.Error
     try writer.print("{d}\n{d}\n{x}", .{ facts.boot_epoch, facts.counter, &digest });
 }
 
-/// The signature in standard base64. The path is at most 256 bytes.
+/// Returns the signature in standard base64. The path is at most 256 bytes.
 pub fn sign(key: Ed25519.KeyPair, facts: Facts) [signature_text_size]u8 {
     assert(facts.path.len <= 256);
     var buffer: [512]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     writeSignedText(&writer, facts) catch unreachable;
-    // Deterministic signing (RFC 8032) fails only for a key pair that does not belong together.
+    // Deterministic signing (RFC 8032) fails only for a key pair that does not match.
     const signature = key.sign(writer.buffered());
     var text: [signature_text_size]u8 = undefined;
     _ = std.base64.standard.Encoder.encode(&text, &signature.toBytes());
@@ -67,12 +67,12 @@ pub fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
     return key;
 }
 
-/// What this edge speaks (VERSIONS.md).
+/// The version that this edge speaks (VERSIONS.md).
 pub const uplink_version = "4";
 
 pub const key_statements_max = 16;
 
-/// That one key of an edge follows another, by the old one's signature.
+/// States that one key of an edge follows another, signed by the old one.
 pub const KeyStatement = struct {
     oldPublicKey: [key_text_size]u8,
     newPublicKey: [key_text_size]u8,
@@ -96,7 +96,7 @@ pub fn stateKey(old: Ed25519.KeyPair, edge_id: base.Uuid, new_key: [32]u8) KeySt
     return statement;
 }
 
-/// As the API names it; null for a processor that edges are not built for.
+/// Returns the API's name; null for a processor that edges are not built for.
 pub fn archName(arch: std.Target.Cpu.Arch) ?[]const u8 {
     return switch (arch) {
         .x86_64 => "x86_64",
@@ -131,7 +131,7 @@ pub const Interface = struct { name: base.UntrustedText, ip: base.Ip4, prefixLen
 
 pub const interfaces_max = 16;
 
-/// What the edge runs on (`edgeMachine` in src/uplink.ts).
+/// The machine that the edge runs on (`edgeMachine` in src/uplink.ts).
 pub const Machine = struct {
     loadAverage: f64,
     processors: u64,
@@ -150,7 +150,7 @@ pub const Heartbeat = struct {
     devicesBooting: u64,
     reportBacklog: u64,
     state: desired_state.Pair,
-    /// Why the state that the API has for this edge was not taken.
+    /// Why the API's state for this edge was not accepted.
     stateRefused: ?[]const u8 = null,
     ignored: base.IgnoredCounters,
     bootPrograms: []const BootProgram = &.{},
@@ -164,7 +164,7 @@ pub const Heartbeat = struct {
     storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
 };
 
-/// A boot program as the heartbeat tells of it (`bootProgram` in src/uplink.ts).
+/// A boot program in the heartbeat (`bootProgram` in src/uplink.ts).
 pub const BootProgram = struct {
     set: []const u8,
     file: []const u8,
@@ -175,9 +175,9 @@ pub const BootProgram = struct {
     sha256: [32]u8,
     signers: authenticode.Signers,
 
-    /// More are not told.
+    /// Further ones are not sent.
     pub const count_max = 32;
-    /// All of them together stay below this, so that the rest of a heartbeat fits beside them.
+    /// Their total size stays below this, so that the rest of a heartbeat fits.
     pub const text_size_max = 10 * 1024;
 
     pub fn jsonStringify(program: BootProgram, json: anytype) !void {
@@ -201,7 +201,7 @@ pub const BootProgram = struct {
         try json.write(value);
     }
 
-    /// How many of them, from the first on, a heartbeat can tell.
+    /// Returns how many of them, from the first on, fit a heartbeat.
     pub fn countThatFits(programs: []const BootProgram) usize {
         var left: usize = text_size_max;
         for (programs[0..@min(programs.len, count_max)], 0..) |program, index| {
@@ -218,9 +218,10 @@ pub const BootProgram = struct {
 pub const ReportAnswer = struct { bootEpoch: u64, ackedSeq: u64 };
 
 /// RFC 9457, with the code that the edge acts on.
-pub const Problem = struct { code: []const u8 = "", detail: []const u8 = "", expectedSeq: ?u64 = null };
+pub const Problem =
+    struct { code: []const u8 = "", detail: []const u8 = "", expectedSeq: ?u64 = null };
 
-/// Writes a request's body; the buffer holds every body that this edge makes.
+/// Writes a request's body; the buffer holds every body that this edge sends.
 pub fn encode(message: anytype, buffer: *[body_size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     Stringify.value(
@@ -231,7 +232,7 @@ pub fn encode(message: anytype, buffer: *[body_size_max]u8) []const u8 {
     return writer.buffered();
 }
 
-/// Reads an answer; unknown fields are of a newer API and ignored.
+/// Parses an answer; unknown fields belong to a newer API and are ignored.
 pub fn parse(
     comptime T: type,
     arena: std.mem.Allocator,
@@ -252,7 +253,7 @@ test {
     _ = @import("message_test.zig");
 }
 
-test "a heartbeat tells of as many boot programs as fit beside the rest, as the API reads them" {
+test "a heartbeat contains as many boot programs as fit beside the rest, in the API's form" {
     var program: BootProgram = .{
         .set = "shim-grub",
         .file = "shimx64.efi",

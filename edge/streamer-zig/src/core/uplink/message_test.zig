@@ -1,5 +1,5 @@
-//! The golden vectors of packages/proto/vectors/uplink-v1.json, read by the TypeScript tests as
-//! well.
+//! Tests of message.zig with the golden vectors of packages/proto/vectors/uplink-v1.json, which the
+//! TypeScript tests read as well.
 
 const std = @import("std");
 const base = @import("base");
@@ -26,12 +26,16 @@ const Vectors = struct {
         bootEpoch: u64,
         counter: u64,
         body: []const u8 = "",
-        /// In place of `body` where that is no text.
+        /// Replaces a `body` that is no text.
         bodyHex: ?[]const u8 = null,
         signedText: []const u8,
         signature: []const u8,
     },
-    states: []const struct { name: []const u8, verdict: []const u8, envelope: desired_state.Envelope },
+    states: []const struct {
+        name: []const u8,
+        verdict: []const u8,
+        envelope: desired_state.Envelope,
+    },
 };
 
 fn load() !std.json.Parsed(Vectors) {
@@ -58,7 +62,8 @@ test "requests are signed like the golden ones" {
     try testing.expect(vectors.requests.len >= 5);
     for (vectors.requests) |request| {
         var bytes: [256]u8 = undefined;
-        const body = if (request.bodyHex) |hex| try std.fmt.hexToBytes(&bytes, hex) else request.body;
+        const body =
+            if (request.bodyHex) |hex| try std.fmt.hexToBytes(&bytes, hex) else request.body;
         const facts: uplink_message.Facts = .{
             .method = request.method,
             .path = request.path,
@@ -83,7 +88,7 @@ test "states get the verdict of the golden ones" {
     const parsed = try load();
     defer parsed.deinit();
     const vectors = parsed.value;
-    const expected: desired_state.Expected = .{
+    const expected: desired_state.TrustAnchor = .{
         .edge_id = vectors.edgeId,
         .signing_key = try uplink_message.parseKey(vectors.organizationKey.publicKey),
         .organization_id = vectors.organizationId,
@@ -110,13 +115,20 @@ test "states get the verdict of the golden ones" {
                 try testing.expect(accepted.powerOrders[0].mac.eql(accepted.devices[0].mac));
             }
             const has_schedules = std.mem.startsWith(u8, state.name, "with schedules");
-            try testing.expectEqual(@as(usize, if (has_schedules) 2 else 0), accepted.schedules.len);
+            try testing.expectEqual(
+                @as(usize, if (has_schedules) 2 else 0),
+                accepted.schedules.len,
+            );
             if (has_schedules) {
                 const schedule = &accepted.schedules[0];
                 try testing.expectEqualStrings("both", schedule.power);
                 try testing.expectEqual(90, schedule.ratePerMinute);
                 try testing.expectEqualSlices(u32, &.{0}, schedule.devices);
-                try testing.expectEqualSlices(u64, &.{ 1795000060000, 1795086460000 }, schedule.instants);
+                try testing.expectEqualSlices(
+                    u64,
+                    &.{ 1795000060000, 1795086460000 },
+                    schedule.instants,
+                );
                 try testing.expectEqual(1795000000000, accepted.issuedUnixMs);
             }
             const has_versions = std.mem.startsWith(u8, state.name, "with versions");
@@ -140,7 +152,8 @@ fn expectGoldenVersions(state: *const desired_state.DesiredState) !void {
     try testing.expectEqual(1 << 30, vdisk.writeCache.?.limitBytes.?);
     try testing.expectEqual(.read_only, vdisk.writeCache.?.full);
     try testing.expectEqual(1795003600000, vdisk.pending.?.atUnixMs);
-    const released, const later, const written = .{ &vdisk.versions[0], &vdisk.versions[1], &vdisk.versions[2] };
+    const released, const later, const written =
+        .{ &vdisk.versions[0], &vdisk.versions[1], &vdisk.versions[2] };
     try testing.expect(vdisk.defaultVersionId.?.eql(released.id));
     try testing.expect(vdisk.overrideVersionId == null);
     try testing.expect(vdisk.pending.?.versionId.eql(later.id));
@@ -166,18 +179,21 @@ test "a new key of an edge is stated like the golden one" {
     _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
     const key = try Ed25519.KeyPair.generateDeterministic(seed);
     const next = try uplink_message.parseKey(vectors.newEdgeKey.publicKey);
-    try testing.expectEqualDeep(vectors.edgeKeyStatement, uplink_message.stateKey(key, vectors.edgeId, next));
+    try testing.expectEqualDeep(
+        vectors.edgeKeyStatement,
+        uplink_message.stateKey(key, vectors.edgeId, next),
+    );
 }
 
-test "the key that statements lead to is told, and a retired one signs nothing more" {
+test "the key that statements lead to is returned, and a retired one signs nothing more" {
     const parsed = try load();
     defer parsed.deinit();
     const vectors = parsed.value;
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const pinned = try uplink_message.parseKey(vectors.organizationKey.publicKey);
-    var reached: desired_state.Reached = undefined;
-    var expected: desired_state.Expected = .{
+    var reached: desired_state.VerifiedKey = undefined;
+    var expected: desired_state.TrustAnchor = .{
         .edge_id = vectors.edgeId,
         .signing_key = pinned,
         .organization_id = vectors.organizationId,
@@ -192,16 +208,25 @@ test "the key that statements lead to is told, and a retired one signs nothing m
         const last = state.envelope.keys[1];
         try testing.expectEqual(try uplink_message.parseKey(last.publicKey), reached.key);
         try testing.expect(reached.id.?.eql(last.id));
-        // Without the organization no other key than the pinned one is taken.
+        // Without the organization only the pinned key is accepted.
         expected.organization_id = null;
-        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), text, expected));
-        // Once pinned, it is found again without a statement; what the first key signed is refused.
+        try testing.expectError(
+            error.SignatureInvalid,
+            desired_state.accept(arena.allocator(), text, expected),
+        );
+        // Once pinned, it is found again without a statement; a state signed by the first key is
+        // refused.
         expected.organization_id = vectors.organizationId;
         expected.signing_key = reached.key;
         _ = try desired_state.accept(arena.allocator(), text, expected);
         try testing.expect(reached.id == null);
-        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), retired.?, expected));
-        // Unless somebody has named that key on this machine; where the pinned one leads to the state, it is not asked.
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(
+            arena.allocator(),
+            retired.?,
+            expected,
+        ));
+        // Unless that key was named on this machine; if the pinned one leads to the state, it is
+        // not used.
         expected.named_key = pinned;
         _ = try desired_state.accept(arena.allocator(), text, expected);
         try testing.expect(!reached.is_named);
@@ -209,13 +234,16 @@ test "the key that statements lead to is told, and a retired one signs nothing m
         try testing.expect(reached.is_named);
         try testing.expectEqual(pinned, reached.key);
         expected.named_key = @splat(1);
-        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), retired.?, expected));
+        try testing.expectError(
+            error.SignatureInvalid,
+            desired_state.accept(arena.allocator(), retired.?, expected),
+        );
         return;
     }
     return error.TestUnexpectedResult;
 }
 
-test "only a higher pair is taken" {
+test "only a higher pair is accepted" {
     const parsed = try load();
     defer parsed.deinit();
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);

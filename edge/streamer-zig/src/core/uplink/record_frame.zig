@@ -1,6 +1,5 @@
-//! Framing of records in a file that may be torn by a crash: size, CRC, number, payload, all little
-//! endian. A reader stops at the first record that is not whole; what was whole before stays
-//! readable.
+//! Frames records in a file that a crash may tear: size, CRC, number, payload, all little endian. A
+//! reader stops at the first incomplete record; everything before it stays readable.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -12,7 +11,7 @@ pub const frame_size_max = header_size + payload_size_max;
 pub const Record = struct {
     number: u64,
     payload: []const u8,
-    /// Of the whole frame: where the next record starts, relative to this one.
+    /// Size of the whole frame: where the next record starts, relative to this one.
     frame_size: u32,
 };
 
@@ -29,7 +28,7 @@ pub fn encode(number: u64, payload: []const u8, buffer: []u8) []const u8 {
     return buffer[0 .. header_size + payload.len];
 }
 
-/// The record at the front of `bytes`; null when it is torn or damaged.
+/// Returns the record at the front of `bytes`; null if it is torn or damaged.
 pub fn decode(bytes: []const u8) ?Record {
     if (bytes.len < header_size) return null;
     const size = std.mem.readInt(u32, bytes[0..4], .little);

@@ -1,13 +1,13 @@
-//! Which reports the log could not keep: stretches of seqs with the times of the first and last one,
-//! in places of fixed size in one file, written over where they stand, so that a full disk cannot
-//! keep them from being noted. Without this file a stretch at the end of a boot epoch would leave
-//! no trace.
+//! The reports that the log could not keep: ranges of seqs with the times of the first and last
+//! one, in slots of fixed size in one file, overwritten in place, so that a full disk cannot
+//! prevent them from being recorded. Without this file a range at the end of a boot epoch would
+//! leave no trace.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// Stretches that are noted at once. Of more, those between two reports are still declared, without
-/// times, by the seqs that are missing.
+/// Ranges recorded at a time. Of further ones, those between two reports are still declared,
+/// without times, by the missing seqs.
 pub const count_max = 256;
 pub const file_name = "gaps";
 
@@ -23,21 +23,30 @@ pub const Gap = struct {
 pub const slot_size = 48;
 pub const file_size = count_max * slot_size;
 
-/// The bytes of a place; zeros where it is free.
+/// Returns the bytes of a slot; zeros where it is free.
 pub fn encode(gap: ?Gap) [slot_size]u8 {
     var bytes: [slot_size]u8 = @splat(0);
     const noted = gap orelse return bytes;
-    const numbers = [_]u64{ noted.epoch, noted.first_seq, noted.last_seq, noted.first_unix_ms, noted.last_unix_ms };
-    for (numbers, 0..) |number, index| std.mem.writeInt(u64, bytes[8 + index * 8 ..][0..8], number, .little);
+    const numbers =
+        [_]u64{
+            noted.epoch,
+            noted.first_seq,
+            noted.last_seq,
+            noted.first_unix_ms,
+            noted.last_unix_ms,
+        };
+    for (numbers, 0..) |number, index|
+        std.mem.writeInt(u64, bytes[8 + index * 8 ..][0..8], number, .little);
     std.mem.writeInt(u32, bytes[0..4], std.hash.Crc32.hash(bytes[8..]), .little);
     return bytes;
 }
 
-/// Null for a place that is free or was torn.
+/// Returns null for a slot that is free or was torn.
 pub fn decode(bytes: *const [slot_size]u8) ?Gap {
     if (std.mem.readInt(u32, bytes[0..4], .little) != std.hash.Crc32.hash(bytes[8..])) return null;
     var numbers: [5]u64 = undefined;
-    for (&numbers, 0..) |*number, index| number.* = std.mem.readInt(u64, bytes[8 + index * 8 ..][0..8], .little);
+    for (&numbers, 0..) |*number, index|
+        number.* = std.mem.readInt(u64, bytes[8 + index * 8 ..][0..8], .little);
     if (numbers[0] == 0 or numbers[1] == 0 or numbers[2] < numbers[1]) return null;
     return .{
         .epoch = numbers[0],
@@ -48,14 +57,14 @@ pub fn decode(bytes: *const [slot_size]u8) ?Gap {
     };
 }
 
-/// The stretches of a log, in memory and in their file.
+/// The ranges of a log, in memory and in their file.
 pub fn ReportGaps(comptime Files: type) type {
     return struct {
         const Gaps = @This();
 
         file: Files.File,
-        places: [count_max]?Gap = @splat(null),
-        /// The place of the stretch that goes on.
+        slots: [count_max]?Gap = @splat(null),
+        /// The slot of the range that is still open.
         open_index: ?usize = null,
 
         pub fn open(files: *Files) error{DiskFailed}!Gaps {
@@ -68,7 +77,8 @@ pub fn ReportGaps(comptime Files: type) type {
                 try files.writeAt(gaps.file, bytes[size..], size);
                 try files.sync(gaps.file);
             }
-            for (&gaps.places, 0..) |*place, index| place.* = decode(bytes[index * slot_size ..][0..slot_size]);
+            for (&gaps.slots, 0..) |*slot, index|
+                slot.* = decode(bytes[index * slot_size ..][0..slot_size]);
             return gaps;
         }
 
@@ -81,10 +91,10 @@ pub fn ReportGaps(comptime Files: type) type {
         pub fn note(gaps: *Gaps, files: *Files, epoch: u64, seq: u64) void {
             const now_ms = files.unixMs();
             const index = gaps.open_index orelse blk: {
-                const free = for (&gaps.places, 0..) |place, index| {
-                    if (place == null) break index;
+                const free = for (&gaps.slots, 0..) |slot, index| {
+                    if (slot == null) break index;
                 } else return;
-                gaps.places[free] = .{
+                gaps.slots[free] = .{
                     .epoch = epoch,
                     .first_seq = seq,
                     .last_seq = seq,
@@ -94,77 +104,79 @@ pub fn ReportGaps(comptime Files: type) type {
                 gaps.open_index = free;
                 break :blk free;
             };
-            const gap = &gaps.places[index].?;
+            const gap = &gaps.slots[index].?;
             assert(gap.epoch == epoch and (gap.last_seq + 1 == seq or gap.first_seq == seq));
             gap.last_seq = seq;
             gap.last_unix_ms = now_ms;
             gaps.write(files, index);
         }
 
-        /// A report was kept: the stretch is over.
+        /// A report was kept: the range is complete.
         pub fn end(gaps: *Gaps) void {
             gaps.open_index = null;
         }
 
-        /// What the API has does not need to be noted any more.
+        /// Ranges that the API has acknowledged are freed.
         pub fn ack(gaps: *Gaps, files: *Files, epoch: u64, seq: u64) void {
-            for (&gaps.places, 0..) |*place, index| {
-                const gap = place.* orelse continue;
+            for (&gaps.slots, 0..) |*slot, index| {
+                const gap = slot.* orelse continue;
                 if (gap.epoch != epoch or gap.last_seq > seq) continue;
-                place.* = null;
+                slot.* = null;
                 if (gaps.open_index == index) gaps.open_index = null;
                 gaps.write(files, index);
             }
         }
 
         fn write(gaps: *Gaps, files: *Files, index: usize) void {
-            // A disk that refuses even this keeps no count over a restart; until then memory has it.
-            files.writeAt(gaps.file, &encode(gaps.places[index]), index * slot_size) catch {};
+            // A disk that refuses even this loses the count at a restart; until then memory has it.
+            files.writeAt(gaps.file, &encode(gaps.slots[index]), index * slot_size) catch {};
         }
 
-        /// The last seq that is noted for an epoch; 0: none.
+        /// Returns the last recorded seq of an epoch; 0: none.
         pub fn lastOf(gaps: *const Gaps, epoch: u64) u64 {
             var last: u64 = 0;
-            for (gaps.places) |place| if (place) |gap| if (gap.epoch == epoch) {
+            for (gaps.slots) |slot| if (slot) |gap| if (gap.epoch == epoch) {
                 last = @max(last, gap.last_seq);
             };
             return last;
         }
 
-        /// Null: none of that epoch.
+        /// Returns null if none of that epoch is recorded.
         pub fn firstOf(gaps: *const Gaps, epoch: u64) ?u64 {
             var first: ?u64 = null;
-            for (gaps.places) |place| if (place) |gap| if (gap.epoch == epoch) {
+            for (gaps.slots) |slot| if (slot) |gap| if (gap.epoch == epoch) {
                 first = @min(first orelse gap.first_seq, gap.first_seq);
             };
             return first;
         }
 
-        /// How many reports are noted as lost and not acknowledged.
+        /// Counts the recorded losses that are not acknowledged.
         pub fn lostCount(gaps: *const Gaps, epoch_acked: u64, acked_seq: u64) u64 {
             var count: u64 = 0;
-            for (gaps.places) |place| if (place) |gap| {
+            for (gaps.slots) |slot| if (slot) |gap| {
                 const acked = if (gap.epoch == epoch_acked) acked_seq else 0;
                 count += gap.last_seq + 1 -| @max(gap.first_seq, acked + 1);
             };
             return count;
         }
 
-        /// The lowest epoch that has something noted behind `acked_seq` of `sending_epoch`.
+        /// Returns the lowest epoch that has a loss after `acked_seq` of `sending_epoch`.
         pub fn oldestEpoch(gaps: *const Gaps, sending_epoch: u64, acked_seq: u64) ?u64 {
             var oldest: ?u64 = null;
-            for (gaps.places) |place| if (place) |gap| {
+            for (gaps.slots) |slot| if (slot) |gap| {
                 if (gap.epoch == sending_epoch and gap.last_seq <= acked_seq) continue;
                 oldest = @min(oldest orelse gap.epoch, gap.epoch);
             };
             return oldest;
         }
 
-        /// From when to when reports of this stretch were lost; null where nothing is noted.
+        /// Returns when the first and last report of this range were lost; null if nothing is
+        /// recorded.
         pub fn timesOf(gaps: *const Gaps, epoch: u64, first_seq: u64, last_seq: u64) ?[2]u64 {
             var times: ?[2]u64 = null;
-            for (gaps.places) |place| if (place) |gap| {
-                if (gap.epoch != epoch or gap.last_seq < first_seq or gap.first_seq > last_seq) continue;
+            for (gaps.slots) |slot| if (slot) |gap| {
+                if (gap.epoch != epoch or gap.last_seq < first_seq or gap.first_seq > last_seq)
+                    continue;
                 const known = times orelse .{ gap.first_unix_ms, gap.last_unix_ms };
                 times = .{ @min(known[0], gap.first_unix_ms), @max(known[1], gap.last_unix_ms) };
             };
@@ -173,8 +185,9 @@ pub fn ReportGaps(comptime Files: type) type {
     };
 }
 
-test "a place survives its bytes, and a torn or free one is none" {
-    const gap: Gap = .{ .epoch = 3, .first_seq = 5, .last_seq = 9, .first_unix_ms = 1000, .last_unix_ms = 2000 };
+test "a slot survives its bytes, and a torn or free one is none" {
+    const gap: Gap =
+        .{ .epoch = 3, .first_seq = 5, .last_seq = 9, .first_unix_ms = 1000, .last_unix_ms = 2000 };
     const bytes = encode(gap);
     try std.testing.expectEqual(gap, decode(&bytes).?);
     try std.testing.expectEqual(null, decode(&encode(null)));

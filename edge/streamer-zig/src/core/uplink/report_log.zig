@@ -1,11 +1,11 @@
-//! The reports of this edge on its disk until the API has acknowledged them: an append-only log in
+//! This edge's reports on its disk until the API has acknowledged them: an append-only log in
 //! segments, each of one boot epoch. A record is written before it may be sent and synced before it
-//! is sent; a tail torn by a crash is cut at the next start. When the log is full or the disk
+//! is sent; a tail torn by a crash is cut at the next start. If the log is full or the disk
 //! refuses, a report is lost, its seq stays unused, and the reader declares the hole as a gap
 //! (packages/proto/UPLINK.md). One thread appends, one reads.
 //!
-//! `Files` is the directory of the log: host/files/log_files.zig, or the simulator's disk. Its File is a
-//! handle; every error is error.DiskFailed.
+//! `Files` is the directory of the log: host/files/log_files.zig, or the simulator's disk. Its File
+//! is a handle; every error is error.DiskFailed.
 
 const std = @import("std");
 const base = @import("base");
@@ -21,9 +21,10 @@ const Segment = segments_module.Segment;
 /// A batch has at most 100 reports and 512 KiB (UPLINK.md).
 pub const batch_reports_max = 100;
 pub const batch_size_max = 512 * 1024;
-/// Three weeks of 1,000 devices that boot four times a day, with the API away: 2 reports of 3 kB each.
+/// Three weeks of 1,000 devices that boot four times a day while the API is away: 2 reports of 3 kB
+/// each.
 pub const size_max_default: u64 = 512 << 20;
-/// With so many waiting the API is away: of boots only their ends are kept.
+/// With this many waiting the API is away: only the ends of boots are kept.
 pub const behind_count = 1000;
 
 pub const Options = struct {
@@ -52,12 +53,13 @@ pub fn ReportLog(comptime Files: type) type {
         files: Files,
         options: Options,
         gaps: Gaps,
-        /// Sorted by (epoch, first_seq); the last one is the one appended to, if it is of this epoch.
+        /// Sorted by (epoch, first_seq); the last one is the one appended to, if it is of this
+        /// epoch.
         segments: std.ArrayList(Segment),
         active: ?Files.File = null,
         next_seq: u64 = 1,
         lost_count: u64 = 0,
-        /// The epoch that is being sent, and what the API has acknowledged of it.
+        /// The epoch being sent, and what the API has acknowledged of it.
         sending_epoch: u64 = 0,
         acked_seq: u64 = 0,
         /// Where the record after `acked_seq` is, as far as known.
@@ -69,15 +71,17 @@ pub fn ReportLog(comptime Files: type) type {
 
         const report_size_max = boot_report.size_max + 128;
 
-        /// What `files` stands on stays open while the log is.
+        /// The state behind `files` stays open while the log is.
         pub fn open(gpa: std.mem.Allocator, files: Files, options: Options) OpenError!Log {
             assert(options.epoch > 0);
-            var log: Log = .{ .files = files, .options = options, .gaps = undefined, .segments = .empty };
+            var log: Log =
+                .{ .files = files, .options = options, .gaps = undefined, .segments = .empty };
             log.segments = try .initCapacity(gpa, segments_module.count_max);
             errdefer log.segments.deinit(gpa);
             log.gaps = Gaps.open(&log.files) catch return error.LogUnreadable;
             errdefer log.gaps.close(&log.files);
-            segments_module.scan(Files, &log.files, &log.segments, &log.buffer) catch return error.LogUnreadable;
+            segments_module.scan(Files, &log.files, &log.segments, &log.buffer) catch
+                return error.LogUnreadable;
             for (log.segments.items) |segment| {
                 if (segment.epoch > options.epoch) return error.LogFromTheFuture;
                 if (segment.epoch == options.epoch) log.next_seq = @max(
@@ -96,7 +100,8 @@ pub fn ReportLog(comptime Files: type) type {
             log.* = undefined;
         }
 
-        /// Writes a boot (the JSON of boot_report.encode) as the next report; false when it was lost.
+        /// Writes a boot (the JSON of boot_report.encode) as the next report; returns false if it
+        /// was lost.
         pub fn appendBoot(log: *Log, boot_json: []const u8) bool {
             assert(boot_json.len <= boot_report.size_max);
             var payload: [report_size_max]u8 = undefined;
@@ -108,7 +113,7 @@ pub fn ReportLog(comptime Files: type) type {
             return log.append(text);
         }
 
-        /// A boot that was reported went on at another edge of the site.
+        /// A reported boot failed over to another edge of the site.
         pub fn appendWithdrawn(log: *Log, boot: base.Uuid, to: base.Uuid) bool {
             var payload: [128 + 2 * base.Uuid.text_size]u8 = undefined;
             return log.append(std.mem.print(
@@ -118,13 +123,19 @@ pub fn ReportLog(comptime Files: type) type {
             ) catch unreachable);
         }
 
-        /// A device asked here to go on, and waits for the edge that has what it wrote.
+        /// A device tried to fail over to this edge, and waits for the edge that keeps its writes.
         pub fn appendWaiting(log: *Log, waiting: *const WaitingDevices.Waiting) bool {
             var payload: [256 + 2 * base.Uuid.text_size]u8 = undefined;
             return log.append(std.mem.print(
                 &payload,
                 "{{\"type\":\"waiting\",\"bootId\":\"{f}\",\"mac\":\"{s}\",\"edgeId\":\"{f}\",\"startedUnixMs\":{d},\"atUs\":{d}}}",
-                .{ waiting.boot_id, &waiting.mac.toText(), waiting.edge, @min(waiting.started_unix_ms, boot_report.number_max), @min(waiting.at_us, boot_report.number_max) },
+                .{
+                    waiting.boot_id,
+                    &waiting.mac.toText(),
+                    waiting.edge,
+                    @min(waiting.started_unix_ms, boot_report.number_max),
+                    @min(waiting.at_us, boot_report.number_max),
+                },
             ) catch unreachable);
         }
 
@@ -138,13 +149,18 @@ pub fn ReportLog(comptime Files: type) type {
             ) catch unreachable);
         }
 
-        /// How far a run of a schedule has come (the JSON of schedule_report.next).
+        /// Progress of a schedule's run (the JSON of schedule_report.next).
         pub fn appendScheduleRun(log: *Log, run_json: []const u8) bool {
             var payload: [report_size_max]u8 = undefined;
-            return log.append(std.mem.print(&payload, "{{\"type\":\"schedule_run\",\"run\":{s}}}", .{run_json}) catch unreachable);
+            return log.append(std.mem.print(
+                &payload,
+                "{{\"type\":\"schedule_run\",\"run\":{s}}}",
+                .{run_json},
+            ) catch unreachable);
         }
 
-        /// A JSON object without a seq, at most `report_size_max` bytes; false when it was lost.
+        /// Appends a JSON object without a seq, at most `report_size_max` bytes; returns false if
+        /// it was lost.
         fn append(log: *Log, text: []const u8) bool {
             assert(text.len <= report_size_max);
             log.files.lock();
@@ -168,17 +184,17 @@ pub fn ReportLog(comptime Files: type) type {
             log.files.syncNames();
         }
 
-        /// Reports that the API has not acknowledged, those that were lost among them.
+        /// Counts the reports that the API has not acknowledged, lost ones included.
         pub fn backlog(log: *Log) u64 {
             log.files.lock();
             defer log.files.unlock();
-            // What is missing within a segment is counted with it.
+            // Losses within a segment are counted with it.
             var total: u64 = 0;
             for (log.segments.items) |segment| {
                 const acked = if (segment.epoch == log.sending_epoch) log.acked_seq else 0;
                 total += segment.last_seq + 1 -| @max(segment.first_seq, acked + 1);
             }
-            for (log.gaps.places) |place| if (place) |gap| {
+            for (log.gaps.slots) |place| if (place) |gap| {
                 const acked = if (gap.epoch == log.sending_epoch) log.acked_seq else 0;
                 if (log.isCovered(gap)) continue;
                 total += gap.last_seq + 1 -| @max(gap.first_seq, acked + 1);
@@ -186,11 +202,11 @@ pub fn ReportLog(comptime Files: type) type {
             return total;
         }
 
-        /// What could not be kept.
+        /// Reports that could not be kept.
         pub const Losses = struct {
             /// Reports since the start.
             since_start: u64,
-            /// Stretches of them, over all starts, that the API has not acknowledged yet.
+            /// Ranges of them, over all starts, that the API has not acknowledged yet.
             gap_count: u64,
             /// Reports in these.
             gap_reports: u64,
@@ -200,7 +216,7 @@ pub fn ReportLog(comptime Files: type) type {
             log.files.lock();
             defer log.files.unlock();
             var gap_count: u64 = 0;
-            for (log.gaps.places) |place| gap_count += @intFromBool(place != null);
+            for (log.gaps.slots) |place| gap_count += @intFromBool(place != null);
             return .{
                 .since_start = log.lost_count,
                 .gap_count = gap_count,
@@ -208,7 +224,7 @@ pub fn ReportLog(comptime Files: type) type {
             };
         }
 
-        /// So much waits that reports of boots in progress would only take room from their ends.
+        /// So many reports wait that those of boots in progress would only displace their ends.
         pub fn isBehind(log: *Log) bool {
             return log.backlog() > behind_count;
         }
@@ -216,13 +232,14 @@ pub fn ReportLog(comptime Files: type) type {
         /// The gap lies within a segment.
         fn isCovered(log: *const Log, gap: gaps_module.Gap) bool {
             for (log.segments.items) |segment| if (segment.epoch == gap.epoch and
-                segment.first_seq <= gap.first_seq and segment.last_seq >= gap.last_seq) return true;
+                segment.first_seq <= gap.first_seq and
+                segment.last_seq >= gap.last_seq) return true;
             return false;
         }
 
-        /// Makes everything appended so far durable and returns the next batch to send; null when there
-        /// is none. `buffer` holds at least `batch_size_max` bytes. Error: the disk does not answer;
-        /// try again later.
+        /// Makes everything appended so far durable and returns the next batch to send; null if
+        /// there is none. `buffer` holds at least `batch_size_max` bytes. Error: the disk does not
+        /// respond; the caller retries later.
         pub fn nextBatch(log: *Log, buffer: []u8) error{DiskFailed}!?Batch {
             assert(buffer.len >= batch_size_max);
             log.files.lock();
@@ -249,8 +266,8 @@ pub fn ReportLog(comptime Files: type) type {
             };
         }
 
-        /// The API has everything of `epoch` up to `seq`: segments that are acknowledged whole are
-        /// deleted.
+        /// The API has everything of `epoch` up to `seq`: segments that are acknowledged completely
+        /// are deleted.
         pub fn ack(log: *Log, epoch: u64, seq: u64) void {
             log.files.lock();
             defer log.files.unlock();
@@ -270,8 +287,8 @@ pub fn ReportLog(comptime Files: type) type {
             log.gaps.ack(&log.files, epoch, log.acked_seq);
         }
 
-        /// The API wants `expected_seq` of the epoch being sent. What is no longer here is declared as
-        /// a gap by the next batch; the API's cursor decides.
+        /// The API wants `expected_seq` of the epoch being sent. Reports that are no longer here
+        /// are declared as a gap by the next batch; the API's cursor decides.
         pub fn rewind(log: *Log, epoch: u64, expected_seq: u64) void {
             log.files.lock();
             defer log.files.unlock();
@@ -325,7 +342,7 @@ pub fn ReportLog(comptime Files: type) type {
             _ = log.segments.pop();
         }
 
-        /// The first seq of an epoch that is here or noted as lost.
+        /// Returns the first seq of an epoch that is here or recorded as lost.
         fn firstOf(log: *const Log, epoch: u64) ?u64 {
             const lost = log.gaps.firstOf(epoch);
             for (log.segments.items) |segment| if (segment.epoch == epoch)
@@ -343,15 +360,22 @@ pub fn ReportLog(comptime Files: type) type {
             return lost;
         }
 
-        /// Returns the last seq that the reports written cover.
-        fn writeReports(log: *Log, writer: *std.Io.Writer, epoch: u64, from_seq: u64) error{DiskFailed}!u64 {
-            var batch: BatchWriter = .{ .log = log, .writer = writer, .epoch = epoch, .until_seq = from_seq - 1 };
+        /// Returns the last seq that the written reports cover.
+        fn writeReports(
+            log: *Log,
+            writer: *std.Io.Writer,
+            epoch: u64,
+            from_seq: u64,
+        ) error{DiskFailed}!u64 {
+            var batch: BatchWriter =
+                .{ .log = log, .writer = writer, .epoch = epoch, .until_seq = from_seq - 1 };
             for (log.segments.items) |segment| {
                 if (segment.epoch != epoch or segment.last_seq < from_seq) continue;
                 if (!try batch.writeSegment(&segment, from_seq)) return batch.until_seq;
             }
             const lost_seq = log.gaps.lastOf(epoch);
-            if (lost_seq > batch.until_seq and batch.count < batch_reports_max) batch.writeGap(lost_seq, full);
+            if (lost_seq > batch.until_seq and batch.count < batch_reports_max)
+                batch.writeGap(lost_seq, full);
             log.files.syncNames();
             return batch.until_seq;
         }
@@ -365,22 +389,31 @@ pub fn ReportLog(comptime Files: type) type {
             until_seq: u64,
             count: u32 = 0,
 
-            /// False when the batch is full.
-            fn writeSegment(batch: *BatchWriter, segment: *const Segment, from_seq: u64) error{DiskFailed}!bool {
+            /// Returns false if the batch is full.
+            fn writeSegment(
+                batch: *BatchWriter,
+                segment: *const Segment,
+                from_seq: u64,
+            ) error{DiskFailed}!bool {
                 const log = batch.log;
                 const file = try log.files.open(&segment.name());
                 defer log.files.close(file);
                 try log.files.sync(file);
-                var reader: Reader = .{ .files = &log.files, .file = file, .buffer = &log.read_buffer };
-                if (log.reader.segment_first_seq == segment.first_seq and log.reader.seq == from_seq)
+                var reader: Reader =
+                    .{ .files = &log.files, .file = file, .buffer = &log.read_buffer };
+                if (log.reader.segment_first_seq == segment.first_seq and
+                    log.reader.seq == from_seq)
                     reader.offset = log.reader.offset;
                 while (true) {
                     const offset = reader.offset;
                     if (offset >= segment.size) break;
                     const record = try reader.next() orelse break;
                     if (record.number < from_seq) continue;
-                    // A gap and a report take two places, and the closing brackets their own.
-                    if (batch.count + 2 > batch_reports_max or batch.writer.unusedCapacityLen() < 2 * report_size_max) {
+                    // A gap and a report count as two, and the closing brackets need space of their
+                    // own.
+                    if (batch.count + 2 > batch_reports_max or
+                        batch.writer.unusedCapacityLen() < 2 * report_size_max)
+                    {
                         log.reader = .{
                             .segment_first_seq = segment.first_seq,
                             .seq = batch.until_seq + 1,
@@ -396,11 +429,14 @@ pub fn ReportLog(comptime Files: type) type {
                 return true;
             }
 
-            /// A missing stretch before the record is a report of its own.
+            /// A missing range before the record is a report of its own.
             fn writeReport(batch: *BatchWriter, record: record_frame.Record) void {
                 if (record.number > batch.until_seq + 1) batch.writeGap(record.number - 1, full);
                 if (batch.count > 0) batch.writer.writeByte(',') catch unreachable;
-                batch.writer.print("{{\"seq\":{d},{s}", .{ record.number, record.payload[1..] }) catch unreachable;
+                batch.writer.print(
+                    "{{\"seq\":{d},{s}",
+                    .{ record.number, record.payload[1..] },
+                ) catch unreachable;
                 batch.count += 1;
                 batch.until_seq = record.number;
             }
@@ -414,7 +450,10 @@ pub fn ReportLog(comptime Files: type) type {
                     .{ first_seq, last_seq, reason },
                 ) catch unreachable;
                 if (batch.log.gaps.timesOf(batch.epoch, first_seq, last_seq)) |times|
-                    batch.writer.print(",\"fromUnixMs\":{d},\"untilUnixMs\":{d}", .{ times[0], times[1] }) catch unreachable;
+                    batch.writer.print(
+                        ",\"fromUnixMs\":{d},\"untilUnixMs\":{d}",
+                        .{ times[0], times[1] },
+                    ) catch unreachable;
                 batch.writer.writeByte('}') catch unreachable;
                 batch.count += 1;
                 batch.until_seq = last_seq;

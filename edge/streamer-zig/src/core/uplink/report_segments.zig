@@ -1,10 +1,10 @@
-//! The segment files of the report log: their names, and what a start finds in them.
+//! The segment files of the report log: their names, and the scan at a start.
 
 const std = @import("std");
 const base = @import("base");
 const record_frame = @import("record_frame.zig");
 
-/// Each start of the edge adds one; those without reports are never made.
+/// Each start of the edge adds one; those without reports are never created.
 pub const count_max = 4096;
 
 pub const Segment = struct {
@@ -29,7 +29,7 @@ pub const Segment = struct {
         return text;
     }
 
-    /// Null for a name that is not a segment's.
+    /// Returns null for a name that is not a segment's.
     fn parse(text: []const u8) ?Segment {
         if (text.len != name_size or text[digits] != '-') return null;
         if (!std.mem.endsWith(u8, text, suffix)) return null;
@@ -49,7 +49,7 @@ pub const Segment = struct {
     }
 };
 
-/// Reads records one after another from a file of `Files`.
+/// Reads consecutive records from a file of `Files`.
 pub fn Reader(comptime Files: type) type {
     return struct {
         files: *Files,
@@ -57,8 +57,8 @@ pub fn Reader(comptime Files: type) type {
         offset: u64 = 0,
         buffer: *[record_frame.frame_size_max]u8,
 
-        /// The next whole record; its payload is valid until the next call. Null at the end and at
-        /// damage.
+        /// Returns the next complete record; its payload is valid until the next call. Null at the
+        /// end and at damage.
         pub fn next(reader: *@This()) error{DiskFailed}!?record_frame.Record {
             const size = try reader.files.readAt(reader.file, reader.buffer, reader.offset);
             const record = record_frame.decode(reader.buffer[0..size]) orelse return null;
@@ -70,8 +70,8 @@ pub fn Reader(comptime Files: type) type {
 
 pub const ScanError = error{ DiskFailed, OutOfMemory };
 
-/// Fills `segments` with what the directory holds, sorted. A torn tail is cut off its file; a file
-/// without one whole record is deleted.
+/// Fills `segments` from the directory, sorted. A torn tail is cut off its file; a file without one
+/// complete record is deleted.
 pub fn scan(
     comptime Files: type,
     files: *Files,

@@ -1,7 +1,7 @@
-//! When the edge says what to the API, and what an answer means (packages/proto/UPLINK.md). Pure:
-//! time and random numbers come in. Reports and heartbeats share one line of requests (`Sender`),
-//! the long poll has its own (`Poller`). A batch of reports is never dropped, whatever the API
-//! answers.
+//! Decides when the edge sends what to the API, and what an answer means
+//! (packages/proto/UPLINK.md). Pure: the caller passes time and random numbers. Reports and
+//! heartbeats share one queue of requests (`Sender`), the long poll has its own (`Poller`). A batch
+//! of reports is never dropped, whatever the API answers.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,16 +11,16 @@ pub const heartbeat_interval_ms = 5_000;
 pub const poll_wait_ms = 25_000;
 pub const retry_first_ms = 1_000;
 pub const retry_most_ms = 30_000;
-/// An API that asks for more is asked again then.
+/// Upper bound of the delay that an API may request.
 pub const retry_after_most_ms = 300_000;
-/// A new report may be followed by others at once; they go out together.
+/// Other reports may follow a new one at once; they are sent together.
 pub const report_delay_ms = 50;
 
-/// What came back for a request.
+/// The answer to a request.
 pub const Answer = union(enum) {
-    /// Nothing: no connection, no answer in time, or none that can be read.
+    /// None: no connection, no answer in time, or none that can be parsed.
     nothing,
-    /// Not now: 429 or 5xx that says after how many ms to come again (`Retry-After`).
+    /// Not now: 429 or 5xx with the ms to wait (`Retry-After`).
     later: u32,
     ok,
     refused: struct { status: u16, code: Code, expected_seq: ?u64 = null },
@@ -41,7 +41,7 @@ pub const Code = enum {
     report_gap,
     too_large,
     unavailable,
-    /// One that this version does not know.
+    /// One that is unknown to this version.
     other,
 
     pub fn parse(text: []const u8) Code {
@@ -49,33 +49,35 @@ pub const Code = enum {
     }
 };
 
-/// Waiting times of one kind of request.
+/// Back-off of one kind of request.
 pub const BackOff = struct {
     failures: u8 = 0,
     not_before_ms: u64 = 0,
-    /// The API has asked for this time; nothing shortens it.
-    asked_ms: u64 = 0,
+    /// The API has requested this time; nothing shortens it.
+    requested_ms: u64 = 0,
 
     pub fn reset(back_off: *BackOff) void {
         back_off.* = .{};
     }
 
-    /// The API has answered something else: what it did not answer is tried as soon as it allows.
+    /// The API has answered another request: an unanswered one is retried as soon as the API
+    /// allows.
     pub fn hurry(back_off: *BackOff, now_ms: u64) void {
-        back_off.not_before_ms = @max(@min(back_off.not_before_ms, now_ms), back_off.asked_ms);
+        back_off.not_before_ms = @max(@min(back_off.not_before_ms, now_ms), back_off.requested_ms);
     }
 
-    /// As the API asks, at most `retry_after_most_ms`, and a random part up to half of it more; never
-    /// sooner than without its asking.
+    /// Waits as the API requests, at most `retry_after_most_ms`, plus a random part of up to half
+    /// of it; never less than without its request.
     pub fn wait(back_off: *BackOff, now_ms: u64, random: u64, after_ms: u32) void {
         back_off.fail(now_ms, random);
-        const asked_ms: u64 = @min(after_ms, retry_after_most_ms);
-        back_off.asked_ms = now_ms + asked_ms;
-        back_off.not_before_ms = @max(back_off.not_before_ms, back_off.asked_ms + random % (asked_ms / 2 + 1));
+        const requested_ms: u64 = @min(after_ms, retry_after_most_ms);
+        back_off.requested_ms = now_ms + requested_ms;
+        back_off.not_before_ms =
+            @max(back_off.not_before_ms, back_off.requested_ms + random % (requested_ms / 2 + 1));
     }
 
     /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site
-    /// do not come back together.
+    /// do not return together.
     pub fn fail(back_off: *BackOff, now_ms: u64, random: u64) void {
         const doublings: u6 = @intCast(@min(back_off.failures, 5));
         const whole_ms = @min(@as(u64, retry_first_ms) << doublings, retry_most_ms);
@@ -87,7 +89,7 @@ pub const BackOff = struct {
 
 pub const Effect = union(enum) {
     none,
-    /// The API's cursor is elsewhere: go on from this seq.
+    /// The API's cursor is elsewhere: continue from this seq.
     rewind: u64,
     /// The edge is revoked or unknown: nothing more is sent.
     stop,
@@ -98,20 +100,21 @@ pub const Sender = struct {
     heartbeats: BackOff = .{},
     stopped: bool = false,
     next_heartbeat_ms: u64 = 0,
-    /// The last answer to a batch has said that it may be compressed.
+    /// The last answer to a batch allows compression.
     takes_gzip: bool = false,
-    /// A compressed batch was refused for its form: an API whose word is not to be trusted.
+    /// A compressed batch was refused for its form: this API's announcement is not trusted any
+    /// more.
     distrusts_gzip: bool = false,
 
     pub const Step = union(enum) {
         reports,
         heartbeat,
-        /// Nothing to do before this time, unless a report comes in.
+        /// Nothing to do before this time, unless a report is appended.
         wait_until_ms: u64,
         stopped,
     };
 
-    /// Heartbeats first: they are small, and reports may go on for long.
+    /// Heartbeats first: they are small, and reports may take long.
     pub fn next(sender: *const Sender, now_ms: u64, backlog: u64) Step {
         if (sender.stopped) return .stopped;
         const heartbeat_ms = @max(sender.next_heartbeat_ms, sender.heartbeats.not_before_ms);
@@ -125,7 +128,7 @@ pub const Sender = struct {
         sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
         switch (answer) {
             .ok => {
-                // An API that is back: waiting reports need not sit out their time.
+                // The API is back: waiting reports are sent at once.
                 if (sender.heartbeats.failures > 0) sender.reports.hurry(now_ms);
                 sender.heartbeats.reset();
             },
@@ -146,8 +149,11 @@ pub const Sender = struct {
             .later => |after_ms| sender.reports.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 if (refused.code == .report_gap) if (refused.expected_seq) |seq| {
-                    // An API that asks for the same again and again must not make a busy loop.
-                    if (sender.reports.failures > 0) sender.reports.fail(now_ms, random) else sender.reports.failures = 1;
+                    // An API that repeatedly requests the same seq must not cause a busy loop.
+                    if (sender.reports.failures > 0)
+                        sender.reports.fail(now_ms, random)
+                    else
+                        sender.reports.failures = 1;
                     return .{ .rewind = seq };
                 };
                 sender.reports.fail(now_ms, random);
@@ -161,9 +167,9 @@ pub const Sender = struct {
         return sender.takes_gzip and !sender.distrusts_gzip;
     }
 
-    /// How the API took a batch's form: `takes_gzip` is what its answer says, `refused_form` that it
-    /// refused a compressed one.
-    pub fn noteForm(sender: *Sender, takes_gzip: bool, refused_form: bool) void {
+    /// How the API took a batch's form: `takes_gzip` is what its answer announces, `refused_form`
+    /// that it refused a compressed one.
+    pub fn onBatchForm(sender: *Sender, takes_gzip: bool, refused_form: bool) void {
         sender.takes_gzip = takes_gzip;
         if (refused_form) sender.distrusts_gzip = true;
     }
@@ -187,8 +193,8 @@ pub const Poller = struct {
         return .{ .wait_until_ms = poller.back_off.not_before_ms };
     }
 
-    /// `usable`: the answer held a state that was taken, or said that there is none. A state that
-    /// is refused would come again at once.
+    /// `usable`: the answer contained an accepted state, or that there is none. A refused state
+    /// would be returned again at once.
     pub fn answered(
         poller: *Poller,
         now_ms: u64,
@@ -212,15 +218,15 @@ pub const Poller = struct {
     }
 };
 
-/// Power-on commands that were carried out. An API repeats them until they are a minute old; each
-/// is carried out once as long as its id is among the last ones kept.
+/// Executed power-on commands. An API repeats them until they are a minute old; each is executed
+/// once as long as its id is among the last ones kept.
 pub const PowerOnLog = struct {
     ids: [capacity]base.Uuid = @splat(.zero),
     next: u32 = 0,
 
     pub const capacity = 4096;
 
-    /// False when the id was seen before.
+    /// Returns false if the id was seen before.
     pub fn add(log: *PowerOnLog, id: base.Uuid) bool {
         for (&log.ids) |*known| if (known.eql(id)) return false;
         log.ids[log.next] = id;
@@ -231,7 +237,7 @@ pub const PowerOnLog = struct {
 
 const testing = std.testing;
 
-test "heartbeats come every five seconds and reports in between" {
+test "heartbeats are sent every five seconds and reports in between" {
     var sender: Sender = .{};
     try testing.expectEqual(Sender.Step.heartbeat, sender.next(100, 5));
     _ = sender.heartbeatAnswered(110, 0, .ok);
@@ -256,7 +262,7 @@ test "retries wait 1 s doubling to 30 s with jitter, and end when the API is bac
     try testing.expectEqual(Sender.Step.reports, sender.next(1, 1));
 }
 
-test "an API that names a time is not asked before, nor are all edges together after it" {
+test "a time that an API requests is respected, and edges do not all return together after it" {
     var prng: base.Prng = .init(5);
     for (0..200) |_| {
         var sender: Sender = .{};
@@ -264,11 +270,11 @@ test "an API that names a time is not asked before, nor are all edges together a
         _ = sender.reportsAnswered(1000, random, .{ .later = 8_000 });
         try testing.expect(sender.reports.not_before_ms >= 9_000);
         try testing.expect(sender.reports.not_before_ms <= 13_000);
-        // That it answers heartbeats does not mean that it takes reports.
+        // An API that answers heartbeats may still refuse reports.
         _ = sender.heartbeatAnswered(1001, 0, .nothing);
         _ = sender.heartbeatAnswered(1002, 0, .ok);
         try testing.expectEqual(9_000, sender.reports.not_before_ms);
-        // One that asks for a year is asked again within minutes, and one that asks for nothing not at once.
+        // A requested year is cut to minutes, and a requested zero does not mean at once.
         random = prng.nextU64();
         sender.reports.wait(0, random, std.math.maxInt(u32));
         try testing.expect(sender.reports.not_before_ms >= retry_after_most_ms);
@@ -279,19 +285,19 @@ test "an API that names a time is not asked before, nor are all edges together a
     }
 }
 
-test "batches are compressed while the API says that it takes it, and never again after one was refused so" {
+test "batches are compressed while the API accepts it, and never again after it refused one" {
     var sender: Sender = .{};
     try testing.expect(!sender.mayCompress());
-    sender.noteForm(true, false);
+    sender.onBatchForm(true, false);
     try testing.expect(sender.mayCompress());
-    // An older API in its place.
-    sender.noteForm(false, false);
+    // An older API replaces it.
+    sender.onBatchForm(false, false);
     try testing.expect(!sender.mayCompress());
-    sender.noteForm(true, true);
+    sender.onBatchForm(true, true);
     try testing.expect(!sender.mayCompress());
 }
 
-test "a refused batch is kept and tried again later, a gap is declared at once" {
+test "a refused batch is kept and retried later, a gap is declared at once" {
     var sender: Sender = .{};
     _ = sender.heartbeatAnswered(0, 0, .ok);
     const invalid: Answer = .{ .refused = .{ .status = 400, .code = .invalid_body } };
@@ -308,7 +314,7 @@ test "a refused batch is kept and tried again later, a gap is declared at once" 
     );
 }
 
-test "a revoked edge says nothing more" {
+test "a revoked edge sends nothing more" {
     var sender: Sender = .{};
     var poller: Poller = .{};
     const revoked: Answer = .{ .refused = .{ .status = 403, .code = .edge_revoked } };
@@ -318,7 +324,7 @@ test "a revoked edge says nothing more" {
     try testing.expectEqual(Poller.Step.stopped, poller.next(90_000));
 }
 
-test "a state that is refused is not asked for again at once" {
+test "a refused state is not requested again at once" {
     var poller: Poller = .{};
     _ = poller.answered(0, 0, .ok, false);
     try testing.expectEqual(Poller.Step{ .wait_until_ms = 500 }, poller.next(1));
@@ -326,7 +332,7 @@ test "a state that is refused is not asked for again at once" {
     try testing.expectEqual(Poller.Step.poll, poller.next(1));
 }
 
-test "a power-on is carried out once" {
+test "a power-on is executed once" {
     var log: PowerOnLog = .{};
     const id: base.Uuid = .fromRandom(@splat(5));
     try testing.expect(log.add(id));

@@ -1,5 +1,6 @@
-//! What the edge's store holds, as its control plane is told (packages/proto/UPLINK.md, "POST /edge/v1/store"), when that is due, and
-//! which version is to be read through next so that damage is found before a device meets it. Pure.
+//! The contents of the edge's store as reported to its control plane (packages/proto/UPLINK.md,
+//! "POST /edge/v1/store"), when that is due, and which version is to be verified next so that
+//! damage is found before a device reads it. Pure.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,17 +13,17 @@ const StoredVersion = store_job.StoredVersion;
 const StoreFacts = store_job.StoreFacts;
 
 pub const versions_max = 2048;
-/// Of a page, which holds the most that all boot profiles and so many versions are.
+/// Versions per page, sized for the largest boot profiles.
 pub const page_max = 64;
-/// Also when nothing has changed.
-pub const told_interval_ms = 600_000;
-/// Maintenance versions whose devices are there; what is beyond is told as if nothing were known.
+/// Even if nothing has changed.
+pub const report_interval_ms = 600_000;
+/// Maintenance versions whose devices are connected; further ones are reported as unknown.
 pub const written_max = 16;
 pub const Written = base.BoundedArray(base.Uuid, written_max);
-/// All of a store is read through in this time.
+/// The whole store is verified within this time.
 pub const check_interval_ms = 7 * std.time.ms_per_day;
 
-/// When a version was read through last, and what came of it.
+/// When a version was last verified, and the result.
 pub const Check = struct { id: base.Uuid, unixMs: u64, isDamaged: bool };
 
 pub const StoreInventory = struct {
@@ -30,12 +31,13 @@ pub const StoreInventory = struct {
     count: u32 = 0,
     checks: []Check,
     check_count: u32 = 0,
-    /// There is one, of all that the store holds.
+    /// A complete list of the store's versions exists.
     is_known: bool = false,
-    /// The next version that the message under way has not named; null: all that is known is told.
+    /// The next version that the message in progress has not included; null: everything known is
+    /// reported.
     page_from: ?u32 = null,
-    told_hash: u64 = 0,
-    /// What devices write now; null: not known.
+    sent_hash: u64 = 0,
+    /// Versions that devices currently write; null: unknown.
     written: ?Written = null,
     profiles: ProfileInventory = .{},
 
@@ -52,26 +54,28 @@ pub const StoreInventory = struct {
         inventory.* = undefined;
     }
 
-    /// A new list of the store's versions; `is_again`: it is told also where it is as before.
+    /// Takes a new list of the store's versions; `is_again`: report it even if nothing changed.
     pub fn set(inventory: *StoreInventory, found: []const StoredVersion, is_again: bool) void {
         assert(found.len <= versions_max);
         @memcpy(inventory.versions[0..found.len], found);
         inventory.count = @intCast(found.len);
         inventory.is_known = true;
         var kept: u32 = 0;
-        for (inventory.checks[0..inventory.check_count]) |check| if (inventory.find(check.id) != null) {
-            inventory.checks[kept] = check;
-            kept += 1;
-        };
+        for (inventory.checks[0..inventory.check_count]) |check|
+            if (inventory.find(check.id) != null) {
+                inventory.checks[kept] = check;
+                kept += 1;
+            };
         inventory.check_count = kept;
-        // One that is told now is told anew: its pages are of another list.
-        if (is_again or inventory.page_from != null or inventory.hash() != inventory.told_hash) inventory.page_from = 0;
+        // A report in progress starts over: its pages belong to another list.
+        if (is_again or inventory.page_from != null or inventory.hash() != inventory.sent_hash)
+            inventory.page_from = 0;
     }
 
-    /// What is learned of boots may be something else; not while pages are told, which are of one list.
+    /// Boot profiles may have changed; not while pages are sent, which belong to one list.
     pub fn profilesChanged(inventory: *StoreInventory) void {
         assert(inventory.page_from == null);
-        if (inventory.is_known and inventory.hash() != inventory.told_hash) inventory.page_from = 0;
+        if (inventory.is_known and inventory.hash() != inventory.sent_hash) inventory.page_from = 0;
     }
 
     pub fn note(inventory: *StoreInventory, check: Check) void {
@@ -82,17 +86,19 @@ pub const StoreInventory = struct {
             inventory.checks[inventory.check_count] = check;
             inventory.check_count += 1;
         }
-        // When it was found right is told with the next one.
+        // The time of a good verification is reported with the next inventory.
         if (check.isDamaged != was_damaged) inventory.page_from = 0;
     }
 
     fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {
-        for (inventory.versions[0..inventory.count]) |*version| if (version.version_id.eql(id)) return version;
+        for (inventory.versions[0..inventory.count]) |*version|
+            if (version.version_id.eql(id)) return version;
         return null;
     }
 
     pub fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
-        for (inventory.checks[0..inventory.check_count]) |*check| if (check.id.eql(id)) return check;
+        for (inventory.checks[0..inventory.check_count]) |*check|
+            if (check.id.eql(id)) return check;
         return null;
     }
 
@@ -103,7 +109,10 @@ pub const StoreInventory = struct {
         return count;
     }
 
-    fn stateOf(inventory: *const StoreInventory, version: *const StoredVersion) store_job.VersionState {
+    fn stateOf(
+        inventory: *const StoreInventory,
+        version: *const StoredVersion,
+    ) store_job.VersionState {
         const check = inventory.checkOf(version.version_id) orelse return version.state;
         return if (check.isDamaged) .damaged else version.state;
     }
@@ -115,14 +124,15 @@ pub const StoreInventory = struct {
         return if (written.count == written_max) null else false;
     }
 
-    /// What was never read through, or longest ago, once that is long enough ago; null: nothing is due.
+    /// Returns the version that was never verified, or longest ago, if that is long enough; null:
+    /// none is due.
     pub fn nextToCheck(inventory: *const StoreInventory, unix_ms: u64) ?base.Uuid {
         var due: ?base.Uuid = null;
         var due_ms: u64 = unix_ms -| check_interval_ms;
         for (inventory.versions[0..inventory.count]) |*version| {
             if (version.state != .present or version.is_layer) continue;
             const check = inventory.checkOf(version.version_id) orelse return version.version_id;
-            // A clock that was set back.
+            // The clock was set back.
             const at_ms = if (check.unixMs > unix_ms) 0 else check.unixMs;
             if (at_ms >= due_ms) continue;
             due = version.version_id;
@@ -137,25 +147,44 @@ pub const StoreInventory = struct {
             sum.update(&version.version_id.bytes);
             sum.update(@tagName(inventory.stateOf(version)));
             if (version.root) |*root| sum.update(root);
-            sum.update(&.{ @intFromBool(version.is_layer), if (inventory.isWritten(version)) |known| @intFromBool(known) else 2 });
-            for ([_]u64{ version.own_bytes, version.shared_bytes, version.reclaimable_bytes }) |size| sum.update(std.mem.asBytes(&size));
+            sum.update(&.{
+                @intFromBool(version.is_layer),
+                if (inventory.isWritten(version)) |known| @intFromBool(known) else 2,
+            });
+            for ([_]u64{
+                version.own_bytes,
+                version.shared_bytes,
+                version.reclaimable_bytes,
+            }) |size| sum.update(std.mem.asBytes(&size));
             inventory.profiles.hashInto(&sum, version.version_id);
         }
         return sum.final();
     }
 
-    /// The member `inventory` of a message: the next page. Only where `page_from` says that there is one.
-    pub fn writePage(inventory: *const StoreInventory, writer: *std.Io.Writer, scan: u64) std.Io.Writer.Error!void {
+    /// Writes the member `inventory` of a message: the next page. Only if `page_from` is set.
+    pub fn writePage(
+        inventory: *const StoreInventory,
+        writer: *std.Io.Writer,
+        scan: u64,
+    ) std.Io.Writer.Error!void {
         const from = inventory.page_from.?;
         const until = @min(from + page_max, inventory.count);
-        try writer.print("\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[", .{ scan, until == inventory.count });
+        try writer.print(
+            "\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[",
+            .{ scan, until == inventory.count },
+        );
         for (inventory.versions[from..until], 0..) |*version, index| {
             if (index > 0) try writer.writeByte(',');
-            try writer.print("{{\"versionId\":\"{f}\",\"state\":\"{t}\"", .{ version.version_id, inventory.stateOf(version) });
-            if (version.root) |root| try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
+            try writer.print(
+                "{{\"versionId\":\"{f}\",\"state\":\"{t}\"",
+                .{ version.version_id, inventory.stateOf(version) },
+            );
+            if (version.root) |root|
+                try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
             if (version.image) |*image| try writeImage(writer, image);
             if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
-            if (inventory.isWritten(version)) |known| try writer.print(",\"isWritten\":{}", .{known});
+            if (inventory.isWritten(version)) |known|
+                try writer.print(",\"isWritten\":{}", .{known});
             try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
                 version.own_bytes, version.shared_bytes, version.reclaimable_bytes,
             });
@@ -167,18 +196,27 @@ pub const StoreInventory = struct {
         try writer.writeAll("]},");
     }
 
-    /// The page was taken.
-    pub fn pageTold(inventory: *StoreInventory) void {
+    /// The page was accepted.
+    pub fn onPageSent(inventory: *StoreInventory) void {
         const until = inventory.page_from.? + page_max;
         inventory.page_from = if (until < inventory.count) until else null;
-        if (inventory.page_from == null) inventory.told_hash = inventory.hash();
+        if (inventory.page_from == null) inventory.sent_hash = inventory.hash();
     }
 };
 
 fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writer.Error!void {
-    try writer.print(",\"image\":{{\"name\":{f},\"sizeBytes\":{d},\"createdUnixMs\":{d},\"hasKernel\":{}", .{
-        std.json.fmt(image.name.slice(), .{}), image.size_bytes, image.created_unix_ms, image.has_kernel,
-    });
+    try writer.print(
+        ",\"image\":{{\"name\":{f},\"sizeBytes\":{d},\"createdUnixMs\":{d},\"hasKernel\":{}",
+        .{
+            std.json.fmt(
+                image.name.slice(),
+                .{},
+            ),
+            image.size_bytes,
+            image.created_unix_ms,
+            image.has_kernel,
+        },
+    );
     if (image.organization_id) |id| try writer.print(",\"organizationId\":\"{f}\"", .{id});
     if (image.parent_id) |id| try writer.print(",\"parentVersionId\":\"{f}\"", .{id});
     try writer.writeByte('}');
@@ -188,7 +226,8 @@ pub fn writeFacts(writer: *std.Io.Writer, facts: *const StoreFacts) std.Io.Write
     try writer.print("\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
         facts.id, &uplink_message.keyText(facts.public_key), facts.format,
     });
-    if (facts.problem.size > 0) try writer.print(",\"problem\":{f}", .{std.json.fmt(facts.problem.slice(), .{})});
+    if (facts.problem.size > 0)
+        try writer.print(",\"problem\":{f}", .{std.json.fmt(facts.problem.slice(), .{})});
     try writer.writeAll("},");
 }
 
@@ -199,16 +238,23 @@ fn uuid(number: u8) base.Uuid {
 }
 
 fn testVersion(number: u8) StoredVersion {
-    return .{ .version_id = uuid(number), .state = .present, .root = @splat(number), .own_bytes = number, .shared_bytes = 0, .reclaimable_bytes = 0 };
+    return .{
+        .version_id = uuid(number),
+        .state = .present,
+        .root = @splat(number),
+        .own_bytes = number,
+        .shared_bytes = 0,
+        .reclaimable_bytes = 0,
+    };
 }
 
-test "an inventory is told once, again when something is another, and in pages" {
+test "an inventory is reported once, again after a change, and in pages" {
     var inventory: StoreInventory = try .init(testing.allocator);
     defer inventory.deinit(testing.allocator);
     try testing.expectEqual(null, inventory.page_from);
     inventory.set(&.{}, true);
     try testing.expectEqual(0, inventory.page_from.?);
-    inventory.pageTold();
+    inventory.onPageSent();
     inventory.set(&.{}, false);
     try testing.expectEqual(null, inventory.page_from);
     var many: [page_max + 1]StoredVersion = @splat(testVersion(1));
@@ -225,14 +271,18 @@ test "an inventory is told once, again when something is another, and in pages" 
     var buffer: [128 * 1024]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     try inventory.writePage(&writer, 7);
-    try testing.expect(std.mem.startsWith(u8, writer.buffered(), "\"inventory\":{\"scan\":7,\"isLast\":false,"));
-    inventory.pageTold();
+    try testing.expect(
+        std.mem.startsWith(u8, writer.buffered(), "\"inventory\":{\"scan\":7,\"isLast\":false,"),
+    );
+    inventory.onPageSent();
     writer = .fixed(&buffer);
     try inventory.writePage(&writer, 7);
-    try testing.expectEqualStrings("\"inventory\":{\"scan\":7,\"isLast\":true,\"versions\":[{\"versionId\":\"" ++ uuid(2).toText() ++
+    try testing.expectEqualStrings("\"inventory\":{\"scan\":7,\"isLast\":true," ++
+        "\"versions\":[{\"versionId\":\"" ++
+        uuid(2).toText() ++
         "\",\"state\":\"present\",\"root\":\"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\",\"image\":{\"name\":\"a \\\"b\\\"\",\"sizeBytes\":512,\"createdUnixMs\":7,\"hasKernel\":true,\"parentVersionId\":\"" ++ uuid(1).toText() ++
         "\"},\"ownBytes\":2,\"sharedBytes\":0,\"reclaimableBytes\":0}]},", writer.buffered());
-    inventory.pageTold();
+    inventory.onPageSent();
     try testing.expectEqual(null, inventory.page_from);
     inventory.set(&many, false);
     try testing.expectEqual(null, inventory.page_from);
@@ -241,7 +291,7 @@ test "an inventory is told once, again when something is another, and in pages" 
     try testing.expectEqual(0, inventory.page_from.?);
 }
 
-test "of what is not sealed yet it is told whether its device writes it, once that is known" {
+test "an unsealed version is reported with whether its device writes it, once that is known" {
     var inventory: StoreInventory = try .init(testing.allocator);
     defer inventory.deinit(testing.allocator);
     var layer = testVersion(1);
@@ -249,9 +299,12 @@ test "of what is not sealed yet it is told whether its device writes it, once th
     layer.root = null;
     const found = [_]StoredVersion{ layer, testVersion(2) };
     inventory.set(&found, false);
-    inventory.pageTold();
+    inventory.onPageSent();
     var buffer: [4096]u8 = undefined;
-    for ([_][]const base.Uuid{ &.{}, &.{uuid(1)} }, [_][]const u8{ "\"isLayer\":true,\"isWritten\":false", "\"isLayer\":true,\"isWritten\":true" }) |ids, expected| {
+    for ([_][]const base.Uuid{ &.{}, &.{uuid(1)} }, [_][]const u8{
+        "\"isLayer\":true,\"isWritten\":false",
+        "\"isLayer\":true,\"isWritten\":true",
+    }) |ids, expected| {
         inventory.written = .empty;
         for (ids) |id| inventory.written.?.append(id) catch unreachable;
         inventory.set(&found, false);
@@ -260,13 +313,13 @@ test "of what is not sealed yet it is told whether its device writes it, once th
         try inventory.writePage(&writer, 1);
         try testing.expect(std.mem.find(u8, writer.buffered(), expected) != null);
         try testing.expectEqual(1, std.mem.count(u8, writer.buffered(), "isWritten"));
-        inventory.pageTold();
+        inventory.onPageSent();
     }
     inventory.set(&found, false);
     try testing.expectEqual(null, inventory.page_from);
 }
 
-test "what is learned of boots is told with the next inventory, which holds the most that there can be" {
+test "boot profiles are reported with the next inventory, which fits the most that can exist" {
     var inventory: StoreInventory = try .init(testing.allocator);
     defer inventory.deinit(testing.allocator);
     const most = (1 << 53) - 1;
@@ -290,8 +343,9 @@ test "what is learned of boots is told with the next inventory, which holds the 
     };
     inventory.written = .empty;
     inventory.set(&many, false);
-    for (&many) |*version| inventory.note(.{ .id = version.version_id, .unixMs = most, .isDamaged = false });
-    inventory.pageTold();
+    for (&many) |*version|
+        inventory.note(.{ .id = version.version_id, .unixMs = most, .isDamaged = false });
+    inventory.onPageSent();
     inventory.profilesChanged();
     try testing.expectEqual(null, inventory.page_from);
     for (0..ProfileInventory.profiles_max) |index| try testing.expect(inventory.profiles.put(&.{
@@ -307,18 +361,21 @@ test "what is learned of boots is told with the next inventory, which holds the 
     var buffer: [127 * 1024]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     try inventory.writePage(&writer, most);
-    try testing.expectEqual(ProfileInventory.profiles_max, std.mem.count(u8, writer.buffered(), "\"hardware\""));
-    inventory.pageTold();
+    try testing.expectEqual(
+        ProfileInventory.profiles_max,
+        std.mem.count(u8, writer.buffered(), "\"hardware\""),
+    );
+    inventory.onPageSent();
     inventory.profilesChanged();
     try testing.expectEqual(null, inventory.page_from);
 }
 
-test "what was never read through comes first, then what was longest ago, and damage stands until it is read again" {
+test "unverified versions come first, then the oldest check; damage stands until the next" {
     var inventory: StoreInventory = try .init(testing.allocator);
     defer inventory.deinit(testing.allocator);
     const now: u64 = 10 * check_interval_ms;
     inventory.set(&.{ testVersion(1), testVersion(2), testVersion(3) }, false);
-    inventory.pageTold();
+    inventory.onPageSent();
     for ([_]u8{ 1, 3, 2 }, 0..) |number, index| {
         const due = inventory.nextToCheck(now).?;
         inventory.note(.{ .id = due, .unixMs = now + number, .isDamaged = false });
@@ -330,10 +387,10 @@ test "what was never read through comes first, then what was longest ago, and da
     inventory.note(.{ .id = uuid(2), .unixMs = now, .isDamaged = true });
     try testing.expectEqual(0, inventory.page_from.?);
     try testing.expectEqual(1, inventory.damagedCount());
-    // Its record goes with it.
+    // Its record is removed with it.
     inventory.set(&.{testVersion(3)}, false);
     try testing.expectEqual(1, inventory.check_count);
     try testing.expectEqual(0, inventory.damagedCount());
-    // A clock that was set back asks for one anew.
+    // A clock that was set back requires a new check.
     try testing.expectEqual(uuid(3), inventory.nextToCheck(now - 1).?);
 }

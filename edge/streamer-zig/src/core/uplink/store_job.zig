@@ -1,6 +1,7 @@
-//! One piece of work for the store (packages/proto/UPLINK.md, "Jobs"): the command line of the process that does it, which is
-//! `bootfarm-edge vdisk KIND --json`, and what that process says on its output, one JSON object a line (docs/vdisk-store.md). The process
-//! is our own program; its words are bounded and checked all the same.
+//! One store job (packages/proto/UPLINK.md, "Jobs"): the command line of the process that executes
+//! it, `bootfarm-edge vdisk KIND --json`, and the parser of that process's output, one JSON object
+//! per line (docs/vdisk-store.md). The process is our own program; its output is bounded and
+//! checked all the same.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,20 +11,33 @@ const assert = std.debug.assert;
 
 pub const Order = desired_state.StoreJob;
 
-/// Of all of these the control plane is told that this edge does them.
-pub const Kind = enum { seal, merge, import, verify, gc, delete, drop_layer, clear_profile, release_home, adopt };
+/// The kinds that this edge announces to the control plane.
+pub const Kind =
+    enum {
+        seal,
+        merge,
+        import,
+        verify,
+        gc,
+        delete,
+        drop_layer,
+        clear_profile,
+        release_home,
+        adopt,
+    };
 
 pub const message_size_max = 256;
-/// Of one below the store's directory.
+/// Of a path below the store's directory.
 const path_size_max = 255;
-/// Of a process that did not get what another has: its work is done later.
+/// Exit code of a process that could not get a lock: its job is executed later.
 pub const exit_busy = 4;
-/// Of `madeVersion` as JSON: a command line whose characters are all escaped, and less than 512 bytes of the rest.
+/// Size of `madeVersion` as JSON: a command line whose characters are all escaped, and less than
+/// 512 bytes of the rest.
 pub const made_size_max = 2 * desired_state.command_line_size_max + 512;
 /// Longer lines are not read.
 pub const line_size_max = 4096;
 const number_max = (1 << 53) - 1;
-/// The last instant that the control plane knows.
+/// The last instant that the control plane can represent.
 const unix_ms_max = 8_640_000_000_000_000;
 
 pub const Message = base.BoundedArray(u8, message_size_max);
@@ -39,7 +53,7 @@ pub const Arguments = struct {
     pub const words_max = 32;
     const buffer_size = 8192;
 
-    /// How long a path of the store may be.
+    /// Maximum length of the store's path.
     pub const store_path_size_max = 2048;
 
     pub fn add(arguments: *Arguments, comptime format: []const u8, values: anytype) void {
@@ -52,7 +66,12 @@ pub const Arguments = struct {
         arguments.size += @intCast(writer.end);
     }
 
-    fn addOption(arguments: *Arguments, comptime name: []const u8, comptime format: []const u8, value: anytype) void {
+    fn addOption(
+        arguments: *Arguments,
+        comptime name: []const u8,
+        comptime format: []const u8,
+        value: anytype,
+    ) void {
         const given = value orelse return;
         arguments.add("--" ++ name, .{});
         arguments.add(format, .{given});
@@ -63,26 +82,37 @@ pub const Arguments = struct {
     }
 };
 
-/// Why a job cannot be begun, for a person; null: `arguments` say what to run. Each may be run again after any end.
-pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8, order: *const Order) ?[]const u8 {
-    const kind = std.meta.stringToEnum(Kind, order.kind) orelse return "this edge does not do work of this kind; another version of it may";
+/// Returns why a job cannot start, for a person; null: `arguments` hold the command. Each may be
+/// run again after any end.
+pub fn write(
+    arguments: *Arguments,
+    program: []const u8,
+    store_path: []const u8,
+    order: *const Order,
+) ?[]const u8 {
+    const kind = std.meta.stringToEnum(Kind, order.kind) orelse
+        return "this edge does not do work of this kind; another version of it may";
     const makes = kind == .seal or kind == .merge or kind == .import;
     if (makes) {
-        const number = order.number orelse return "it does not say which number the version is to have";
+        const number = order.number orelse
+            return "it does not say which number the version is to have";
         if (number == 0 or number > std.math.maxInt(u32)) return "no version can have its number";
     }
     switch (kind) {
         .gc, .verify => {},
-        // Done by the edge itself, which knows what it was told.
+        // Executed by the edge itself, which knows its state.
         .release_home => return "it does not say whose writes to let go of",
         .drop_layer => {
             _ = order.deviceId orelse return "it does not say which device's writes to drop";
-            const class = order.layerClass orelse return "it does not say which class of writes to drop";
-            if (std.meta.stringToEnum(enum { edge_persistent, private }, class) == null) return "this edge keeps no writes of that class";
+            const class = order.layerClass orelse
+                return "it does not say which class of writes to drop";
+            if (std.meta.stringToEnum(enum { edge_persistent, private }, class) == null)
+                return "this edge keeps no writes of that class";
         },
         .delete => _ = order.versionId orelse return "it does not say which version to delete",
         .adopt => _ = order.versionId orelse return "it does not say which version to take up",
-        .clear_profile => _ = order.versionId orelse return "it does not say of which version to clear the boot profile",
+        .clear_profile => _ = order.versionId orelse
+            return "it does not say of which version to clear the boot profile",
         .merge => {
             _ = order.versionId orelse return "it does not say which version to merge";
             _ = order.intoVersionId orelse return "it does not say which version to make";
@@ -94,14 +124,16 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
         .import => {
             _ = order.versionId orelse return "it does not say which version to make";
             _ = order.vdiskId orelse return "it does not say whose version it is to be";
-            if (pathProblem(order.sourcePath orelse return "it does not say where the image lies")) |problem| return problem;
+            if (pathProblem(order.sourcePath orelse
+                return "it does not say where the image lies")) |problem| return problem;
         },
     }
-    for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path| if (path) |given| if (pathProblem(given)) |problem| return problem;
+    for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path|
+        if (path) |given| if (pathProblem(given)) |problem| return problem;
     begin(arguments, program, switch (kind) {
         .drop_layer => "drop-cache",
         .clear_profile => "profile",
-        // A version keeps what it says of itself; all there is to do is to read it through and to say what it is.
+        // A version describes itself; the job only has to verify and report it.
         .adopt => "verify",
         else => @tagName(kind),
     }, store_path);
@@ -141,8 +173,9 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
     return null;
 }
 
-/// Of each queue one piece of work is done at a time, beside the other's: what reads whole images, for hours where they are large, needs
-/// the right to change the store at its begin and its end at most, and what else there is takes no time to speak of.
+/// Each queue runs one job at a time, in parallel with the other's: jobs that read whole images,
+/// for hours if those are large, need the write lock of the store at most at their start and end,
+/// and the other jobs take almost no time.
 pub const Queue = enum { images, changes };
 
 pub fn queueOf(order: *const Order) Queue {
@@ -152,12 +185,13 @@ pub fn queueOf(order: *const Order) Queue {
     };
 }
 
-/// The device whose writes another edge is to keep; null: other work.
+/// Returns the device whose writes another edge is to keep; null: another job.
 pub fn releasedOf(order: *const Order) ?base.Uuid {
     return if (std.mem.eql(u8, order.kind, @tagName(Kind.release_home))) order.deviceId else null;
 }
 
-/// Whose layer the work takes away, if it is still written; null: no device's writes are touched.
+/// Returns the version or device whose layer the job removes if it is still written; null: no
+/// device's writes are affected.
 pub fn layerOf(order: *const Order) ?base.Uuid {
     const is_taken = std.mem.eql(u8, order.kind, "seal") or std.mem.eql(u8, order.kind, "delete");
     return if (is_taken) order.versionId else null;
@@ -166,8 +200,9 @@ pub fn layerOf(order: *const Order) ?base.Uuid {
 fn writeBoot(arguments: *Arguments, order: *const Order) void {
     arguments.addOption("kernel", "{s}", order.kernelPath);
     arguments.addOption("initrd", "{s}", order.initrdPath);
-    // Empty: what goes with the kernel.
-    if (order.commandLine) |line| if (line.len > 0) arguments.addOption("cmdline", "{s}", @as(?[]const u8, line));
+    // Empty: the default of the kernel.
+    if (order.commandLine) |line|
+        if (line.len > 0) arguments.addOption("cmdline", "{s}", @as(?[]const u8, line));
     const from = order.bootFiles orelse return;
     switch (from) {
         .parent => arguments.add("--parent-boot-files", .{}),
@@ -175,28 +210,38 @@ fn writeBoot(arguments: *Arguments, order: *const Order) void {
     }
 }
 
-/// Where a path cannot be one of the command line.
+/// Returns why a path cannot be an argument.
 fn pathProblem(path: []const u8) ?[]const u8 {
     if (path.len == 0 or path.len > path_size_max) return "a path in it is empty or too long";
     for (path) |byte| if (std.ascii.isControl(byte)) return "a path in it has control characters";
-    // It would be taken for an option.
+    // It would be parsed as an option.
     return if (path[0] == '-') "a path in it begins with a dash" else null;
 }
 
-/// The process that says what the store holds.
+/// Writes the command that lists the store's contents.
 pub fn writeList(arguments: *Arguments, program: []const u8, store_path: []const u8) void {
     begin(arguments, program, "list", store_path);
     arguments.add("--sizes", .{});
 }
 
-/// The process that reads through a version since it is time to.
-pub fn writeCheck(arguments: *Arguments, program: []const u8, store_path: []const u8, version_id: base.Uuid) void {
+/// Writes the command that verifies a version whose check is due.
+pub fn writeCheck(
+    arguments: *Arguments,
+    program: []const u8,
+    store_path: []const u8,
+    version_id: base.Uuid,
+) void {
     begin(arguments, program, "verify", store_path);
     arguments.addOption("version", "{f}", @as(?base.Uuid, version_id));
     arguments.add("--idle", .{});
 }
 
-fn begin(arguments: *Arguments, program: []const u8, command: []const u8, store_path: []const u8) void {
+fn begin(
+    arguments: *Arguments,
+    program: []const u8,
+    command: []const u8,
+    store_path: []const u8,
+) void {
     assert(program.len <= 64 and store_path.len <= Arguments.store_path_size_max);
     arguments.size = 0;
     arguments.count = 0;
@@ -214,15 +259,15 @@ fn isPrintable(text: []const u8) bool {
     return true;
 }
 
-/// What a line said. What has become of the work, the process's exit code says.
-pub const Said = union(enum) {
+/// The contents of one output line. The process's exit code says how the job ended.
+pub const OutputEvent = union(enum) {
     progress: struct { done_bytes: u64, total_bytes: u64 },
-    /// Why it is not done.
+    /// Why it failed.
     failed: Message,
     damaged: base.Uuid,
-    /// One that was made, or that the store holds.
+    /// A version that was created, or that the store contains.
     version: struct { stored: StoredVersion, made: Made },
-    /// What lies in the store beside versions.
+    /// Contents of the store other than versions.
     other: StoredVersion,
 };
 
@@ -235,7 +280,7 @@ pub const StoreFacts = struct {
 
 pub const VersionState = enum { present, importing, damaged, missing };
 
-/// What a manifest says beside its root: a version that was imported by hand is known by it.
+/// The contents of a manifest besides its root: they identify a version that was imported by hand.
 pub const Image = struct {
     name: base.UntrustedText,
     size_bytes: u64,
@@ -289,12 +334,14 @@ const Line = struct {
     sharedBytes: u64 = 0,
 };
 
-/// Null: nothing that is understood.
-pub fn parse(text: []const u8) ?Said {
+/// Returns null for a line that is not understood.
+pub fn parse(text: []const u8) ?OutputEvent {
     if (text.len > line_size_max) return null;
     var memory: [16 * 1024]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const line = std.json.parseFromSliceLeaky(Line, fixed.allocator(), text, .{ .ignore_unknown_fields = true }) catch return null;
+    const line = std.json.parseFromSliceLeaky(Line, fixed.allocator(), text, .{
+        .ignore_unknown_fields = true,
+    }) catch return null;
     if (line.@"error") |sentence| return .{ .failed = messageOf(sentence) };
     if (line.progress) |progress| return .{ .progress = .{
         .done_bytes = numberOf(progress.positionBytes) orelse return null,
@@ -305,7 +352,7 @@ pub fn parse(text: []const u8) ?Said {
         .state = .present,
         .own_bytes = numberOf(line.ownBytes) orelse return null,
         .shared_bytes = numberOf(line.sharedBytes) orelse return null,
-        // What no other version refers to.
+        // Bytes that no other version refers to.
         .reclaimable_bytes = line.ownBytes,
     };
     if (line.version == null) {
@@ -329,7 +376,7 @@ pub fn parse(text: []const u8) ?Said {
     stored.image = .{
         .name = line.name,
         .size_bytes = line.sizeBytes.?,
-        // A clock that was wrong.
+        // The clock was wrong.
         .created_unix_ms = @min(line.createdUnixMs, unix_ms_max),
         .has_kernel = line.kernel != null,
         .organization_id = line.organization,
@@ -338,12 +385,14 @@ pub fn parse(text: []const u8) ?Said {
     return .{ .version = .{ .stored = stored, .made = made } };
 }
 
-/// What was kept of `writeMade`.
+/// Parses the stored result of `writeMade`.
 pub fn parseMade(text: []const u8) error{Malformed}!Made {
     if (text.len > line_size_max) return error.Malformed;
     var memory: [16 * 1024]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const given = std.json.parseFromSliceLeaky(MadeVersion, fixed.allocator(), text, .{ .ignore_unknown_fields = true }) catch
+    const given = std.json.parseFromSliceLeaky(MadeVersion, fixed.allocator(), text, .{
+        .ignore_unknown_fields = true,
+    }) catch
         return error.Malformed;
     var made: Made = .empty;
     try writeMade(&made, &given);
@@ -354,7 +403,7 @@ fn numberOf(value: u64) ?u64 {
     return if (value > number_max) null else value;
 }
 
-/// Printable ASCII, cut where it is too long.
+/// Printable ASCII, truncated to fit.
 pub fn messageOf(text: []const u8) Message {
     var message: Message = .empty;
     for (text[0..@min(text.len, message_size_max)]) |byte|
@@ -362,31 +411,38 @@ pub fn messageOf(text: []const u8) Message {
     return message;
 }
 
-/// Where an edge keeps its store tells those nothing who read of its work elsewhere; a command to type keeps the path.
+/// Removes the store's path, which means nothing to readers elsewhere; a command to type keeps it.
 pub fn withoutPath(message: Message, path: []const u8) Message {
     const text = message.constSlice();
     var kept: Message = .empty;
     var at: usize = 0;
     while (at < text.len) : (at += 1) {
-        if (text[at] == ' ' and std.ascii.endsWithIgnoreCase(text[0..at], "the store") and std.mem.startsWith(u8, text[at + 1 ..], path)) {
+        if (text[at] == ' ' and std.ascii.endsWithIgnoreCase(text[0..at], "the store") and
+            std.mem.startsWith(u8, text[at + 1 ..], path))
+        {
             at += path.len;
         } else kept.appendAssumeCapacity(text[at]);
     }
     return kept;
 }
 
-/// Checked: it is sent on as it is here.
+/// Checked here, since it is forwarded unchanged.
 pub fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
     _ = uplink_message.parseKey(given.root) catch return error.Malformed;
-    if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max) return error.Malformed;
+    if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max)
+        return error.Malformed;
     if (given.commandLine) |text|
-        if (text.len > desired_state.command_line_size_max or !isPrintable(text)) return error.Malformed;
+        if (text.len > desired_state.command_line_size_max or !isPrintable(text))
+            return error.Malformed;
     for ([_]?BundleFile{ given.kernel, given.initrd }) |file| if (file) |known| {
-        if (known.sizeBytes == 0 or known.sizeBytes > number_max or known.sha256.len != 64) return error.Malformed;
-        for (known.sha256) |byte| if (!std.ascii.isDigit(byte) and (byte < 'a' or byte > 'f')) return error.Malformed;
+        if (known.sizeBytes == 0 or known.sizeBytes > number_max or known.sha256.len != 64)
+            return error.Malformed;
+        for (known.sha256) |byte|
+            if (!std.ascii.isDigit(byte) and (byte < 'a' or byte > 'f')) return error.Malformed;
     };
     var writer: std.Io.Writer = .fixed(&into.buffer);
-    std.json.Stringify.value(given, .{ .emit_null_optional_fields = false }, &writer) catch return error.Malformed;
+    std.json.Stringify.value(given, .{ .emit_null_optional_fields = false }, &writer) catch
+        return error.Malformed;
     into.count = @intCast(writer.end);
 }
 
@@ -404,12 +460,18 @@ fn expectWords(expected: []const []const u8, order: *const Order) !void {
     try testing.expectEqual(null, arguments.words[expected.len]);
 }
 
-test "a sentence for the control plane has no path of this machine but in a command" {
+test "a sentence for the control plane contains a path of this machine only in a command" {
     for ([_][2][]const u8{
-        .{ "Nothing was written for it in the store /srv/store: boot it.", "Nothing was written for it in the store: boot it." },
+        .{
+            "Nothing was written for it in the store /srv/store: boot it.",
+            "Nothing was written for it in the store: boot it.",
+        },
         .{ "The store /srv/store cannot be read.", "The store cannot be read." },
         .{ "the store /srv/stor", "the store /srv/stor" },
-        .{ "see bootfarm-edge vdisk list --store /srv/store.", "see bootfarm-edge vdisk list --store /srv/store." },
+        .{
+            "see bootfarm-edge vdisk list --store /srv/store.",
+            "see bootfarm-edge vdisk list --store /srv/store.",
+        },
         .{ "", "" },
     }) |case| {
         const said = withoutPath(messageOf(case[0]), "/srv/store");
@@ -417,23 +479,63 @@ test "a sentence for the control plane has no path of this machine but in a comm
     }
 }
 
-test "a job becomes a command line, or a sentence that says what is missing" {
+test "a job becomes a command line, or a sentence that names what is missing" {
     const two, const three, const four = .{ uuid(2).toText(), uuid(3).toText(), uuid(4).toText() };
     const head = [_][]const u8{ "p", "vdisk" };
     const store = [_][]const u8{ "--json", "--store", "/s" };
     try expectWords(
-        &(head ++ .{"merge"} ++ store ++ .{ "--again", "--version", &two, "--into", &three, "--number", "4" }),
-        &.{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 4 },
+        &(head ++ .{"merge"} ++ store ++
+            .{ "--again", "--version", &two, "--into", &three, "--number", "4" }),
+        &.{
+            .id = uuid(1),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 4,
+        },
     );
     try expectWords(&(head ++ .{"gc"} ++ store ++ .{"--idle"}), &.{ .id = uuid(1), .kind = "gc" });
-    try expectWords(&(head ++ .{"verify"} ++ store ++ .{ "--version", &two }), &.{ .id = uuid(1), .kind = "adopt", .versionId = uuid(2), .number = 3 });
-    try expectWords(&(head ++ .{"profile"} ++ store ++ .{ "clear", "--version", &two }), &.{ .id = uuid(1), .kind = "clear_profile", .versionId = uuid(2) });
     try expectWords(
-        &(head ++ .{"seal"} ++ store ++ .{ "--again", "--in-store", "--version", &two, "--parent", &three, "--parent-boot-files", "--number", "7" }),
-        &.{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .parentVersionId = uuid(3), .number = 7, .commandLine = "", .bootFiles = .parent },
+        &(head ++ .{"verify"} ++ store ++ .{ "--version", &two }),
+        &.{ .id = uuid(1), .kind = "adopt", .versionId = uuid(2), .number = 3 },
     );
     try expectWords(
-        &(head ++ .{"import"} ++ store ++ .{ "--again", "imports/a.raw", "--in-store", "--version", &two, "--vdisk", &four } ++
+        &(head ++ .{"profile"} ++ store ++ .{ "clear", "--version", &two }),
+        &.{ .id = uuid(1), .kind = "clear_profile", .versionId = uuid(2) },
+    );
+    try expectWords(
+        &(head ++ .{"seal"} ++ store ++
+            .{
+                "--again",
+                "--in-store",
+                "--version",
+                &two,
+                "--parent",
+                &three,
+                "--parent-boot-files",
+                "--number",
+                "7",
+            }),
+        &.{
+            .id = uuid(1),
+            .kind = "seal",
+            .versionId = uuid(2),
+            .parentVersionId = uuid(3),
+            .number = 7,
+            .commandLine = "",
+            .bootFiles = .parent,
+        },
+    );
+    try expectWords(
+        &(head ++ .{"import"} ++ store ++ .{
+            "--again",
+            "imports/a.raw",
+            "--in-store",
+            "--version",
+            &two,
+            "--vdisk",
+            &four,
+        } ++
             .{ "--kernel", "imports/k", "--cmdline", "quiet splash", "--number", "1" }),
         &.{
             .id = uuid(1),
@@ -447,7 +549,15 @@ test "a job becomes a command line, or a sentence that says what is missing" {
         },
     );
     var arguments: Arguments = .{};
-    const import: Order = .{ .id = uuid(1), .kind = "import", .vdiskId = uuid(4), .versionId = uuid(2), .number = 1, .sourcePath = "a" };
+    const import: Order =
+        .{
+            .id = uuid(1),
+            .kind = "import",
+            .vdiskId = uuid(4),
+            .versionId = uuid(2),
+            .number = 1,
+            .sourcePath = "a",
+        };
     var dashed, var no_source, var no_kernel = .{ import, import, import };
     dashed.sourcePath = "--abandon";
     no_source.sourcePath = null;
@@ -456,7 +566,13 @@ test "a job becomes a command line, or a sentence that says what is missing" {
         .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .number = 1 },
         .{ .id = uuid(1), .kind = "merge", .intoVersionId = uuid(2), .number = 1 },
         .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3) },
-        .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 1 << 32 },
+        .{
+            .id = uuid(1),
+            .kind = "merge",
+            .versionId = uuid(2),
+            .intoVersionId = uuid(3),
+            .number = 1 << 32,
+        },
         .{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .number = 1 },
         .{ .id = uuid(1), .kind = "delete" },
         .{ .id = uuid(1), .kind = "adopt" },
@@ -492,14 +608,21 @@ test "the longest command line of a job fits" {
 const test_id = "11111111-1111-4111-8111-111111111111";
 const test_root = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
 
-test "lines of a job are read, and what is none is ignored" {
-    const progress = parse("{\"progress\":{\"positionBytes\":5,\"sizeBytes\":9,\"bytesPerSecond\":7}}").?.progress;
+test "output lines of a job are parsed, and other text is ignored" {
+    const progress = parse(
+        "{\"progress\":{\"positionBytes\":5,\"sizeBytes\":9,\"bytesPerSecond\":7}}",
+    ).?.progress;
     try testing.expectEqual(5, progress.done_bytes);
     try testing.expectEqual(9, progress.total_bytes);
-    try testing.expectEqual(0, parse("{\"progress\":{\"positionBytes\":5,\"sizeBytes\":null}}").?.progress.total_bytes);
-    try testing.expectEqualStrings("disk full?", parse("{\"error\":\"disk full\\u001b\"}").?.failed.constSlice());
+    try testing.expectEqual(0, parse(
+        "{\"progress\":{\"positionBytes\":5,\"sizeBytes\":null}}",
+    ).?.progress.total_bytes);
+    try testing.expectEqualStrings("disk full?", parse(
+        "{\"error\":\"disk full\\u001b\"}",
+    ).?.failed.constSlice());
     const head = "{\"version\":\"" ++ test_id ++ "\",";
-    const version = parse(head ++ "\"name\":\"Lab\",\"sizeBytes\":4096,\"manifest\":{\"root\":\"" ++ test_root ++
+    const version = parse(head ++ "\"name\":\"Lab\",\"sizeBytes\":4096,\"manifest\":{\"root\":\"" ++
+        test_root ++
         "\",\"incarnation\":0,\"counter\":3},\"kernel\":null,\"initrd\":null,\"commandLine\":\"quiet\",\"ownBytes\":7,\"sharedBytes\":8}").?.version;
     try testing.expectEqualStrings(
         "{\"versionId\":\"" ++ test_id ++ "\",\"root\":\"" ++ test_root ++ "\",\"counter\":3,\"sizeBytes\":4096,\"commandLine\":\"quiet\"}",
@@ -508,11 +631,18 @@ test "lines of a job are read, and what is none is ignored" {
     try testing.expectEqual(7, version.stored.reclaimable_bytes);
     try testing.expectEqualStrings("Lab", version.stored.image.?.name.slice());
     try testing.expectEqual(4096, version.stored.image.?.size_bytes);
-    try testing.expect(!version.stored.image.?.has_kernel and version.stored.image.?.parent_id == null);
-    try testing.expectEqualStrings(version.made.constSlice(), (try parseMade(version.made.constSlice())).constSlice());
-    try testing.expect(parse(head ++ "\"problem\":\"a block is damaged\"}").?.damaged.eql(version.stored.version_id));
+    try testing.expect(!version.stored.image.?.has_kernel and
+        version.stored.image.?.parent_id == null);
+    try testing.expectEqualStrings(version.made.constSlice(), (try parseMade(
+        version.made.constSlice(),
+    )).constSlice());
+    try testing.expect(parse(
+        head ++ "\"problem\":\"a block is damaged\"}",
+    ).?.damaged.eql(version.stored.version_id));
     try testing.expect(parse("{\"layer\":\"" ++ test_id ++ "\",\"ownBytes\":1}").?.other.is_layer);
-    try testing.expectEqual(.importing, parse("{\"import\":\"" ++ test_id ++ "\",\"positionBytes\":1}").?.other.state);
+    try testing.expectEqual(.importing, parse(
+        "{\"import\":\"" ++ test_id ++ "\",\"positionBytes\":1}",
+    ).?.other.state);
     for ([_][]const u8{
         "",
         "{",
@@ -531,7 +661,7 @@ test "lines of a job are read, and what is none is ignored" {
     try testing.expectEqual(null, parse(&deep));
 }
 
-test "the longest version that was made fits" {
+test "the longest created version fits" {
     const quotes: [1024]u8 = @splat('"');
     const hash: [64]u8 = @splat('a');
     const file: BundleFile = .{ .sha256 = &hash, .sizeBytes = number_max };

@@ -1,6 +1,7 @@
-//! The jobs that the control plane has for this edge's store: which run, one of each queue at most, how far they are, what became of those
-//! that are over, and what of that it has not been told yet. Pure. A job that is over stays until the desired state names it no more, so that none is
-//! done twice and no end is lost; whoever keeps this on disk asks `isEndChanged`.
+//! The control plane's jobs for this edge's store: which run, at most one per queue, their
+//! progress, their results, and which of these are not reported yet. Pure. A finished job stays
+//! until the desired state no longer lists it, so that none is executed twice and no result is
+//! lost; the caller stores results on disk when `isEndChanged`.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,10 +12,10 @@ const assert = std.debug.assert;
 const Queue = store_job.Queue;
 const Order = desired_state.StoreJob;
 
-/// While one runs and comes further.
+/// While a job runs and makes progress.
 pub const progress_interval_ms = 5_000;
 
-/// Until a job is begun again that another process kept waiting.
+/// Delay before a job that another process blocked is started again.
 pub const busy_interval_ms = 3_000;
 
 pub const Stage = enum { waiting, running, done, failed };
@@ -29,11 +30,11 @@ pub const Job = struct {
     message: store_job.Message = .empty,
     made: store_job.Made = .empty,
     is_ordered: bool = true,
-    /// The control plane keeps its end.
+    /// The control plane has stored its end.
     is_settled: bool = false,
-    /// Something is to be said of it.
-    is_news: bool = false,
-    /// Another process had what it needs.
+    /// Something is to be reported about it.
+    has_update: bool = false,
+    /// Another process held the lock that it needs.
     not_before_ms: u64 = 0,
 
     fn isOver(job: *const Job) bool {
@@ -43,20 +44,21 @@ pub const Job = struct {
 
 pub const StoreJobs = struct {
     jobs: base.BoundedArray(Job, jobs_max) = .empty,
-    /// What has ended is not on disk as it is here.
+    /// A result differs from the one on disk.
     is_end_changed: bool = false,
-    /// A job has begun, come somewhere or ended since the last message.
+    /// A job has started, made a step or ended since the last message.
     is_urgent: bool = false,
 
     pub const jobs_max = desired_state.store_jobs_max;
-    /// Others come with the next message.
+    /// Further ones are sent with the next message.
     const told_max = 32;
-    /// Of a report: less than 512 bytes around its message and what it made.
+    /// Size of a report: less than 512 bytes around its message and the created version.
     const report_size_max = 512 + 2 * store_job.message_size_max + store_job.made_size_max;
     pub const untold_size_max = told_max * report_size_max;
     pub const over_size_max = jobs_max * report_size_max;
 
-    /// What the desired state orders now. One that is gone from it is forgotten, also where it runs.
+    /// Takes the jobs of the desired state. One that is no longer listed is forgotten, even if it
+    /// runs.
     pub fn update(jobs: *StoreJobs, orders: []const Order) void {
         for (jobs.jobs.slice()) |*job| job.is_ordered = false;
         for (orders) |*order| if (jobs.find(order.id)) |job| {
@@ -75,15 +77,17 @@ pub const StoreJobs = struct {
             jobs.jobs.append(.{ .id = order.id, .queue = store_job.queueOf(order) }) catch break;
     }
 
-    /// What is to be begun in this queue, in the order of the control plane; null: nothing, or one runs in it.
+    /// Returns the job to start in this queue, in the control plane's order; null: none, or one is
+    /// running.
     pub fn next(jobs: *StoreJobs, queue: Queue, orders: []const Order, now_ms: u64) ?base.Uuid {
         if (jobs.running(queue) != null) return null;
         for (orders) |*order| if (jobs.find(order.id)) |job|
-            if (job.queue == queue and job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
+            if (job.queue == queue and job.stage == .waiting and now_ms >= job.not_before_ms)
+                return job.id;
         return null;
     }
 
-    /// One that runs is begun again later; `why`: who has what it needs.
+    /// A running job is started again later; `why`: who holds the lock.
     pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
         const job = jobs.find(id) orelse return;
         assert(job.stage == .running);
@@ -91,7 +95,7 @@ pub const StoreJobs = struct {
         job.not_before_ms = now_ms + busy_interval_ms;
         if (std.mem.eql(u8, job.message.constSlice(), why.constSlice())) return;
         job.message = why;
-        job.is_news = true;
+        job.has_update = true;
         jobs.is_urgent = true;
     }
 
@@ -100,17 +104,18 @@ pub const StoreJobs = struct {
         assert(job.stage == .waiting);
         assert(jobs.running(job.queue) == null);
         job.stage = .running;
-        // What it waited for is said until it comes further.
+        // The reason is reported until it makes progress.
         if (job.not_before_ms > 0) return;
-        job.is_news = true;
+        job.has_update = true;
         jobs.is_urgent = true;
     }
 
-    /// Of one that runs.
+    /// Progress of a running job.
     pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u64) void {
         const job = jobs.find(id) orelse return;
         assert(job.stage == .running);
-        job.is_news = job.is_news or done_bytes != job.done_bytes or total_bytes != job.total_bytes;
+        job.has_update = job.has_update or done_bytes != job.done_bytes or
+            total_bytes != job.total_bytes;
         if (job.done_bytes == 0 and done_bytes > 0) jobs.is_urgent = true;
         job.done_bytes = done_bytes;
         job.total_bytes = total_bytes;
@@ -119,7 +124,7 @@ pub const StoreJobs = struct {
 
     pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
 
-    /// Of one that runs, or that could not be begun.
+    /// End of a running job, or of one that could not start.
     pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
         const job = jobs.find(id) orelse return;
         assert(!job.isOver());
@@ -134,7 +139,7 @@ pub const StoreJobs = struct {
                 job.message = message;
             },
         }
-        job.is_news = true;
+        job.has_update = true;
         jobs.is_end_changed = true;
         jobs.is_urgent = true;
     }
@@ -144,7 +149,7 @@ pub const StoreJobs = struct {
         return null;
     }
 
-    /// Whether somebody still waits for what a process does.
+    /// Tells whether the result of a process is still wanted.
     pub fn isRunning(jobs: *StoreJobs, id: base.Uuid) bool {
         const job = jobs.find(id) orelse return false;
         return job.stage == .running;
@@ -155,54 +160,64 @@ pub const StoreJobs = struct {
         return null;
     }
 
-    /// Whether a message is due, by the time since the last one.
+    /// Tells whether a message is due, given the time since the last one.
     pub fn isDue(jobs: *const StoreJobs, since_ms: u64) bool {
         if (jobs.is_urgent) return true;
         if (since_ms < progress_interval_ms) return false;
-        for (jobs.jobs.constSlice()) |*job| if (isTold(job)) return true;
+        for (jobs.jobs.constSlice()) |*job| if (isReportable(job)) return true;
         return false;
     }
 
-    /// What is to be said again until it is settled, and what is new.
-    fn isTold(job: *const Job) bool {
+    /// Unsettled ends are reported repeatedly, and changes once.
+    fn isReportable(job: *const Job) bool {
         return switch (job.stage) {
-            .waiting, .running => job.is_news,
+            .waiting, .running => job.has_update,
             .done, .failed => !job.is_settled,
         };
     }
 
-    const Which = enum { untold, over };
+    const Which = enum { unreported, over };
 
-    /// A JSON array of `storeJobReport`.
-    pub fn writeReports(jobs: *const StoreJobs, writer: *std.Io.Writer, which: Which) std.Io.Writer.Error!void {
+    /// Writes a JSON array of `storeJobReport`.
+    pub fn writeReports(
+        jobs: *const StoreJobs,
+        writer: *std.Io.Writer,
+        which: Which,
+    ) std.Io.Writer.Error!void {
         try writer.writeByte('[');
         var count: u32 = 0;
         for (jobs.jobs.constSlice()) |*job| {
             const is_wanted = switch (which) {
-                .untold => isTold(job),
+                .unreported => isReportable(job),
                 .over => job.isOver(),
             };
             if (!is_wanted) continue;
-            if (which == .untold and count == told_max) break;
+            if (which == .unreported and count == told_max) break;
             if (count > 0) try writer.writeByte(',');
             count += 1;
-            // One that waits and has something to say was begun before.
+            // A waiting job with something to report was started before.
             const state: Stage = if (job.stage == .waiting) .running else job.stage;
-            try writer.print("{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}", .{
-                job.id, state, job.done_bytes, job.total_bytes,
+            try writer.print(
+                "{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}",
+                .{
+                    job.id, state, job.done_bytes, job.total_bytes,
+                },
+            );
+            if (job.message.count > 0) try writer.print(",\"message\":{f}", .{
+                std.json.fmt(job.message.constSlice(), .{}),
             });
-            if (job.message.count > 0) try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
             if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
             try writer.writeByte('}');
         }
         try writer.writeByte(']');
     }
 
-    /// The message with `writeReports` has been taken; `settled`: what the control plane need not hear again. One of these that runs is
-    /// abandoned: the control plane does not know it, or knows its end.
-    pub fn told(jobs: *StoreJobs, settled: []const base.Uuid) void {
+    /// The message with `writeReports` was accepted; `settled`: the reports that the control plane
+    /// has stored. A running one among them is abandoned: the control plane does not know it, or
+    /// knows its end.
+    pub fn onReported(jobs: *StoreJobs, settled: []const base.Uuid) void {
         jobs.is_urgent = false;
-        for (jobs.jobs.slice()) |*job| job.is_news = false;
+        for (jobs.jobs.slice()) |*job| job.has_update = false;
         for (settled) |id| {
             const job = jobs.find(id) orelse continue;
             if (job.isOver()) job.is_settled = true;
@@ -210,7 +225,7 @@ pub const StoreJobs = struct {
         }
     }
 
-    /// Nobody works for it any more; the order stands, unless it is gone.
+    /// No process works on it any more; the order stands, unless it is gone.
     fn abandon(jobs: *StoreJobs, job: *Job) void {
         job.* = .{
             .id = job.id,
@@ -223,7 +238,7 @@ pub const StoreJobs = struct {
         jobs.is_end_changed = true;
     }
 
-    const Kept = struct {
+    const JournalEntry = struct {
         id: base.Uuid,
         state: enum { done, failed },
         progressBytes: u64,
@@ -232,9 +247,16 @@ pub const StoreJobs = struct {
         made: ?std.json.Value = null,
     };
 
-    /// What `writeReports(.over)` wrote before the last end of the edge. What cannot be read is done again, which is harmless.
-    pub fn restore(jobs: *StoreJobs, arena: std.mem.Allocator, text: []const u8) error{Malformed}!void {
-        const kept = std.json.parseFromSliceLeaky([]const Kept, arena, text, .{ .ignore_unknown_fields = true }) catch
+    /// Restores the output of `writeReports(.over)` of an earlier process. An unreadable job is
+    /// executed again, which is harmless.
+    pub fn restore(
+        jobs: *StoreJobs,
+        arena: std.mem.Allocator,
+        text: []const u8,
+    ) error{Malformed}!void {
+        const kept = std.json.parseFromSliceLeaky([]const JournalEntry, arena, text, .{
+            .ignore_unknown_fields = true,
+        }) catch
             return error.Malformed;
         if (kept.len > jobs_max) return error.Malformed;
         for (kept) |*entry| {
@@ -273,11 +295,11 @@ fn testImport(number: u8) Order {
 
 fn reports(jobs: *const StoreJobs, buffer: []u8) ![]const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
-    try jobs.writeReports(&writer, .untold);
+    try jobs.writeReports(&writer, .unreported);
     return writer.buffered();
 }
 
-test "jobs are done one after another in their order, and each once" {
+test "jobs run one after another in order, and each once" {
     var jobs: StoreJobs = .{};
     const orders = [_]Order{ testOrder(2), testOrder(1) };
     jobs.update(&orders);
@@ -285,7 +307,7 @@ test "jobs are done one after another in their order, and each once" {
     jobs.begin(uuid(2));
     try testing.expectEqual(null, jobs.next(.changes, &orders, 0));
     jobs.end(uuid(2), .{ .done = .empty });
-    // The state names it until the control plane knows its end.
+    // The state lists it until the control plane knows its end.
     jobs.update(&orders);
     try testing.expectEqual(uuid(1), jobs.next(.changes, &orders, 0).?);
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("no") });
@@ -294,58 +316,60 @@ test "jobs are done one after another in their order, and each once" {
     try testing.expectEqual(0, jobs.jobs.count);
 }
 
-test "an end is said until it is settled, progress when it has moved" {
+test "an end is reported until it is settled, progress when it has changed" {
     var jobs: StoreJobs = .{};
     var buffer: [1024]u8 = undefined;
     jobs.update(&.{testOrder(1)});
     try testing.expect(!jobs.isDue(60_000));
     jobs.begin(uuid(1));
     try testing.expect(jobs.isDue(0));
-    jobs.told(&.{});
+    jobs.onReported(&.{});
     try testing.expect(!jobs.isDue(60_000));
     jobs.progress(uuid(1), 4, 10);
     try testing.expect(jobs.isDue(0));
-    jobs.told(&.{});
+    jobs.onReported(&.{});
     jobs.progress(uuid(1), 5, 10);
     try testing.expect(!jobs.isDue(4_999));
     try testing.expect(jobs.isDue(5_000));
-    jobs.told(&.{});
+    jobs.onReported(&.{});
     jobs.progress(uuid(1), 5, 10);
     try testing.expect(!jobs.isDue(5_000));
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("a \"b\"") });
     try testing.expect(jobs.isDue(0));
     const id = uuid(1).toText();
-    const expected = "[{\"id\":\"" ++ id ++ "\",\"state\":\"failed\",\"progressBytes\":5,\"totalBytes\":10,\"message\":\"a \\\"b\\\"\"}]";
+    const expected = "[{\"id\":\"" ++ id ++
+        "\",\"state\":\"failed\",\"progressBytes\":5,\"totalBytes\":10,\"message\":\"a \\\"b\\\"\"}]";
     try testing.expectEqualStrings(expected, try reports(&jobs, &buffer));
     // An answer that does not settle it.
-    jobs.told(&.{uuid(7)});
+    jobs.onReported(&.{uuid(7)});
     try testing.expect(jobs.isDue(5_000));
-    jobs.told(&.{uuid(1)});
+    jobs.onReported(&.{uuid(1)});
     try testing.expect(!jobs.isDue(60_000));
     try testing.expectEqualStrings("[]", try reports(&jobs, &buffer));
 }
 
-test "a job that another process keeps waiting is begun again later, others before it, and says why" {
+test "a blocked job is started again later, others before it, and reports why" {
     var jobs: StoreJobs = .{};
     var buffer: [1024]u8 = undefined;
     const orders = [_]Order{ testOrder(1), testOrder(2) };
     jobs.update(&orders);
     jobs.begin(uuid(1));
-    jobs.told(&.{});
+    jobs.onReported(&.{});
     jobs.postpone(uuid(1), 5_000, store_job.messageOf("`vdisk gc` has it"));
     try testing.expect(jobs.isDue(0));
     const id = uuid(1).toText();
-    const expected = "[{\"id\":\"" ++ id ++ "\",\"state\":\"running\",\"progressBytes\":0,\"totalBytes\":0,\"message\":\"`vdisk gc` has it\"}]";
+    const expected = "[{\"id\":\"" ++ id ++
+        "\",\"state\":\"running\",\"progressBytes\":0,\"totalBytes\":0,\"message\":\"`vdisk gc` has it\"}]";
     try testing.expectEqualStrings(expected, try reports(&jobs, &buffer));
     try testing.expectEqual(uuid(2), jobs.next(.changes, &orders, 5_000).?);
     try testing.expectEqual(uuid(1), jobs.next(.changes, &orders, 5_000 + busy_interval_ms).?);
     // The control plane has ended it meanwhile.
-    jobs.told(&.{uuid(1)});
+    jobs.onReported(&.{uuid(1)});
     jobs.update(&.{testOrder(2)});
     try testing.expectEqual(null, jobs.find(uuid(1)));
 }
 
-test "a job that is taken back runs no more, and is forgotten where it waits" {
+test "a cancelled job stops, and is forgotten if it waits" {
     var jobs: StoreJobs = .{};
     jobs.update(&.{ testOrder(1), testOrder(2) });
     jobs.begin(uuid(1));
@@ -356,14 +380,14 @@ test "a job that is taken back runs no more, and is forgotten where it waits" {
     try testing.expectEqual(null, jobs.find(uuid(1)));
     try testing.expectEqual(uuid(3), jobs.next(.changes, &.{testOrder(3)}, 0).?);
     jobs.begin(uuid(3));
-    // The control plane says so before its state does.
-    jobs.told(&.{uuid(3)});
+    // The control plane reports it before its state does.
+    jobs.onReported(&.{uuid(3)});
     try testing.expect(!jobs.isRunning(uuid(3)));
     jobs.update(&.{testOrder(3)});
     try testing.expectEqual(null, jobs.next(.changes, &.{testOrder(3)}, 0));
 }
 
-test "what reads an image runs beside what changes the store, and one of each at a time" {
+test "jobs that read an image run beside those that change the store, one of each at a time" {
     var jobs: StoreJobs = .{};
     const orders = [_]Order{ testImport(1), testImport(2), testOrder(3), testOrder(4) };
     jobs.update(&orders);
@@ -380,20 +404,21 @@ test "what reads an image runs beside what changes the store, and one of each at
     try testing.expect(jobs.isRunning(uuid(1)));
     try testing.expectEqual(uuid(4), jobs.next(.changes, &orders, 0).?);
     jobs.begin(uuid(4));
-    jobs.told(&.{uuid(1)});
+    jobs.onReported(&.{uuid(1)});
     try testing.expect(!jobs.isRunning(uuid(1)));
     try testing.expect(jobs.isRunning(uuid(4)));
     try testing.expectEqual(uuid(2), jobs.next(.images, &orders, 0).?);
 }
 
-test "ends are found again after a start, and what ran is begun again" {
+test "ends are restored after a start, and a job that was running is started again" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const orders = [_]Order{ testOrder(1), testOrder(2), testOrder(3) };
     var jobs: StoreJobs = .{};
     jobs.update(&orders);
     jobs.begin(uuid(1));
-    const made = "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
+    const made =
+        "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
     jobs.end(uuid(1), .{ .done = try store_job.parseMade(made) });
     jobs.begin(uuid(2));
     try testing.expect(jobs.is_end_changed);
@@ -412,7 +437,7 @@ test "ends are found again after a start, and what ran is begun again" {
     }
 }
 
-test "a state with as many jobs as one may have is taken while others are over" {
+test "a full list of jobs is accepted while others are over" {
     var jobs: StoreJobs = .{};
     var first: [StoreJobs.jobs_max]Order = undefined;
     var second: [StoreJobs.jobs_max]Order = undefined;

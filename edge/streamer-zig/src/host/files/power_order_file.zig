@@ -40,7 +40,7 @@ pub const PowerOrderFile = struct {
     pub fn append(
         file: *PowerOrderFile,
         orders: *const PowerOrders,
-        bound: PowerOrders.Bound,
+        bound: PowerOrders.BoundOrder,
     ) void {
         if (file.file.needsCompaction()) file.file.compact(orders, writeOrders);
         _ = file.file.append(&encode(bound));
@@ -51,7 +51,7 @@ pub const PowerOrderFile = struct {
         while (known.next()) |bound| try fresh.append(&encode(bound));
     }
 
-    fn encode(bound: PowerOrders.Bound) [record_size]u8 {
+    fn encode(bound: PowerOrders.BoundOrder) [record_size]u8 {
         return bound.id.bytes ++ bound.boot_id.bytes;
     }
 };
@@ -70,7 +70,7 @@ const Book = struct {
     orders: PowerOrders = .{},
     file: PowerOrderFile = undefined,
 
-    fn keep(book: *Book, bound: PowerOrders.Bound) void {
+    fn keep(book: *Book, bound: PowerOrders.BoundOrder) void {
         book.file.append(&book.orders, bound);
     }
 };

@@ -196,7 +196,7 @@ test "a log that loses reports from time to time declares every gap, also more t
         fixture.log.ack(batch.epoch, batch.until_seq);
     }
     try testing.expectEqual(stretches, gaps);
-    for (fixture.log.gaps.places) |place| try testing.expectEqual(null, place);
+    for (fixture.log.gaps.slots) |place| try testing.expectEqual(null, place);
 }
 
 test "reports that an API requests again but that are gone are declared as a gap" {

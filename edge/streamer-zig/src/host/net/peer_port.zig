@@ -51,7 +51,7 @@ pub const PeerPort = struct {
         port.table.setBooting(now_us, port.boots.table.active_count);
         port.tellChanges(now_us);
         for (0..lost_per_tick_max) |_| {
-            const lost = port.table.nextLost(now_us) orelse return;
+            const lost = port.table.nextWithdrawnOffer(now_us) orelse return;
             const ref = port.boots.table.findById(lost.boot) orelse return;
             port.boots.withdraw(ref, lost.to);
         }

@@ -13,13 +13,13 @@ pub const StateBox = struct {
     state: core.uplink.desired_state.DesiredState,
     policy: core.boot.Policy,
     /// The keys that signed it, to be pinned.
-    reached: core.uplink.desired_state.Reached,
+    reached: core.uplink.desired_state.VerifiedKey,
 
     /// Verifies and parses an envelope. The box owns everything; `destroy` frees it.
     pub fn create(
         gpa: std.mem.Allocator,
         envelope: []const u8,
-        expected: core.uplink.desired_state.Expected,
+        expected: core.uplink.desired_state.TrustAnchor,
     ) core.uplink.desired_state.Refusal!*StateBox {
         const box = try gpa.create(StateBox);
         errdefer gpa.destroy(box);
@@ -47,7 +47,7 @@ pub const UplinkLink = struct {
     mutex: Io.Mutex = .init,
     ignored: base.IgnoredCounters = .{},
     devices_booting: u64 = 0,
-    peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max) = .empty,
+    peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max) = .empty,
     /// When the numbers were set.
     numbers_us: u64 = 0,
     /// Of the state that was accepted last.
@@ -66,7 +66,7 @@ pub const UplinkLink = struct {
     pub const Numbers = struct {
         ignored: base.IgnoredCounters,
         devices_booting: u64,
-        peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max),
+        peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max),
         numbers_us: u64,
         /// Of the state in force.
         pair: core.uplink.desired_state.Pair,
@@ -96,7 +96,7 @@ pub const UplinkLink = struct {
     pub fn setPeers(link: *UplinkLink, now_us: u64, table: *const core.site.PeerTable) void {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
-        link.peers.count = @intCast(table.listHeard(now_us, &link.peers.buffer).len);
+        link.peers.count = @intCast(table.listPeers(now_us, &link.peers.buffer).len);
         link.numbers_us = now_us;
     }
 

@@ -38,7 +38,7 @@ const body_size_max = 128 * 1024;
 const unknown_route_ms = 600_000;
 /// The list is made again: sizes may have changed, and versions may have come or gone by hand
 /// unnoticed.
-const list_interval_ms = core.uplink.store_inventory.told_interval_ms;
+const list_interval_ms = core.uplink.store_inventory.report_interval_ms;
 /// The shortest interval for reporting what changes with each boot.
 const profiles_interval_ms = 60_000;
 /// Except after a job: what it has cleared leaves the memory within a second.
@@ -519,7 +519,7 @@ pub const StoreWorker = struct {
         if (!worker.is_list_whole or code == null or code.? > 1) return;
         const now_ms = nowMs();
         const is_again = worker.inventory_told_ms == 0 or
-            now_ms >= worker.inventory_told_ms + core.uplink.store_inventory.told_interval_ms;
+            now_ms >= worker.inventory_told_ms + core.uplink.store_inventory.report_interval_ms;
         worker.inventory.set(worker.found[0..worker.found_count], is_again);
         worker.setFigures();
     }
@@ -553,7 +553,7 @@ pub const StoreWorker = struct {
             .ok => {
                 worker.back_off.reset();
                 if (has_page) {
-                    worker.inventory.pageTold();
+                    worker.inventory.onPageSent();
                     worker.inventory_told_ms = now_ms;
                     // Nothing was sent about jobs, and what there is to report follows at once.
                 } else worker.settle(arena.allocator(), (result catch unreachable).body);
@@ -581,7 +581,7 @@ pub const StoreWorker = struct {
         writer.writeAll("\"jobs\":") catch unreachable;
         // A page and reports together might exceed the size of a message.
         if (has_page) writer.writeAll("[]") catch
-            unreachable else worker.jobs.writeReports(&writer, .untold) catch unreachable;
+            unreachable else worker.jobs.writeReports(&writer, .unreported) catch unreachable;
         writer.writeByte('}') catch unreachable;
         return writer.buffered();
     }
@@ -589,7 +589,7 @@ pub const StoreWorker = struct {
     fn settle(worker: *StoreWorker, arena: std.mem.Allocator, body: []const u8) void {
         const Settled = struct { settledJobs: []const base.Uuid };
         const answer = core.uplink.message.parse(Settled, arena, body) catch return;
-        worker.jobs.told(answer.settledJobs);
+        worker.jobs.onReported(answer.settledJobs);
         worker.stopUnwanted();
     }
 

@@ -207,7 +207,7 @@ pub const UplinkWorker = struct {
                     answer = .nothing;
             } else |_| answer = .nothing;
         }
-        if (result) |answered| worker.sender.noteForm(
+        if (result) |answered| worker.sender.onBatchForm(
             answered.takes_gzip,
             compressed != null and isRefusedForm(answered.status),
         ) else |_| {}
@@ -298,7 +298,7 @@ pub const UplinkWorker = struct {
 
     /// Replaces the pinned key by one that follows it, or by one that was named on this machine,
     /// also over restarts.
-    pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.Reached) void {
+    pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.VerifiedKey) void {
         if (reached.id == null and !reached.is_named) return;
         // A named key comes without an id.
         const id = reached.id orelse base.Uuid.zero;

@@ -77,7 +77,7 @@ pub fn takeOrders(boots: *Boots, wanted: []const core.uplink.desired_state.Power
     boots.orders.update(wanted, &boots.table, boots, keepOrder);
 }
 
-fn keepOrder(boots: *Boots, bound: core.site.PowerOrders.Bound) void {
+fn keepOrder(boots: *Boots, bound: core.site.PowerOrders.BoundOrder) void {
     boots.journal.writeOrder(bound);
     boots.ledger.noteOrder(bound);
 }

@@ -21,7 +21,7 @@ lease_count: u32 = 0,
 leases_at_us: u64 = 0,
 lease_change_count: u64 = 0,
 resumption_key: [32]u8,
-orders: [Ledger.orders_max]core.site.PowerOrders.Bound = undefined,
+orders: [Ledger.orders_max]core.site.PowerOrders.BoundOrder = undefined,
 order_count: u32 = 0,
 
 pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
@@ -57,7 +57,7 @@ pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, plant
 }
 
 /// A power order that is new.
-pub fn writeOrder(journal: *Journal, bound: core.site.PowerOrders.Bound) void {
+pub fn writeOrder(journal: *Journal, bound: core.site.PowerOrders.BoundOrder) void {
     // As many places as the ledger has: it complains first.
     if (journal.order_count == journal.orders.len) return;
     journal.orders[journal.order_count] = bound;

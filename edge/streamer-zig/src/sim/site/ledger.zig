@@ -180,7 +180,7 @@ pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?u64) void {
 }
 
 /// The edge sees a power order for the first time.
-pub fn noteOrder(ledger: *Ledger, bound: core.site.PowerOrders.Bound) void {
+pub fn noteOrder(ledger: *Ledger, bound: core.site.PowerOrders.BoundOrder) void {
     for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) return;
     if (ledger.order_count == orders_max) return ledger.violate(.tables_bounded, "more than {d} orders", .{orders_max});
     ledger.orders[ledger.order_count] = .{ .id = bound.id, .boot_id = bound.boot_id };

@@ -229,7 +229,7 @@ fn sendReports(world: *Reports, is_back: bool) !void {
         _ = world.sender.reportsAnswered(world.now_ms, random, .nothing);
         return;
     }
-    world.sender.noteForm(true, false);
+    world.sender.onBatchForm(true, false);
     switch (answer) {
         .acked => |seq| {
             world.log.ack(batch.epoch, seq);

@@ -234,7 +234,7 @@ fn restart(world: *Schedules, edge: *Edge) !void {
     edge.peers = try .init(world.gpa, .{ .epoch = edge.epoch, .boots_max = 256, .others_max = 128 });
     edge.peers.setSite(world.now_us, world.siteOf(edge.number));
     var boots = edge.boots.iterate();
-    while (boots.next()) |boot| edge.peers.noteBoot(boot);
+    while (boots.next()) |boot| edge.peers.onBoot(boot);
     edge.runner.deinit(world.gpa);
     edge.runner = try .init(world.gpa);
     for (edge.records.items) |record| edge.runner.restore(record);
@@ -274,7 +274,7 @@ fn powerOn(world: *Schedules, edge: *Edge, action: *const ScheduleRunner.Action)
     }, .{ .version_id = .zero }, world.now_us, 1);
     const ref = edge.boots.insert(boot, world.now_us) catch return;
     edge.boots.apply(ref, world.now_us, .power_command);
-    edge.peers.noteBoot(edge.boots.get(ref).?);
+    edge.peers.onBoot(edge.boots.get(ref).?);
     edge.peers.setBooting(world.now_us, edge.boots.active_count);
 }
 
@@ -285,7 +285,7 @@ fn ageBoots(world: *Schedules, edge: *Edge) void {
         const boot = edge.boots.get(ref).?;
         if (boot.isOver() or world.now_us < boot.started_us + claimed_us) continue;
         edge.boots.supersede(ref, world.now_us);
-        edge.peers.noteBoot(edge.boots.get(ref).?);
+        edge.peers.onBoot(edge.boots.get(ref).?);
     }
     edge.peers.setBooting(world.now_us, edge.boots.active_count);
 }
