@@ -33,7 +33,11 @@ const Command = struct {
         return command.sources.fail(format, arguments);
     }
 
-    fn say(command: *const Command, comptime format: []const u8, arguments: anytype) Failure!void {
+    fn print(
+        command: *const Command,
+        comptime format: []const u8,
+        arguments: anytype,
+    ) Failure!void {
         const text = try std.fmt.allocPrint(command.sources.arena, format ++ "\n", arguments);
         command.sources.terminal.out(text);
     }
@@ -125,11 +129,11 @@ fn import(command: *const Command) Failure!void {
     defer dir.close(sources.io);
     for (sets) |*set| {
         try put(command, dir, set);
-        try command.say("{s}/{s}", .{ options.boot_files, set.name });
+        try command.print("{s}/{s}", .{ options.boot_files, set.name });
         for (set.files) |*file| try describe(command, set, file);
-        if (hint(set)) |text| try command.say("    {s}", .{text});
+        if (hint(set)) |text| try command.print("    {s}", .{text});
     }
-    try command.say(
+    try command.print(
         "A running edge reads the sets when it starts: restart it. Running devices are not affected.",
         .{},
     );
@@ -153,7 +157,7 @@ fn describe(
     const arena = command.sources.arena;
     const signers = try arena.alloc([]const u8, file.signers.constSlice().len);
     for (signers, file.signers.constSlice()) |*name, *signer| name.* = signer.slice();
-    try command.say("    {s: <16} {s}{s}{s}, {s}{s}, {d} KiB, {s}{s}", .{
+    try command.print("    {s: <16} {s}{s}{s}, {s}{s}, {d} KiB, {s}{s}", .{
         file.name,
         file.kind.text(),
         if (file.version.size > 0) " " else "",
@@ -280,7 +284,7 @@ fn remove(command: *const Command) Failure!void {
     if (linux.errno(rc) != .SUCCESS)
         return command.fail("{s}/{s} cannot be removed.", .{ path, name });
     locked.deleteTree(io, being_made) catch {};
-    try command.say("removed {s}/{s}", .{ path, name });
+    try command.print("removed {s}/{s}", .{ path, name });
 }
 
 fn list(command: *const Command) Failure!void {
@@ -303,11 +307,11 @@ fn list(command: *const Command) Failure!void {
         .{ path, set.name, host.program_set.sentence(set.why) },
     );
     if (command.options.json) return listJson(command, &files);
-    if (files.sets.len == 0) return command.say("There are no boot programs in {s}.", .{path});
+    if (files.sets.len == 0) return command.print("There are no boot programs in {s}.", .{path});
     for (files.sets) |*set| {
-        try command.say("{s}", .{set.name});
+        try command.print("{s}", .{set.name});
         for (set.files) |*file| try describe(command, set, file);
-        if (hint(set)) |text| try command.say("    {s}", .{text});
+        if (hint(set)) |text| try command.print("    {s}", .{text});
     }
 }
 
@@ -317,7 +321,7 @@ fn listJson(command: *const Command, files: *const BootFiles) Failure!void {
     var json: std.json.Stringify =
         .{ .writer = &writer.writer, .options = .{ .whitespace = .indent_2 } };
     writeJson(&json, files) catch return error.OutOfMemory;
-    try command.say("{s}", .{writer.written()});
+    try command.print("{s}", .{writer.written()});
 }
 
 fn writeJson(json: *std.json.Stringify, files: *const BootFiles) std.json.Stringify.Error!void {

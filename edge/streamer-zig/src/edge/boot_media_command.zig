@@ -38,7 +38,7 @@ const Command = struct {
     }
 
     /// Prints a line about the progress; one that does not fit is left out.
-    fn say(command: *const Command, comptime format: []const u8, arguments: anytype) void {
+    fn print(command: *const Command, comptime format: []const u8, arguments: anytype) void {
         var buffer: [line_size_max]u8 = undefined;
         command.terminal.out(std.mem.print(&buffer, format ++ "\n", arguments) catch return);
     }
@@ -137,12 +137,12 @@ fn build(command: *const Command, options: *const Options) Failure!void {
         error.FilesTooLarge => return command.fail("ipxe.efi is larger than 30 MiB", .{}),
     };
     try writeImage(command, options.out, image);
-    for (edges, 1..) |edge, number| command.say("  edge {d}: {f}", .{ number, edge });
+    for (edges, 1..) |edge, number| command.print("  edge {d}: {f}", .{ number, edge });
     if (options.address) |address|
-        command.say("  address {f}, for one device only", .{address.ip})
+        command.print("  address {f}, for one device only", .{address.ip})
     else
-        command.say("  address by the network's DHCP server", .{});
-    command.say("wrote {s}: {d} MiB, for discs and USB sticks, BIOS and 64-bit UEFI", .{
+        command.print("  address by the network's DHCP server", .{});
+    command.print("wrote {s}: {d} MiB, for discs and USB sticks, BIOS and 64-bit UEFI", .{
         options.out, image.len >> 20,
     });
 }
@@ -164,7 +164,7 @@ fn readFile(
             return command.fail("{s} is not {s}; see the package {s}", .{
                 path, wanted.description, wanted.package,
             });
-        command.say("  {s}, {d} KiB", .{ path, bytes.len >> 10 });
+        command.print("  {s}, {d} KiB", .{ path, bytes.len >> 10 });
         return bytes;
     }
     return command.fail(

@@ -82,7 +82,7 @@ pub const Edge = struct {
                 .{},
             );
         edge.announce();
-        edge.tellManager("READY=1");
+        edge.notifyManager("READY=1");
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
             return edge.terminal.fail(
@@ -178,7 +178,7 @@ pub const Edge = struct {
         edge.saveLeases(now_us);
         edge.lookAhead(now_us);
         // Sent only from here: a loop that hangs falls silent, and the manager restarts the edge.
-        edge.tellManager("WATCHDOG=1");
+        edge.notifyManager("WATCHDOG=1");
     }
 
     fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
@@ -222,8 +222,8 @@ pub const Edge = struct {
         sum.shards.slice()[0] = first;
     }
 
-    fn tellManager(edge: *const Edge, text: []const u8) void {
-        if (edge.manager) |*manager| manager.tell(text);
+    fn notifyManager(edge: *const Edge, text: []const u8) void {
+        if (edge.manager) |*manager| manager.notify(text);
     }
 
     fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
@@ -287,7 +287,7 @@ pub const Edge = struct {
     /// Stops in this order: nothing more is accepted, what was counted is synced, and the lock goes
     /// with the process.
     fn finish(edge: *Edge) void {
-        edge.tellManager("STOPPING=1");
+        edge.notifyManager("STOPPING=1");
         const now_us = host.sys.monotonicUs();
         edge.boots.tick(now_us);
         edge.saveLeases(now_us);

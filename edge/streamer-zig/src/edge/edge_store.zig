@@ -47,7 +47,7 @@ pub fn open(edge: *Edge, complaint: *Complaint) Error!void {
         // Only plain files.
         error.NotAStore => return,
         else => |other| {
-            vdisk_open_store.complainOf(given orelse
+            vdisk_open_store.explain(given orelse
                 edge.options.data.?, other, complaint) catch {};
             return error.Wrong;
         },

@@ -37,7 +37,11 @@ const Command = struct {
         return error.Explained;
     }
 
-    fn say(command: *const Command, comptime format: []const u8, arguments: anytype) Failure!void {
+    fn print(
+        command: *const Command,
+        comptime format: []const u8,
+        arguments: anytype,
+    ) Failure!void {
         command.terminal.out(try std.fmt.allocPrint(command.arena, format ++ "\n", arguments));
     }
 };
@@ -136,7 +140,7 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
         else => |other| return command.fail("{s} {s}", .{ options.file, image.sentence(other) }),
     };
     const report = try image_report.make(command.arena, disk, source.size, &answer);
-    if (options.is_json) return command.say("{f}", .{std.json.fmt(report, .{})});
+    if (options.is_json) return command.print("{f}", .{std.json.fmt(report, .{})});
     var text: Io.Writer.Allocating = .init(command.arena);
     image_report.print(&text.writer, options.file, &report) catch return error.OutOfMemory;
     command.terminal.out(text.written());
@@ -163,11 +167,11 @@ fn extract(command: *const Command, options: *const Options) Failure!void {
     if (options.initrd_to) |path| try write(command, bundle, path, BootBundle.writeInitramfs);
     const kernel = try boot_bundle.printable(command.arena, bundle.files.kernel.path);
     const origin = try boot_bundle.printable(command.arena, bundle.files.origin);
-    try command.say("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
-    try command.say("initramfs: {s}", .{
+    try command.print("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
+    try command.print("initramfs: {s}", .{
         if (bundle.built == null) "the image's own" else "built from the image's modules",
     });
-    try command.say("command line: {s}", .{bundle.command_line});
+    try command.print("command line: {s}", .{bundle.command_line});
 }
 
 const Writing = fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void;

@@ -82,7 +82,7 @@ pub const Build = struct {
     }
 
     /// Prints a line about the contents; one that does not fit is left out.
-    pub fn say(from: *const Build, comptime format: []const u8, arguments: anytype) void {
+    pub fn print(from: *const Build, comptime format: []const u8, arguments: anytype) void {
         if (from.complaint != null) return;
         var buffer: [line_size_max]u8 = undefined;
         from.terminal.out(std.mem.print(&buffer, format ++ "\n", arguments) catch return);
@@ -145,7 +145,7 @@ fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
         ),
         error.OutOfMemory => return error.OutOfMemory,
     };
-    from.say("initramfs for kernel {s}, modules of {s}", .{ options.release, folder });
+    from.print("initramfs for kernel {s}, modules of {s}", .{ options.release, folder });
     try choose(from, &table, options);
     const files = try readModules(from, &table, folder);
     const target = try readTarget(from, options);
@@ -230,13 +230,13 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
     _ = try chooseGroup(from, table, "required", &required);
     _ = try chooseGroup(from, table, "buses", &initramfs.module_choice.buses);
     if (try chooseGroup(from, table, "network cards", &initramfs.module_choice.network_cards) == 0)
-        from.say(
+        from.print(
             "  warning: no driver of a common network card; add the device's driver with --add-module",
             .{},
         );
     _ = try chooseGroup(from, table, "local disks", &initramfs.module_choice.local_disks);
     if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
-        from.say("  warning: no file system for a root disk", .{});
+        from.print("  warning: no file system for a root disk", .{});
     for (options.added) |name| {
         if (table.availability(name) == .absent)
             return from.fail(
@@ -267,7 +267,7 @@ fn chooseGroup(
         line.writer.print(" {s}{s}", .{ name, if (is_module) "" else " (built in)" }) catch
             return error.OutOfMemory;
     }
-    from.say("  {s}:{s}", .{ title, if (count == 0) " none" else line.written() });
+    from.print("  {s}:{s}", .{ title, if (count == 0) " none" else line.written() });
     return count;
 }
 
@@ -321,7 +321,7 @@ fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
         return from.fail("{s} is not a program", .{path});
     if (facts.has_interpreter or facts.machine == .other)
         return from.fail("{s} is not a bootfarm-target", .{path});
-    from.say("  bootfarm-target {s}: {s}, {d} KiB", .{ base.version, path, content.len >> 10 });
+    from.print("  bootfarm-target {s}: {s}, {d} KiB", .{ base.version, path, content.len >> 10 });
     return content;
 }
 
@@ -339,7 +339,7 @@ fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
         );
     if (initramfs.archive.missingApplet(content)) |applet|
         return from.fail("{s} has no `{s}`; {s}", .{ path, applet, advice });
-    from.say("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
+    from.print("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
     return content;
 }
 

@@ -136,7 +136,7 @@ fn writeFile(
     atomic.file.setPermissions(build.io, .fromMode(0o644)) catch {};
     atomic.file.sync(build.io) catch return build.fail("{s} cannot be written", .{out});
     atomic.replace(build.io) catch return build.fail("{s} cannot be written", .{out});
-    build.say("wrote {s}: {d} modules, {d} KiB, {d} KiB unpacked", .{
+    build.print("wrote {s}: {d} modules, {d} KiB, {d} KiB unpacked", .{
         out, prepared.content.modules.len, writer.logicalPos() >> 10, unpacked >> 10,
     });
 }

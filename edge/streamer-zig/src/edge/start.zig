@@ -175,11 +175,11 @@ fn openSockets(
         &problem,
     ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.Problem => complainOfSocket(problem, complaint),
+        error.Problem => explainSocket(problem, complaint),
     };
 }
 
-fn complainOfSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error {
+fn explainSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error {
     const listen = problem.ip;
     const option = switch (problem.what) {
         .dhcp => "--dhcp-port",

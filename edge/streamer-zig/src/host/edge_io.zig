@@ -247,7 +247,7 @@ pub const EdgeIo = struct {
     }
 
     pub fn heldSubject(io: *EdgeIo) ?write_caches.HoldSubject {
-        return if (io.hold) |hold| hold.asked() else null;
+        return if (io.hold) |hold| hold.request() else null;
     }
 
     pub fn answerHold(
@@ -255,7 +255,7 @@ pub const EdgeIo = struct {
         subject: write_caches.HoldSubject,
         answer: write_caches.HoldAnswer,
     ) void {
-        if (io.hold) |hold| hold.tell(subject, answer);
+        if (io.hold) |hold| hold.setAnswer(subject, answer);
     }
 
     pub fn setWritten(io: *EdgeIo, written: *const core.uplink.store_inventory.Written) void {

@@ -37,7 +37,7 @@ pub const ServiceManager = struct {
 
     /// Sends one or more lines `NAME=value`. If the service manager does not receive it, the next
     /// report follows.
-    pub fn tell(manager: *const ServiceManager, text: []const u8) void {
+    pub fn notify(manager: *const ServiceManager, text: []const u8) void {
         _ = linux.sendto(
             manager.fd,
             text.ptr,
@@ -58,7 +58,7 @@ fn expectTold(name: []const u8) !void {
     const listener: i32 = @intCast(try sys.check(rc));
     defer sys.close(listener);
     _ = try sys.check(linux.bind(listener, @ptrCast(&manager.address), manager.address_size));
-    manager.tell("READY=1\nSTATUS=serving");
+    manager.notify("READY=1\nSTATUS=serving");
     var buffer: [64]u8 = undefined;
     const size = try sys.check(linux.recvfrom(listener, &buffer, buffer.len, 0, null, null));
     try testing.expectEqualStrings("READY=1\nSTATUS=serving", buffer[0..size]);
@@ -84,5 +84,5 @@ test "without a service manager, or if it is gone, nothing happens" {
     try testing.expect(ServiceManager.open(&long) == null);
     var manager = ServiceManager.open("/nonexistent/notify").?;
     defer manager.close();
-    manager.tell("READY=1");
+    manager.notify("READY=1");
 }

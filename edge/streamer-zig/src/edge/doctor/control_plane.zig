@@ -26,7 +26,7 @@ pub const EnrolledEdge = struct {
 /// Reads the identity in the data directory without taking the directory from a running edge.
 pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?EnrolledEdge {
     const identity_text = try readIn(findings, path, "identity.json") orelse {
-        try findings.tell(
+        try findings.report(
             .problem,
             .identity,
             try findings.print(
@@ -66,7 +66,7 @@ fn damaged(
     path: []const u8,
     name: []const u8,
 ) error{OutOfMemory}!?EnrolledEdge {
-    try findings.tell(
+    try findings.report(
         .problem,
         .identity,
         try findings.print("{s}/{s} is damaged or cannot be read by this user.", .{ path, name }),
@@ -82,7 +82,7 @@ pub fn keptState(
     known: *const EnrolledEdge,
 ) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
-        try findings.tell(
+        try findings.report(
             .warning,
             .store,
             "The control plane has not sent a desired state yet.",
@@ -98,7 +98,7 @@ pub fn keptState(
     }) catch |refusal| switch (refusal) {
         error.OutOfMemory => error.OutOfMemory,
         else => |other| {
-            try findings.tell(
+            try findings.report(
                 .problem,
                 .store,
                 try findings.print("The desired state on disk is refused: {s}.", .{
@@ -125,7 +125,7 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
         .{ .secs = host.sys.unixMs() / 1000 },
     ).calculateYearDay().year;
     if (year >= year_min and year <= year_max) return;
-    try findings.tell(
+    try findings.report(
         .problem,
         .clock,
         try findings.print("This machine's clock says the year {d}.", .{year}),
@@ -156,16 +156,16 @@ pub fn checkUplink(
     _ = timed catch return;
     const outcome = select.await() catch return;
     switch (outcome) {
-        .timeout => try findings.tell(
+        .timeout => try findings.report(
             .problem,
             .uplink,
             try findings.print("{s} does not answer within {d} s.", .{ url, timeout_ms / 1000 }),
             "Check routes and firewalls: the edge dials out, nothing has to reach it.",
         ),
         .answered => |result| if (result) |answer|
-            try tellAnswer(findings, url, &answer)
+            try reportAnswer(findings, url, &answer)
         else |err|
-            try tellFailure(findings, url, err),
+            try reportFailure(findings, url, err),
     }
 }
 
@@ -230,12 +230,16 @@ fn ask(io: Io, known: *const EnrolledEdge) AskError!Answer {
     return answer;
 }
 
-fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error{OutOfMemory}!void {
-    if (answer.date_s) |theirs_s| try tellClock(findings, theirs_s);
+fn reportAnswer(
+    findings: *Findings,
+    url: []const u8,
+    answer: *const Answer,
+) error{OutOfMemory}!void {
+    if (answer.date_s) |theirs_s| try addClock(findings, theirs_s);
     switch (answer.status) {
         200...299 => try findings.ok(.uplink, "{s} answers and knows this edge.", .{url}),
         else => switch (answer.code) {
-            .edge_revoked, .edge_unknown, .signature_invalid => try findings.tell(
+            .edge_revoked, .edge_unknown, .signature_invalid => try findings.report(
                 .problem,
                 .uplink,
                 try findings.print(
@@ -244,7 +248,7 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
                 ),
                 "Enrol this machine again with a new token, into another data directory.",
             ),
-            .edge_too_old, .edge_too_new => try findings.tell(
+            .edge_too_old, .edge_too_new => try findings.report(
                 .problem,
                 .uplink,
                 try findings.print(
@@ -253,7 +257,7 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
                 ),
                 "Update the older of the two; machines keep booting.",
             ),
-            .stale_epoch => try findings.tell(
+            .stale_epoch => try findings.report(
                 .problem,
                 .uplink,
                 try findings.print(
@@ -262,7 +266,7 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
                 ),
                 "This data directory is an old copy: use the one that was used last, or enrol again.",
             ),
-            else => try findings.tell(
+            else => try findings.report(
                 .problem,
                 .uplink,
                 try findings.print(
@@ -275,7 +279,7 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
     }
 }
 
-fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
+fn addClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
     const ours_s = host.sys.unixMs() / 1000;
     const offset_s = @max(ours_s, theirs_s) - @min(ours_s, theirs_s);
     if (offset_s <= clock_offset_s_max)
@@ -284,7 +288,7 @@ fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
             "This clock and the control plane's agree within {d} s.",
             .{@max(offset_s, 1)},
         );
-    try findings.tell(
+    try findings.report(
         .warning,
         .clock,
         try findings.print(
@@ -295,7 +299,7 @@ fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
     );
 }
 
-fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfMemory}!void {
+fn reportFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfMemory}!void {
     const name = @errorName(err);
     const Meaning = struct { part: []const u8, what: []const u8, remedy: []const u8 };
     const meanings = [_]Meaning{
@@ -340,13 +344,14 @@ fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfM
             .remedy = "Check its certificate, this machine's ca-certificates, and the clock.",
         },
     };
-    for (meanings) |meaning| if (std.mem.find(u8, name, meaning.part) != null) return findings.tell(
-        .problem,
-        .uplink,
-        try findings.print("{s} cannot be reached: {s}.", .{ url, meaning.what }),
-        meaning.remedy,
-    );
-    try findings.tell(
+    for (meanings) |meaning|
+        if (std.mem.find(u8, name, meaning.part) != null) return findings.report(
+            .problem,
+            .uplink,
+            try findings.print("{s} cannot be reached: {s}.", .{ url, meaning.what }),
+            meaning.remedy,
+        );
+    try findings.report(
         .problem,
         .uplink,
         try findings.print("{s} cannot be reached ({s}).", .{ url, name }),

@@ -43,7 +43,7 @@ pub fn check(
 ) error{OutOfMemory}!void {
     if (interface.is_loopback) return;
     var answers: Answers = .empty;
-    ask(interface, &answers) catch return findings.tell(
+    ask(interface, &answers) catch return findings.report(
         .warning,
         .dhcp,
         "The DHCP servers on this segment cannot be queried without CAP_NET_RAW.",
@@ -55,12 +55,12 @@ pub fn check(
         if (answer.server.eql(listen)) continue;
         gives_address = gives_address or answer.address != null;
         is_pointed_here = is_pointed_here or (answer.boots and answer.next_server.eql(listen));
-        try tell(findings, options, listen, interface, answer);
+        try reportServer(findings, options, listen, interface, answer);
     }
-    try tellAbsence(findings, options.dhcp, gives_address, is_pointed_here);
+    try reportAbsence(findings, options.dhcp, gives_address, is_pointed_here);
 }
 
-fn tell(
+fn reportServer(
     findings: *Findings,
     options: *const options_module.Serve,
     listen: base.Ip4,
@@ -68,7 +68,7 @@ fn tell(
     answer: *const Answer,
 ) error{OutOfMemory}!void {
     const server = answer.server;
-    if (answer.boots and !answer.next_server.eql(listen)) try findings.tell(
+    if (answer.boots and !answer.next_server.eql(listen)) try findings.report(
         .problem,
         .dhcp,
         try findings.print(
@@ -82,7 +82,7 @@ fn tell(
     );
     if (answer.address) |address| {
         if (options.dhcp == .server) {
-            try findings.tell(
+            try findings.report(
                 .problem,
                 .dhcp,
                 try findings.print("{f} leases addresses, too: it offered {f}{s}.", .{
@@ -104,7 +104,7 @@ fn tell(
             },
         );
     }
-    if (answer.mtu) |mtu| if (mtu != interface.mtu) try findings.tell(
+    if (answer.mtu) |mtu| if (mtu != interface.mtu) try findings.report(
         .problem,
         .dhcp,
         try findings.print(
@@ -115,19 +115,19 @@ fn tell(
     );
 }
 
-fn tellAbsence(
+fn reportAbsence(
     findings: *Findings,
     mode: core.dhcp.Service.Mode,
     gives_address: bool,
     is_pointed_here: bool,
 ) error{OutOfMemory}!void {
     switch (mode) {
-        .proxy, .off => if (!gives_address) try findings.tell(
+        .proxy, .off => if (!gives_address) try findings.report(
             .problem,
             .dhcp,
             "No DHCP server on this segment offered an address within 4 s: devices will not boot.",
             "Start a server or a relay, or let this edge lease addresses: --dhcp server --dhcp-pool FIRST-LAST.",
-        ) else if (mode == .off and !is_pointed_here) try findings.tell(
+        ) else if (mode == .off and !is_pointed_here) try findings.report(
             .problem,
             .dhcp,
             "With --dhcp off, a DHCP server has to name this edge for booting, but none does.",

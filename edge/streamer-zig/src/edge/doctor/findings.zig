@@ -43,7 +43,7 @@ pub const Findings = struct {
     }
 
     /// `Sentence`: what was found, and what to do about it, each with its arguments.
-    pub fn tell(
+    pub fn report(
         findings: *Findings,
         level: Level,
         check: Check,

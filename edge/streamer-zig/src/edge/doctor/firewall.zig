@@ -25,7 +25,7 @@ const GenericMessage = extern struct { family: u8 = 0, version: u8 = 0, resource
 
 pub fn check(findings: *Findings, options: *const options_module.Serve) error{OutOfMemory}!void {
     var name: base.UntrustedText = .empty;
-    const drops = dropsInput(&name) orelse return findings.tell(
+    const drops = dropsInput(&name) orelse return findings.report(
         .warning,
         .firewall,
         "The packet filter cannot be read by this user.",
@@ -37,7 +37,7 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         "No packet filter of this machine drops incoming packets by default.",
         .{},
     );
-    try findings.tell(
+    try findings.report(
         .warning,
         .firewall,
         try findings.print(

@@ -20,7 +20,7 @@ pub const Interface = struct { found: host.sockets.Interface, mtu: u32, is_loopb
 pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interface {
     const found = host.sockets.interfaceOf(listen) catch null orelse {
         if (listen.bytes[0] == 127) return loopback(findings);
-        try findings.tell(
+        try findings.report(
             .problem,
             .interface,
             try findings.print("{f} is not an address of this machine.", .{listen}),
@@ -32,17 +32,17 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
     const name = found.name();
     const flags: u32 = ask(name, siocgifflags, u16) orelse 0;
     const mtu = ask(name, siocgifmtu, u32) orelse mtu_expected;
-    if (flags & flag_up == 0) try findings.tell(
+    if (flags & flag_up == 0) try findings.report(
         .problem,
         .interface,
         try findings.print("{s}, which has {f}, is down.", .{ name, listen }),
         try findings.print("ip link set {s} up", .{name}),
-    ) else if (flags & flag_running == 0) try findings.tell(
+    ) else if (flags & flag_running == 0) try findings.report(
         .problem,
         .interface,
         try findings.print("{s}, which has {f}, has no link.", .{ name, listen }),
         "Check the cable and the switch's port.",
-    ) else if (mtu < mtu_expected) try findings.tell(
+    ) else if (mtu < mtu_expected) try findings.report(
         .warning,
         .interface,
         try findings.print("{s}, which has {f}, has an MTU of {d} bytes.", .{ name, listen, mtu }),
@@ -59,7 +59,7 @@ pub fn check(findings: *Findings, listen: base.Ip4) error{OutOfMemory}!?Interfac
 }
 
 fn loopback(findings: *Findings) error{OutOfMemory}!?Interface {
-    try findings.tell(
+    try findings.report(
         .warning,
         .interface,
         "The address is on loopback: no other machine can reach it.",

@@ -23,13 +23,13 @@ pub fn checkBootFiles(
     options: *const options_module.Serve,
 ) error{OutOfMemory}!void {
     const remedy = "Import them from this system's packages: bootfarm-edge boot-files import.";
-    const path = options.boot_files orelse return findings.tell(
+    const path = options.boot_files orelse return findings.report(
         .warning,
         .boot_files,
         "No --boot-files DIR is given: only machines whose firmware is iPXE can boot.",
         remedy,
     );
-    const files = host.BootFiles.load(findings.arena, io, path) catch |err| return findings.tell(
+    const files = host.BootFiles.load(findings.arena, io, path) catch |err| return findings.report(
         .problem,
         .boot_files,
         switch (err) {
@@ -45,7 +45,7 @@ pub fn checkBootFiles(
         },
         "Check the path and its permissions.",
     );
-    for (files.left_out) |*set| try findings.tell(
+    for (files.left_out) |*set| try findings.report(
         .problem,
         .boot_files,
         try findings.print(
@@ -63,7 +63,7 @@ pub fn checkBootFiles(
         const set, const name = for (files.sets) |*set| {
             if (set.first.of(kind.arch)) |name| break .{ set.name, name };
         } else {
-            try findings.tell(
+            try findings.report(
                 .warning,
                 .boot_files,
                 try findings.print(
@@ -95,7 +95,7 @@ pub fn checkDisk(
     for (named) |one| {
         const path = one.path orelse continue;
         var file = StoreFile.open(path, one.kind) catch |problem| {
-            try findings.tell(
+            try findings.report(
                 .problem,
                 .vdisk,
                 try findings.print(
@@ -108,7 +108,7 @@ pub fn checkDisk(
         };
         defer file.close();
         if (one.kind == .disk) if (host.disk_check.findShortage(&file.source())) |shortage| {
-            try findings.tell(
+            try findings.report(
                 .problem,
                 .vdisk,
                 try findings.print("{s} is smaller than its contents: {f}.", .{ path, shortage }),
@@ -128,7 +128,7 @@ pub fn checkStore(
     state: *const core.uplink.desired_state.DesiredState,
 ) error{OutOfMemory}!void {
     const path = options.store orelse try findings.print("{s}/store", .{options.data.?});
-    var dir = Io.Dir.cwd().openDir(io, path, .{}) catch return findings.tell(
+    var dir = Io.Dir.cwd().openDir(io, path, .{}) catch return findings.report(
         .problem,
         .store,
         try findings.print("The store {s} cannot be read.", .{path}),
@@ -146,7 +146,7 @@ pub fn checkStore(
             const kind: store.store_file.Kind = if (index == 0) .disk else .plain;
             var file = StoreFile.openBelow(dir.handle, name, kind) catch |problem| {
                 is_whole = false;
-                try findings.tell(
+                try findings.report(
                     .problem,
                     .store,
                     try findings.print(
@@ -160,7 +160,7 @@ pub fn checkStore(
             defer file.close();
             if (index > 0 or file.size == version.sizeBytes) continue;
             is_whole = false;
-            try findings.tell(
+            try findings.report(
                 .problem,
                 .store,
                 try findings.print(
@@ -186,7 +186,7 @@ fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMe
     var right: u32 = 0;
     for (checks) |*check| {
         right += @intFromBool(!check.isDamaged);
-        if (check.isDamaged) try findings.tell(
+        if (check.isDamaged) try findings.report(
             .problem,
             .store,
             try findings.print("The version {f} in the store was found damaged.", .{check.id}),
@@ -198,7 +198,7 @@ fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMe
 
 pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void {
     const terminated = try findings.arena.dupeSentinel(u8, path, 0);
-    const space = host.file_system.spaceAt(terminated) catch return findings.tell(
+    const space = host.file_system.spaceAt(terminated) catch return findings.report(
         .problem,
         .disk_space,
         try findings.print("{s} does not exist or cannot be read.", .{path}),
@@ -207,14 +207,14 @@ pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void
     const free = space.available_bytes;
     const text = try findings.print("{s} has {d} MiB free.", .{ path, free >> 20 });
     if (free < free_size_min)
-        return findings.tell(
+        return findings.report(
             .problem,
             .disk_space,
             text,
             "Free some space: reports and boots in progress cannot be kept.",
         );
     if (free < free_size_wanted)
-        return findings.tell(
+        return findings.report(
             .warning,
             .disk_space,
             text,

@@ -42,7 +42,7 @@ pub fn check(
                     is_edge_running = true;
                     continue;
                 };
-                try tellTaken(findings, one, owner);
+                try addTakenPort(findings, one, owner);
                 continue;
             },
             // Reported once, with the rights.
@@ -50,7 +50,7 @@ pub fn check(
             // Reported with the interface.
             error.AddressNotHere => continue,
             error.SystemCallFailed => {
-                try findings.tell(
+                try findings.report(
                     .problem,
                     .ports,
                     try findings.print(
@@ -79,7 +79,7 @@ fn open(wanted: *const NeededPort, ip: base.Ip4) host.sockets.OpenError!void {
     host.sys.close(fd);
 }
 
-fn tellTaken(
+fn addTakenPort(
     findings: *Findings,
     wanted: *const NeededPort,
     owner: ?Owner,
@@ -88,7 +88,7 @@ fn tellTaken(
         try findings.print("{s} (process {d})", .{ found.name, found.pid })
     else
         "a program that this user cannot see";
-    try findings.tell(
+    try findings.report(
         .problem,
         .ports,
         try findings.print(

@@ -13,7 +13,7 @@ pub const Rights = struct { ports: bool, listening: bool };
 
 pub fn check(findings: *Findings, options: *const options_module.Serve) error{OutOfMemory}!Rights {
     const effective = effectiveCapabilities() orelse {
-        try findings.tell(
+        try findings.report(
             .warning,
             .rights,
             "The rights of this process cannot be read from /proc/self/status.",
@@ -28,7 +28,7 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         .ports = lowest >= lowestFreePort() or has(effective, net_bind_service),
         .listening = has(effective, net_raw),
     };
-    if (!rights.ports) try findings.tell(
+    if (!rights.ports) try findings.report(
         .problem,
         .rights,
         try findings.print(
@@ -37,7 +37,7 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
         ),
         "Run as root, or give the program CAP_NET_BIND_SERVICE (AmbientCapabilities= of its systemd unit).",
     );
-    if (!rights.listening) try findings.tell(
+    if (!rights.listening) try findings.report(
         .warning,
         .rights,
         "CAP_NET_RAW is missing: offers of other servers are not heard, packets are not captured, and DHCP servers cannot be queried now.",

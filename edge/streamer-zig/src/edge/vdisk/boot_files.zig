@@ -207,15 +207,15 @@ fn copyPart(
         .writer = .{ .buffer = &buffer, .vtable = &.{ .drain = StoreWriter.drain } },
     };
     defer into.taking.end();
-    content(bundle, &into.writer) catch |err| return complainOf(call, &into, err);
-    into.writer.flush() catch |err| return complainOf(call, &into, err);
+    content(bundle, &into.writer) catch |err| return explain(call, &into, err);
+    into.writer.flush() catch |err| return explain(call, &into, err);
     return into.taking.finish() catch |err| switch (err) {
         error.Empty => call.fail("The kernel or initramfs of the disk is empty.", .{}),
         else => |other| call.failStore(other),
     };
 }
 
-fn complainOf(
+fn explain(
     call: *const subcommand.Call,
     into: *const StoreWriter,
     problem: boot_bundle.WriteError,

@@ -27,7 +27,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     };
     if (!options.again and !is_found[0] and !is_found[1] and !is_found[2])
         return call.failVersion(id, error.NotFound);
-    call.say(.{ .deleted = id }, "deleted {f}; bootfarm-edge vdisk gc frees its space", .{id});
+    call.print(.{ .deleted = id }, "deleted {f}; bootfarm-edge vdisk gc frees its space", .{id});
     return 0;
 }
 

@@ -42,7 +42,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         },
     );
     const bytes = found.blocks * block.block_size;
-    call.say(
+    call.print(
         .{ .from = ids[0], .version = ids[1], .ranges = found.ranges, .differentBytes = bytes },
         "{f} differ, in {d} places",
         .{ output.Size{ .bytes = bytes }, found.ranges },

@@ -49,7 +49,7 @@ pub fn make(
         "Nothing of class {t} is kept for the device {f} in {s}; see bootfarm-edge vdisk caches.",
         .{ class, device_id, path },
     );
-    call.say(
+    call.print(
         .{ .dropped = count, .device = device_id },
         "dropped what {f} had written; its next boot starts without it",
         .{device_id},

@@ -60,21 +60,21 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     };
     running.run(call.gpa) catch |err| {
         line.end();
-        return complainOf(call, &running, path, err);
+        return explain(call, &running, path, err);
     };
     line.end();
     if (to.target == .file or to.target == .begun_file) try giveName(path, call.complaint);
-    if (!is_stream) say(call, id, &running.done);
+    if (!is_stream) printDone(call, id, &running.done);
     return 0;
 }
 
 fn progress(context: *anyopaque, done: *const Progress) void {
     const line: *output.ProgressLine = @ptrCast(@alignCast(context));
-    line.say(.{ .position = done.position, .size = done.size });
+    line.update(.{ .position = done.position, .size = done.size });
 }
 
-fn say(call: *const subcommand.Call, id: Uuid, done: *const Progress) void {
-    call.say(
+fn printDone(call: *const subcommand.Call, id: Uuid, done: *const Progress) void {
+    call.print(
         .{ .exported = id, .sizeBytes = done.size, .writtenBytes = done.written_bytes },
         "exported {f}: {f}, {f} written",
         .{ id, output.Size{ .bytes = done.size }, output.Size{ .bytes = done.written_bytes } },
@@ -199,7 +199,7 @@ fn giveName(path: []const u8, complaint: *Complaint) subcommand.Error!void {
     _ = linux.fsync(@intCast(rc));
 }
 
-fn complainOf(
+fn explain(
     call: *const subcommand.Call,
     running: *const Export,
     path: []const u8,

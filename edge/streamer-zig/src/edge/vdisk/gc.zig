@@ -17,7 +17,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     var change = try call.lock();
     defer change.end();
     cancel.listen();
-    store_module.import_checkpoint.tidy(call.files()) catch |err| return complainOf(call, err);
+    store_module.import_checkpoint.tidy(call.files()) catch |err| return explain(call, err);
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
     var collection =
@@ -25,18 +25,18 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
             call.gpa,
             &change,
             rest,
-        ) catch |err| return complainOf(call, err);
+        ) catch |err| return explain(call, err);
     defer collection.end();
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
     while (!cancel.is_asked.load(.monotonic)) {
-        const goes_on = collection.step(Pace.step_size) catch |err| return complainOf(call, err);
+        const goes_on = collection.step(Pace.step_size) catch |err| return explain(call, err);
         if (!goes_on) break;
-        line.say(.{ .position = collection.seen, .size = null });
+        line.update(.{ .position = collection.seen, .size = null });
         pace.wait(counted + collection.seen);
     }
     line.end();
-    call.say(.{ .freedBytes = collection.freed }, "freed {f}", .{
+    call.print(.{ .freedBytes = collection.freed }, "freed {f}", .{
         output.Size{ .bytes = collection.freed },
     });
     return if (cancel.is_asked.load(.monotonic)) subcommand.exit_interrupted else 0;
@@ -47,7 +47,7 @@ fn waitWhileCounting(context: *anyopaque, done: u64) void {
     pace.wait(done);
 }
 
-fn complainOf(call: *const subcommand.Call, problem: store_module.collect.Error) subcommand.Error {
+fn explain(call: *const subcommand.Call, problem: store_module.collect.Error) subcommand.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(

@@ -112,8 +112,8 @@ fn abandon(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
     Checkpoint.remove(
         running.call.files(),
         id,
-    ) catch |err| return complainOfCheckpoint(running, id, err);
-    running.call.say(
+    ) catch |err| return explainCheckpoint(running, id, err);
+    running.call.print(
         .{ .abandoned = id },
         "gave up the import {f}; bootfarm-edge vdisk gc frees its space",
         .{id},
@@ -138,7 +138,7 @@ fn failRunning(call: *const subcommand.Call, id: Uuid) error{Busy} {
     );
 }
 
-fn complainOfCheckpoint(
+fn explainCheckpoint(
     running: *ImportRun,
     id: Uuid,
     problem: store_module.import_checkpoint.Error,
@@ -154,14 +154,14 @@ fn beginAgain(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) su
     const id = running.options.version.?;
     const files = running.call.files();
     try checkIdle(running.call, id);
-    if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
+    if (try madeBefore(running, id)) |manifest| return printMade(running, &manifest, null);
     const is_begun = if (Checkpoint.read(files, id)) |_| true else |err| switch (err) {
         error.NoImport => false,
         error.Damaged, error.TooNew => blk: {
-            Checkpoint.remove(files, id) catch |why| return complainOfCheckpoint(running, id, why);
+            Checkpoint.remove(files, id) catch |why| return explainCheckpoint(running, id, why);
             break :blk false;
         },
-        else => return complainOfCheckpoint(running, id, err),
+        else => return explainCheckpoint(running, id, err),
     };
     const result = if (is_begun) proceed(running, id) else begin(running, wanted_boot);
     return result catch |err| {
@@ -178,7 +178,7 @@ fn madeBefore(running: *ImportRun, id: Uuid) subcommand.Error!?Manifest {
     if (running.options.vdisk) |vdisk|
         if (!manifest.vdisk.eql(vdisk)) return failExists(running, id);
     Checkpoint.remove(running.call.files(), id) catch |err| if (err != error.NoImport)
-        return complainOfCheckpoint(running, id, err);
+        return explainCheckpoint(running, id, err);
     return manifest;
 }
 
@@ -213,7 +213,7 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcomm
     wanted.initrd = boot.initrd;
     wanted.command_line = boot.command_line;
     var import = Import.begin(givenOf(running, &source), change, wanted) catch |err|
-        return complainOf(running, path, err, 0, wanted.version);
+        return explain(running, path, err, 0, wanted.version);
     defer import.deinit();
     return finish(running, &import, path);
 }
@@ -270,7 +270,7 @@ fn wantedOf(
         "The import {f} was interrupted; continue it with --resume {f}, or give it up with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
     ) else |err| if (err != error.NoImport)
-        return complainOfCheckpoint(running, wanted.version, err);
+        return explainCheckpoint(running, wanted.version, err);
     wanted.number = options.number orelse store_module.import.nextNumber(change, wanted.vdisk) catch
         return call.fail(
             "Some versions of the store {s} cannot be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
@@ -282,16 +282,16 @@ fn wantedOf(
 fn proceed(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
     const call = running.call;
     try checkIdle(call, id);
-    if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
+    if (try madeBefore(running, id)) |manifest| return printMade(running, &manifest, null);
     const checkpoint =
-        Checkpoint.read(call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
+        Checkpoint.read(call.files(), id) catch |err| return explainCheckpoint(running, id, err);
     const path = running.options.positional orelse checkpoint.path.constSlice();
     var source =
         try store_paths.openImage(call, path, running.options.boot.in_store, &cancel.is_asked);
     defer source.close();
     var import =
         Import.proceed(givenOf(running, &source), &running.change.?, checkpoint) catch |err|
-            return complainOf(running, path, err, 0, id);
+            return explain(running, path, err, 0, id);
     defer import.deinit();
     return finish(running, &import, path);
 }
@@ -308,39 +308,39 @@ fn givenOf(running: *ImportRun, source: *FdSource) Import.Options {
 
 fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
     const running: *ImportRun = @ptrCast(@alignCast(context));
-    running.line.say(.{ .position = done.position, .size = done.size });
+    running.line.update(.{ .position = done.position, .size = done.size });
 }
 
 fn finish(running: *ImportRun, import: *Import, path: []const u8) subcommand.Error!u8 {
     const id = import.checkpoint.version;
-    running.line.begun_us = host.sys.monotonicUs();
+    running.line.started_us = host.sys.monotonicUs();
     if (running.call.is_json)
-        running.call.say(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
+        running.call.print(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
     // A large image takes hours: others change the store in the meantime.
     running.letGo();
     const is_read = import.read();
     running.line.end();
-    is_read catch |err| return complainOfEnd(running, import, path, err);
-    if (!try takeLock(running, import)) return sayInterrupted(running, id);
-    const manifest = import.finish(&running.change.?) catch |err| return complainOfEnd(
+    is_read catch |err| return explainEnd(running, import, path, err);
+    if (!try takeLock(running, import)) return explainInterruption(running, id);
+    const manifest = import.finish(&running.change.?) catch |err| return explainEnd(
         running,
         import,
         path,
         err,
     );
-    return say(running, &manifest, &import.done);
+    return printMade(running, &manifest, &import.done);
 }
 
-fn complainOfEnd(
+fn explainEnd(
     running: *ImportRun,
     import: *const Import,
     path: []const u8,
     problem: store_module.import.Error,
 ) subcommand.Error!u8 {
     const id = import.checkpoint.version;
-    if (problem == error.Canceled) return sayInterrupted(running, id);
+    if (problem == error.Canceled) return explainInterruption(running, id);
     if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
-    return complainOf(running, path, problem, import.failed_at, id);
+    return explain(running, path, problem, import.failed_at, id);
 }
 
 /// Waits for a process that changes the store. Returns false if a signal ended the wait.
@@ -350,19 +350,19 @@ fn takeLock(running: *ImportRun, import: *const Import) subcommand.Error!bool {
     // sources would have to be read again.
     const limit_us: u64 =
         if (running.options.again and import.checkpoint.stamp.isProof()) 0 else wait_limit_us;
-    const begun_us = host.sys.monotonicUs();
-    var is_told = false;
+    const started_us = host.sys.monotonicUs();
+    var is_reported = false;
     while (!cancel.is_asked.load(.monotonic)) {
         running.change = call.lockNow() catch |err| {
             if (err != error.Busy) return err;
-            if (host.sys.monotonicUs() - begun_us >= limit_us)
+            if (host.sys.monotonicUs() - started_us >= limit_us)
                 return failAtEnd(call, import.checkpoint.version);
-            if (!is_told)
+            if (!is_reported)
                 host.log.info(
                     "The image was read; the version is made when other processes release the store. {s}",
                     .{call.complaint.text()},
                 );
-            is_told = true;
+            is_reported = true;
             call.init.io.sleep(.fromMilliseconds(wait_step_ms), .awake) catch {};
             continue;
         };
@@ -380,7 +380,7 @@ fn failAtEnd(call: *const subcommand.Call, id: Uuid) error{Busy} {
     );
 }
 
-fn sayInterrupted(running: *ImportRun, id: Uuid) u8 {
+fn explainInterruption(running: *ImportRun, id: Uuid) u8 {
     host.log.info(
         "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
         .{ running.call.path(), id, id },
@@ -403,13 +403,13 @@ fn isHopeless(problem: store_module.import.Error) bool {
     };
 }
 
-fn say(
+fn printMade(
     running: *ImportRun,
     manifest: *const Manifest,
     done: ?*const store_module.import.Progress,
 ) u8 {
     const call = running.call;
-    call.say(
+    call.print(
         output.Version{ .manifest = manifest },
         "imported version {f}, number {d} of vDisk {f}: {f}",
         .{
@@ -420,7 +420,7 @@ fn say(
         },
     );
     const figures = done orelse return 0;
-    if (!call.is_json) call.say(.{}, "  {f} written, {f} shared with the parent, {f} of zeros", .{
+    if (!call.is_json) call.print(.{}, "  {f} written, {f} shared with the parent, {f} of zeros", .{
         Size{ .bytes = figures.written_bytes },
         Size{ .bytes = figures.shared_bytes },
         Size{ .bytes = figures.zero_bytes },
@@ -438,7 +438,7 @@ fn isKept(running: *const ImportRun, id: Uuid) bool {
     return true;
 }
 
-fn complainOf(
+fn explain(
     running: *ImportRun,
     path: []const u8,
     problem: store_module.import.Error,

@@ -40,8 +40,8 @@ pub fn make(
     };
     store_module.Store.make(on.files(), made) catch |err| switch (err) {
         error.Exists => return call.fail("There is already a store in {s}.", .{path}),
-        else => |other| return open_store.complainOf(path, other, call.complaint),
+        else => |other| return open_store.explain(path, other, call.complaint),
     };
-    call.say(.{ .store = made.id }, "made store {f}", .{made.id});
+    call.print(.{ .store = made.id }, "made store {f}", .{made.id});
     return 0;
 }

@@ -46,7 +46,7 @@ fn list(call: *const subcommand.Call, options: *const Options) Error!usize {
             else => null,
         };
     defer if (usage) |*known| known.deinit();
-    if (!call.is_json) call.say(.{}, "{s:<38}{s:<38}{s:>6}  {s:>10}  {s:<22}{s}{s}", .{
+    if (!call.is_json) call.print(.{}, "{s:<38}{s:<38}{s:>6}  {s:>10}  {s:<22}{s}{s}", .{
         "version", "parent", "number", "size", "made", if (options.sizes) "alone       shared      " else "", "name",
     });
     var damaged: usize = 0;
@@ -57,19 +57,19 @@ fn list(call: *const subcommand.Call, options: *const Options) Error!usize {
             // Deleted in the meantime.
             if (err == error.NotFound) continue;
             damaged += 1;
-            sayProblem(call, found, err);
+            printProblem(call, found, err);
             continue;
         };
         if (options.vdisk) |vdisk| if (!manifest.vdisk.eql(vdisk)) continue;
         const sizes = if (usage) |*known| known.sizesOf(store, &manifest) catch null else null;
-        sayVersion(call, &manifest, sizes);
+        printVersion(call, &manifest, sizes);
     }
-    try sayLayers(call);
-    try sayImports(call, options);
+    try printLayers(call);
+    try printImports(call, options);
     return damaged;
 }
 
-fn sayVersion(
+fn printVersion(
     call: *const subcommand.Call,
     manifest: *const store_module.Manifest,
     sizes: ?store_module.usage.Sizes,
@@ -82,7 +82,7 @@ fn sayVersion(
         std.mem.print(&buffers[1], "{f}", .{Size{ .bytes = known.shared }}) catch unreachable,
     }) catch unreachable else "";
     var buffer: [32]u8 = undefined;
-    call.say(
+    call.print(
         output.Version{ .manifest = manifest, .sizes = sizes },
         "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}",
         .{
@@ -97,22 +97,22 @@ fn sayVersion(
     );
 }
 
-fn sayProblem(call: *const subcommand.Call, id: Uuid, problem: open_store.VersionProblem) void {
+fn printProblem(call: *const subcommand.Call, id: Uuid, problem: open_store.VersionProblem) void {
     var complaint: Complaint = .{};
-    open_store.complainOfVersion(call.path(), id, problem, &complaint) catch {};
-    call.say(
+    open_store.explainVersion(call.path(), id, problem, &complaint) catch {};
+    call.print(
         .{ .version = id, .problem = complaint.text() },
         "{f}  {s}",
         .{ id, complaint.text() },
     );
 }
 
-fn sayLayers(call: *const subcommand.Call) Error!void {
+fn printLayers(call: *const subcommand.Call) Error!void {
     var id: ?Uuid = null;
     while (try store_module.seal.nextLayer(call.files(), id)) |found| {
         id = found;
         const bytes = try store_module.seal.layerBytes(call.files(), found) orelse continue;
-        call.say(
+        call.print(
             .{ .layer = found, .ownBytes = bytes },
             "{f}  is not sealed yet: {f} were written for it",
             .{ found, Size{ .bytes = bytes } },
@@ -120,13 +120,13 @@ fn sayLayers(call: *const subcommand.Call) Error!void {
     }
 }
 
-fn sayImports(call: *const subcommand.Call, options: *const Options) Error!void {
+fn printImports(call: *const subcommand.Call, options: *const Options) Error!void {
     var id: ?Uuid = null;
     while (try store_module.import_checkpoint.next(call.files(), id)) |found| {
         id = found;
         const checkpoint = Checkpoint.read(call.files(), found) catch continue;
         if (options.vdisk) |vdisk| if (!checkpoint.vdisk.eql(vdisk)) continue;
-        call.say(
+        call.print(
             .{
                 .import = found,
                 .vdisk = checkpoint.vdisk,

@@ -27,7 +27,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     const of = try call.need(options.version, "--version ID, whose bytes the new version has");
     const into = options.into orelse subcommand.randomId();
     if (into.eql(.zero)) return call.fail("The id is all zeros; give a real one.", .{});
-    if (options.again) if (try madeBefore(call, of, into)) |made| return say(call, &made);
+    if (options.again) if (try madeBefore(call, of, into)) |made| return printMade(call, &made);
     var change = try call.lock();
     defer change.end();
     const source = call.store().manifestOf(of) catch |err| return call.failVersion(of, err);
@@ -66,7 +66,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         else => |other| return call.failStore(other),
     };
     const made = call.store().manifestOf(into) catch |err| return call.failVersion(into, err);
-    return say(call, &made);
+    return printMade(call, &made);
 }
 
 /// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
@@ -88,8 +88,8 @@ fn failExists(call: *const subcommand.Call, id: Uuid) error{Wrong} {
     return call.fail("There is a version {f} already; a version never changes.", .{id});
 }
 
-fn say(call: *const subcommand.Call, made: *const Manifest) u8 {
-    call.say(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
+fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {
+    call.print(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
         made.version,
         made.number,
     });

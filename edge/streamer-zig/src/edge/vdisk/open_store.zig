@@ -43,7 +43,7 @@ pub const OpenStore = struct {
             gpa,
             opened.on.files(),
             .{},
-        ) catch |err| return complainOf(path, err, complaint);
+        ) catch |err| return explain(path, err, complaint);
     }
 
     pub fn close(opened: *OpenStore, gpa: std.mem.Allocator) void {
@@ -60,9 +60,9 @@ pub const OpenStore = struct {
         command: []const u8,
         complaint: *Complaint,
     ) Error!store_module.store_dir.Change {
-        const begun_us = host.sys.monotonicUs();
+        const started_us = host.sys.monotonicUs();
         while (true) return opened.lockNow(command, complaint) catch |err| {
-            if (err != error.Busy or host.sys.monotonicUs() - begun_us >= moment_us) return err;
+            if (err != error.Busy or host.sys.monotonicUs() - started_us >= moment_us) return err;
             io.sleep(.fromMilliseconds(moment_step_ms), .awake) catch {};
             continue;
         };
@@ -76,8 +76,8 @@ pub const OpenStore = struct {
     ) Error!store_module.store_dir.Change {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
-            error.Locked => return complainOfLock(opened.path, files, complaint),
-            error.RecordDamaged => return complainOf(opened.path, error.RecordDamaged, complaint),
+            error.Locked => return explainLock(opened.path, files, complaint),
+            error.RecordDamaged => return explain(opened.path, error.RecordDamaged, complaint),
             else => |other| return complaint.set(
                 "The store {s} cannot be changed: its lock file {s}.",
                 .{ opened.path, store_module.files.sentence(other) },
@@ -94,7 +94,7 @@ pub const OpenStore = struct {
     }
 };
 
-fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Complaint) error{Busy} {
+fn explainLock(path: []const u8, files: store_module.Files, complaint: *Complaint) error{Busy} {
     var buffer: [store_module.lock_holder.size_max]u8 = undefined;
     const holder = store_module.lock_holder.read(files, "lock", &buffer) orelse
         return busy(
@@ -114,7 +114,7 @@ fn busy(complaint: *Complaint, comptime format: []const u8, values: anytype) err
     return error.Busy;
 }
 
-pub fn complainOf(
+pub fn explain(
     path: []const u8,
     problem: Problem,
     complaint: *Complaint,
@@ -158,7 +158,7 @@ pub fn complainOf(
 }
 
 /// Explains why a version cannot be opened.
-pub fn complainOfVersion(
+pub fn explainVersion(
     path: []const u8,
     id: Uuid,
     problem: VersionProblem,

@@ -133,7 +133,7 @@ fn field(
 /// line, and otherwise nothing is shown.
 pub const ProgressLine = struct {
     how: enum { none, terminal, json },
-    begun_us: u64,
+    started_us: u64,
     said_us: u64 = 0,
 
     const pause_us = 500 * std.time.us_per_ms;
@@ -141,17 +141,17 @@ pub const ProgressLine = struct {
     pub fn init(is_json: bool) ProgressLine {
         const how: @FieldType(ProgressLine, "how") =
             if (is_json) .json else if (isTerminal(2)) .terminal else .none;
-        return .{ .how = how, .begun_us = host.sys.monotonicUs() };
+        return .{ .how = how, .started_us = host.sys.monotonicUs() };
     }
 
     pub const Figures = struct { position: u64, size: ?u64 };
 
     /// Updates as often as a person can read it.
-    pub fn say(line: *ProgressLine, figures: Figures) void {
+    pub fn update(line: *ProgressLine, figures: Figures) void {
         const now_us = host.sys.monotonicUs();
         if (line.how == .none or now_us -| line.said_us < pause_us) return;
         line.said_us = now_us;
-        const rate = figures.position * std.time.us_per_s / @max(1, now_us - line.begun_us);
+        const rate = figures.position * std.time.us_per_s / @max(1, now_us - line.started_us);
         var buffer: [256]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
         switch (line.how) {

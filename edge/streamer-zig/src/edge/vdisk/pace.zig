@@ -9,7 +9,7 @@ pub const Pace = struct {
     bytes_per_s: ?u64,
     /// Rests as long as it works, and so uses at most half of the disk's time.
     is_idle: bool,
-    begun_us: u64,
+    started_us: u64,
     worked_from_us: u64,
 
     /// Bytes between two looks at the clock.
@@ -20,7 +20,7 @@ pub const Pace = struct {
         return .{
             .bytes_per_s = if (mib_per_s) |mib| @as(u64, mib) << 20 else null,
             .is_idle = is_idle,
-            .begun_us = now_us,
+            .started_us = now_us,
             .worked_from_us = now_us,
         };
     }
@@ -31,7 +31,7 @@ pub const Pace = struct {
         var left_us: u64 = if (pace.is_idle) now_us - pace.worked_from_us else 0;
         if (pace.bytes_per_s) |rate| {
             const due_us: u64 = @intCast(@as(u128, done) * std.time.us_per_s / rate);
-            left_us = @max(left_us, due_us -| (now_us - pace.begun_us));
+            left_us = @max(left_us, due_us -| (now_us - pace.started_us));
         }
         if (left_us > 0) {
             const pause: linux.timespec = .{

@@ -97,7 +97,7 @@ fn clear(call: *const subcommand.Call, options: *const Options) subcommand.Error
         return call.fail("Boot profiles cannot be cleared: a file {s}.", .{
             store_module.files.sentence(err),
         });
-    call.say(
+    call.print(
         .{ .cleared = count },
         "cleared {d} boot profiles; a running edge drops them within a second",
         .{count},

@@ -45,7 +45,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     if (call.store().manifestOf(id)) |made| {
         if (!options.again or !made.parent.eql(parent_id))
             return call.fail("There is a version {f} already; a version never changes.", .{id});
-        return say(call, &made);
+        return printMade(call, &made);
     } else |err| if (err != error.NotFound) return call.failVersion(id, err);
     var parent =
         call.store().openVersion(parent_id) catch |err| return call.failVersion(parent_id, err);
@@ -70,14 +70,14 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         .boot = .{ .context = &running, .find = findBoot },
     }, .{ .context = &running, .tell = progress }) catch |err| {
         running.line.end();
-        return complainOf(&running, id, parent_id, err);
+        return explain(&running, id, parent_id, err);
     };
     running.line.end();
-    return say(call, &made);
+    return printMade(call, &made);
 }
 
-fn say(call: *const subcommand.Call, made: *const Manifest) u8 {
-    call.say(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
+fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {
+    call.print(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
         made.version,
         made.number,
     });
@@ -86,7 +86,7 @@ fn say(call: *const subcommand.Call, made: *const Manifest) u8 {
 
 fn progress(context: *anyopaque, done: u64, total: u64) bool {
     const running: *SealRun = @ptrCast(@alignCast(context));
-    running.line.say(.{ .position = done, .size = total });
+    running.line.update(.{ .position = done, .size = total });
     return !cancel.is_asked.load(.monotonic);
 }
 
@@ -111,7 +111,7 @@ fn findBoot(
     };
 }
 
-fn complainOf(
+fn explain(
     running: *SealRun,
     id: Uuid,
     parent_id: Uuid,

@@ -17,7 +17,7 @@ pub const Options = struct {
 pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
     const id = try call.need(options.version, "--version ID");
     const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
-    call.say(output.Version{ .manifest = &manifest }, "{f}", .{
+    call.print(output.Version{ .manifest = &manifest }, "{f}", .{
         VersionText{ .manifest = &manifest },
     });
     return 0;

@@ -58,11 +58,11 @@ pub const Call = struct {
     }
 
     pub fn failStore(call: *const Call, problem: open_store.Problem) Error {
-        return open_store.complainOf(call.path(), problem, call.complaint);
+        return open_store.explain(call.path(), problem, call.complaint);
     }
 
     pub fn failVersion(call: *const Call, id: Uuid, problem: open_store.VersionProblem) Error {
-        return open_store.complainOfVersion(call.path(), id, problem, call.complaint);
+        return open_store.explainVersion(call.path(), id, problem, call.complaint);
     }
 
     /// Acquires the right to change the store.
@@ -80,7 +80,7 @@ pub const Call = struct {
     }
 
     /// Prints the result: the line of JSON, or the text.
-    pub fn say(
+    pub fn print(
         call: *const Call,
         json: anytype,
         comptime format: []const u8,

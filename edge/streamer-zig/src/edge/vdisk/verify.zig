@@ -46,10 +46,10 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
         !cancel.is_asked.load(.monotonic))
     {
         const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
-        call.say(output.Version{ .manifest = &manifest }, "", .{});
+        call.print(output.Version{ .manifest = &manifest }, "", .{});
     };
     const checked = running.verification.checked;
-    call.say(
+    call.print(
         .{ .checkedBytes = checked, .problems = running.problems },
         "{f} are unchanged since they were sealed; {d} problems",
         .{ output.Size{ .bytes = checked }, running.problems },
@@ -90,8 +90,8 @@ fn verify(running: *VerifyRun, id: Uuid) subcommand.Error!void {
         error.OtherName,
         => {
             var complaint: Complaint = .{};
-            open_store.complainOfVersion(call.path(), id, err, &complaint) catch {};
-            return tell(running, id, null, complaint.text());
+            open_store.explainVersion(call.path(), id, err, &complaint) catch {};
+            return report(running, id, null, complaint.text());
         },
         else => |other| return call.failVersion(id, other),
     };
@@ -102,7 +102,7 @@ fn verify(running: *VerifyRun, id: Uuid) subcommand.Error!void {
         switch (try running.verification.step(Pace.step_size)) {
             .done => return,
             .more => {},
-            .problem => |problem| tell(
+            .problem => |problem| report(
                 running,
                 id,
                 problem.step.first * store_module.block.block_size,
@@ -115,7 +115,7 @@ fn verify(running: *VerifyRun, id: Uuid) subcommand.Error!void {
                 },
             ),
         }
-        running.line.say(.{ .position = running.verification.checked, .size = null });
+        running.line.update(.{ .position = running.verification.checked, .size = null });
         running.pace.wait(running.verification.checked);
     }
 }
@@ -138,18 +138,18 @@ fn verifyBootFiles(running: *VerifyRun, manifest: *const store_module.Manifest) 
                 else
                     "is damaged, or cannot be read",
             }) catch unreachable;
-            tell(running, manifest.version, null, sentence);
+            report(running, manifest.version, null, sentence);
         };
     }
 }
 
 /// `at` is in bytes from the start of the disk.
-fn tell(running: *VerifyRun, id: Uuid, at: ?u64, why: []const u8) void {
+fn report(running: *VerifyRun, id: Uuid, at: ?u64, why: []const u8) void {
     running.problems += 1;
     const line = .{ .version = id, .atByte = at, .problem = why };
-    if (at) |byte| running.call.say(
+    if (at) |byte| running.call.print(
         line,
         "version {f}, at byte {d}: {s}",
         .{ id, byte, why },
-    ) else running.call.say(line, "{s}", .{why});
+    ) else running.call.print(line, "{s}", .{why});
 }

@@ -13,7 +13,7 @@ pub const PeerPort = struct {
     table: *core.site.PeerTable,
     boots: *Boots,
     /// The edges that were alive when that was last logged, by their index in the site.
-    told_alive: [core.site.Edges.edges_max + 1]bool = @splat(false),
+    logged_alive: [core.site.Edges.edges_max + 1]bool = @splat(false),
     buffer: [wire.peer.packet_size_max]u8 = undefined,
 
     /// What is not sent in one turn of the loop is sent in the next.
@@ -31,7 +31,7 @@ pub const PeerPort = struct {
                 .claim => |claim| port.act(now_us, claim),
             }
         }
-        port.tellChanges(now_us);
+        port.logChanges(now_us);
     }
 
     /// Sends what is due to each other edge whose address is known.
@@ -49,7 +49,7 @@ pub const PeerPort = struct {
     /// Runs once a second.
     pub fn tick(port: *PeerPort, now_us: u64) void {
         port.table.setBooting(now_us, port.boots.table.active_count);
-        port.tellChanges(now_us);
+        port.logChanges(now_us);
         for (0..lost_per_tick_max) |_| {
             const lost = port.table.nextWithdrawnOffer(now_us) orelse return;
             const ref = port.boots.table.findById(lost.boot) orelse return;
@@ -60,18 +60,18 @@ pub const PeerPort = struct {
     /// A new state lists the site's edges again.
     pub fn setSite(port: *PeerPort, now_us: u64, site: ?core.site.Edges) void {
         port.table.setSite(now_us, site);
-        for (&port.told_alive, 0..) |*told, index|
+        for (&port.logged_alive, 0..) |*told, index|
             told.* = site != null and index < site.?.edges.count and
                 port.table.isAlive(now_us, @intCast(index));
     }
 
-    fn tellChanges(port: *PeerPort, now_us: u64) void {
+    fn logChanges(port: *PeerPort, now_us: u64) void {
         const site = if (port.table.site) |*site| site else return;
         for (site.edges.constSlice(), 0..) |*edge, index| {
             if (index == site.own_index) continue;
             const is_alive = port.table.isAlive(now_us, @intCast(index));
-            if (is_alive == port.told_alive[index]) continue;
-            port.told_alive[index] = is_alive;
+            if (is_alive == port.logged_alive[index]) continue;
+            port.logged_alive[index] = is_alive;
             if (is_alive)
                 log.info(
                     "Edge {f} of this site is heard: each device is answered by one edge alone.",

@@ -73,14 +73,14 @@ pub const LayerHold = struct {
     }
 
     /// Called by the packet loop: returns the requested subject.
-    pub fn asked(hold: *LayerHold) ?Subject {
+    pub fn request(hold: *LayerHold) ?Subject {
         hold.mutex.lockUncancelable(hold.io);
         defer hold.mutex.unlock(hold.io);
         return hold.subject;
     }
 
     /// Called by the packet loop.
-    pub fn tell(hold: *LayerHold, subject: Subject, answer: Answer) void {
+    pub fn setAnswer(hold: *LayerHold, subject: Subject, answer: Answer) void {
         {
             hold.mutex.lockUncancelable(hold.io);
             defer hold.mutex.unlock(hold.io);

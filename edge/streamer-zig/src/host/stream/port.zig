@@ -70,8 +70,10 @@ pub const StreamPort = struct {
         const shards = port.shards orelse return;
         shards.clearWake();
         for (shards.shards) |shard| {
-            while (shard.events.next()) |event| : (shard.events.done()) port.takeReadEvent(event);
-            while (shard.forwarded.next()) |forwarded| : (shard.forwarded.done())
+            while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(
+                event,
+            );
+            while (shard.forwarded.peek()) |forwarded| : (shard.forwarded.release())
                 port.policy.receive(
                     &.{
                         .from = forwarded.from,

@@ -194,12 +194,12 @@ const Device = struct {
             .packet_size_max = wire.packet_size_ethernet,
         };
         hello.proof = core.stream.seal.helloProof(&identity.token, &hello);
-        device.say(.{ .body = .{ .hello = hello } });
+        device.send(.{ .body = .{ .hello = hello } });
         site.turn();
-        hello.cookie = (try device.hear()).body.cookie.cookie;
-        device.say(.{ .body = .{ .hello = hello } });
+        hello.cookie = (try device.receive()).body.cookie.cookie;
+        device.send(.{ .body = .{ .hello = hello } });
         site.turn();
-        const welcome = try device.hear();
+        const welcome = try device.receive();
         device.session_id = welcome.session_id;
         device.version_tag = welcome.body.welcome.version_tag;
     }
@@ -208,13 +208,13 @@ const Device = struct {
         device.socket.deinit(gpa);
     }
 
-    fn say(device: *Device, packet: wire.Packet) void {
+    fn send(device: *Device, packet: wire.Packet) void {
         var out: [wire.packet_size_max]u8 = undefined;
         device.socket.send(device.edge, wire.emit(packet, &out));
     }
 
-    fn ask(device: *Device, request_id: u32, offset: u64, length: u32) void {
-        device.say(.{ .session_id = device.session_id, .request_id = request_id, .body = .{
+    fn read(device: *Device, request_id: u32, offset: u64, length: u32) void {
+        device.send(.{ .session_id = device.session_id, .request_id = request_id, .body = .{
             .read = .{
                 .kind = .demand,
                 .fragment_size = wire.fragment_size_ethernet,
@@ -226,7 +226,7 @@ const Device = struct {
     }
 
     /// On loopback, what was sent has arrived.
-    fn hear(device: *Device) !wire.Packet {
+    fn receive(device: *Device) !wire.Packet {
         if (device.socket.receive() == 0) return error.NothingHeard;
         const bytes = device.socket.datagram(0).bytes;
         @memcpy(device.bytes[0..bytes.len], bytes);
@@ -272,14 +272,14 @@ test "during the wait for a disk, other devices are welcomed and get what is in 
     var slow: Device = undefined;
     try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
-    slow.ask(1, 1024, 32 << 10);
+    slow.read(1, 1024, 32 << 10);
     site.turn();
     Gate.awaitArrived(1);
     // A device that says hello and reads.
     var quick: Device = undefined;
     try quick.init(&site, 11, StreamFixture.in_memory);
     defer quick.deinit();
-    quick.ask(1, 512, 40 << 10);
+    quick.read(1, 512, 40 << 10);
     site.turn();
     try quick.expectBytes(1, 512, 40 << 10);
     site.port.policy.tick(sys.monotonicUs());
@@ -313,7 +313,7 @@ test "a READ that is retransmitted during the wait for its disk is answered once
     var slow: Device = undefined;
     try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
-    for (0..30) |_| slow.ask(7, 4096, 8 << 10);
+    for (0..30) |_| slow.read(7, 4096, 8 << 10);
     while (site.port.reads.queue.counters.joined < 29) site.turn();
     const boot = site.boots.table.get(site.boots.table.findById(slow.boot_id).?).?;
     try testing.expectEqual(null, boot.suspicion);
@@ -321,7 +321,7 @@ test "a READ that is retransmitted during the wait for its disk is answered once
     site.turn();
     try slow.expectBytes(7, 4096, 8 << 10);
     // After that it is a new request.
-    slow.ask(7, 4096, 8 << 10);
+    slow.read(7, 4096, 8 << 10);
     while (site.port.reads_count < 2) site.turn();
     try slow.expectBytes(7, 4096, 8 << 10);
     // A duplicate does not count as a read.
@@ -339,13 +339,13 @@ test "a device that requests everything from a slow disk leaves threads to other
     var greedy: Device = undefined;
     try greedy.init(&site, 10, StreamFixture.slow);
     defer greedy.deinit();
-    for (0..20) |number| greedy.ask(@intCast(number), number * 4096, 4096);
+    for (0..20) |number| greedy.read(@intCast(number), number * 4096, 4096);
     while (site.port.reads.queue.counters.full < 8) site.turn();
     Gate.awaitArrived(2);
     var other: Device = undefined;
     try other.init(&site, 11, StreamFixture.slow);
     defer other.deinit();
-    other.ask(1, 0, 4096);
+    other.read(1, 0, 4096);
     site.turn();
     // It is at the disk before ten that came earlier.
     Gate.awaitArrived(3);
@@ -364,15 +364,15 @@ test "a disk that fails is reported to the device, and bytes for a device that i
     try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
     Gate.fails = true;
-    slow.ask(1, 0, 4096);
+    slow.read(1, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
     Gate.open();
     site.turn();
-    try testing.expectEqual(wire.ReadErrorCode.store_error, (try slow.hear()).body.read_error.code);
+    try testing.expectEqual(wire.ReadErrorCode.store_error, (try slow.receive()).body.read_error.code);
     try testing.expectEqual(1, site.port.policy.store_errors);
     Gate.close();
-    slow.ask(2, 0, 4096);
+    slow.read(2, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
     site.port.policy.server.forget(slow.boot_id);
@@ -391,7 +391,7 @@ test "a version may be closed while a thread reads it" {
     var slow: Device = undefined;
     try slow.init(&site, 10, StreamFixture.slow);
     defer slow.deinit();
-    slow.ask(1, 0, 4096);
+    slow.read(1, 0, 4096);
     site.turn();
     Gate.awaitArrived(1);
     const version = site.io.versions.find(StreamFixture.slow).?;
@@ -413,7 +413,7 @@ test "the end comes with READs that wait, and threads that are at a disk" {
     try site.init(.{});
     var slow: Device = undefined;
     try slow.init(&site, 10, StreamFixture.slow);
-    for (0..64) |number| slow.ask(@intCast(number), number * 4096, 4096);
+    for (0..64) |number| slow.read(@intCast(number), number * 4096, 4096);
     while (site.port.reads.queue.count < 64) site.turn();
     Gate.awaitArrived(4);
     slow.deinit();
@@ -429,7 +429,7 @@ test "a read of a write layer contains what was written during the wait for its 
     var device: Device = undefined;
     try device.init(&site, 10, StreamFixture.slow);
     defer device.deinit();
-    device.ask(1, 0, 8 << 10);
+    device.read(1, 0, 8 << 10);
     site.turn();
     Gate.awaitArrived(1);
     const layer = site.port.layerOf(device.boot_id).?;

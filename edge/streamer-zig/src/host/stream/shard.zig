@@ -232,15 +232,15 @@ pub const StreamShard = struct {
     }
 
     fn forward(shard: *StreamShard, datagram: *const udp_socket.Datagram) void {
-        const place = shard.forwarded.room() orelse {
+        const slot = shard.forwarded.reserve() orelse {
             shard.figures.forwarded_lost += 1;
             return;
         };
-        place.from = datagram.from;
-        place.at_us = datagram.at_us;
-        place.size = @intCast(datagram.bytes.len);
-        @memcpy(place.bytes[0..datagram.bytes.len], datagram.bytes);
-        shard.forwarded.give();
+        slot.from = datagram.from;
+        slot.at_us = datagram.at_us;
+        slot.size = @intCast(datagram.bytes.len);
+        @memcpy(slot.bytes[0..datagram.bytes.len], datagram.bytes);
+        shard.forwarded.commit();
         shard.figures.forwarded += 1;
         // Its device waits.
         shard.must_wake = true;
@@ -251,18 +251,18 @@ pub const StreamShard = struct {
         shard_messages.ReadEvent,
         "what",
     )) void {
-        const place = shard.events.room() orelse {
+        const slot = shard.events.reserve() orelse {
             shard.figures.events_lost += 1;
             return;
         };
-        place.* = .{ .read = read.*, .arrival = arrival, .what = what };
-        place.read.ranges = .{};
-        shard.events.give();
+        slot.* = .{ .read = read.*, .arrival = arrival, .what = what };
+        slot.read.ranges = .{};
+        shard.events.commit();
         shard.must_wake = true;
     }
 
     fn takeCommands(shard: *StreamShard) void {
-        while (shard.commands.next()) |command| : (shard.commands.done()) {
+        while (shard.commands.peek()) |command| : (shard.commands.release()) {
             shard.has_unpublished = true;
             switch (command.*) {
                 .drop => |session_id| {
@@ -283,10 +283,10 @@ pub const StreamShard = struct {
             disk.close();
             return true;
         }
-        for (shard.disks) |*place| {
-            if (place.* != null) continue;
-            place.* = .{ .version_id = version_id, .disk = disk.* };
-            shard.readBy(&place.*.?.disk);
+        for (shard.disks) |*slot| {
+            if (slot.* != null) continue;
+            slot.* = .{ .version_id = version_id, .disk = disk.* };
+            shard.readBy(&slot.*.?.disk);
             return true;
         }
         disk.close();
@@ -309,13 +309,13 @@ pub const StreamShard = struct {
     }
 
     fn closeUnused(shard: *StreamShard) void {
-        for (shard.disks) |*place| {
-            const disk = if (place.*) |*disk| disk else continue;
+        for (shard.disks) |*slot| {
+            const disk = if (slot.*) |*disk| disk else continue;
             for (shard.server.sessions) |*session| {
                 if (session.id != 0 and session.version_id.eql(disk.version_id)) break;
             } else {
                 disk.disk.close();
-                place.* = null;
+                slot.* = null;
             }
         }
     }
@@ -323,8 +323,8 @@ pub const StreamShard = struct {
     // The functions that `StreamReads` calls on its port.
 
     pub fn diskOf(shard: *StreamShard, version_id: base.Uuid) ?*VersionDisk {
-        for (shard.disks) |*place| {
-            const disk = if (place.*) |*disk| disk else continue;
+        for (shard.disks) |*slot| {
+            const disk = if (slot.*) |*disk| disk else continue;
             if (disk.version_id.eql(version_id)) return &disk.disk;
         }
         return null;
@@ -409,14 +409,14 @@ test "events beyond the ring's capacity are counted, the others keep their order
     }
     try testing.expectEqual(1, shard.figures.events_lost);
     try testing.expect(shard.must_wake);
-    try testing.expectEqual(0, shard.events.next().?.read.offset);
-    shard.events.done();
+    try testing.expectEqual(0, shard.events.peek().?.read.offset);
+    shard.events.release();
     read.offset = 3;
     shard.emit(&read, .{ .size = 0, .at_us = 0 }, .came);
     try testing.expectEqual(1, shard.figures.events_lost);
     for ([_]u64{ 1, 3 }) |offset| {
-        try testing.expectEqual(offset, shard.events.next().?.read.offset);
-        shard.events.done();
+        try testing.expectEqual(offset, shard.events.peek().?.read.offset);
+        shard.events.release();
     }
-    try testing.expectEqual(null, shard.events.next());
+    try testing.expectEqual(null, shard.events.peek());
 }

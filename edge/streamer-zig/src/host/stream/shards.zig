@@ -123,7 +123,7 @@ pub const StreamShards = struct {
         const is_plain = session.write_cache.class == .device_ram and version != null and
             version.?.layer_above == null;
         if (shard != 0 and is_plain) {
-            if (shards.shards[shard - 1].commands.room() == null) return false;
+            if (shards.shards[shard - 1].commands.reserve() == null) return false;
             // Without a descriptor the session stays with shard 0.
             const disk = version.?.disk.copy() catch return false;
             _ = shards.post(shard, .{ .adopt = .{ .session = session.*, .disk = disk } });
@@ -135,9 +135,9 @@ pub const StreamShards = struct {
 
     fn post(shards: *StreamShards, number: u16, command: shard_messages.Command) bool {
         const shard = shards.shards[number - 1];
-        const place = shard.commands.room() orelse return false;
-        place.* = command;
-        shard.commands.give();
+        const slot = shard.commands.reserve() orelse return false;
+        slot.* = command;
+        shard.commands.commit();
         StreamShard.wake(shard.wake_fd);
         return true;
     }

@@ -9,41 +9,41 @@ pub fn SpscRing(comptime T: type) type {
     return struct {
         const Ring = @This();
 
-        places: []T,
+        slots: []T,
         /// How many entries were put in and taken out; each is written by one side alone.
         put: std.atomic.Value(u64) align(std.atomic.cache_line) = .init(0),
         taken: std.atomic.Value(u64) align(std.atomic.cache_line) = .init(0),
 
         pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!Ring {
             assert(std.math.isPowerOfTwo(capacity));
-            return .{ .places = try gpa.alloc(T, capacity) };
+            return .{ .slots = try gpa.alloc(T, capacity) };
         }
 
         pub fn deinit(ring: *Ring, gpa: std.mem.Allocator) void {
-            gpa.free(ring.places);
+            gpa.free(ring.slots);
             ring.* = undefined;
         }
 
-        /// For the producer: returns the slot to fill in before `give`, or null if the ring is
+        /// For the producer: returns the slot to fill in before `commit`, or null if the ring is
         /// full.
-        pub fn room(ring: *Ring) ?*T {
+        pub fn reserve(ring: *Ring) ?*T {
             const at = ring.put.load(.monotonic);
-            if (at - ring.taken.load(.acquire) == ring.places.len) return null;
-            return &ring.places[@intCast(at % ring.places.len)];
+            if (at - ring.taken.load(.acquire) == ring.slots.len) return null;
+            return &ring.slots[@intCast(at % ring.slots.len)];
         }
 
-        pub fn give(ring: *Ring) void {
+        pub fn commit(ring: *Ring) void {
             ring.put.store(ring.put.load(.monotonic) + 1, .release);
         }
 
-        /// For the consumer: returns the next entry, valid until `done`, or null if there is none.
-        pub fn next(ring: *Ring) ?*T {
+        /// For the consumer: returns the next entry, valid until `release`, or null if there is none.
+        pub fn peek(ring: *Ring) ?*T {
             const at = ring.taken.load(.monotonic);
             if (at == ring.put.load(.acquire)) return null;
-            return &ring.places[@intCast(at % ring.places.len)];
+            return &ring.slots[@intCast(at % ring.slots.len)];
         }
 
-        pub fn done(ring: *Ring) void {
+        pub fn release(ring: *Ring) void {
             ring.taken.store(ring.taken.load(.monotonic) + 1, .release);
         }
 
@@ -61,25 +61,25 @@ test "everything that one thread puts in, another takes out in order, however sh
     const writer = try std.Thread.spawn(.{}, struct {
         fn run(to: *SpscRing(u64)) void {
             for (0..total) |number| {
-                const place = while (true) {
-                    if (to.room()) |place| break place;
+                const slot = while (true) {
+                    if (to.reserve()) |slot| break slot;
                     std.Thread.yield() catch {};
                 };
-                place.* = number;
-                to.give();
+                slot.* = number;
+                to.commit();
             }
         }
     }.run, .{&ring});
     defer writer.join();
     for (0..total) |expected| {
         const number = while (true) {
-            if (ring.next()) |number| break number;
+            if (ring.peek()) |number| break number;
             std.Thread.yield() catch {};
         };
         try testing.expectEqual(expected, number.*);
-        ring.done();
+        ring.release();
     }
-    try testing.expectEqual(null, ring.next());
+    try testing.expectEqual(null, ring.peek());
 }
 
 test "a full ring takes nothing until something was taken out" {
@@ -87,16 +87,16 @@ test "a full ring takes nothing until something was taken out" {
     var ring: SpscRing(u8) = try .init(testing.allocator, 2);
     defer ring.deinit(testing.allocator);
     for (0..2) |number| {
-        ring.room().?.* = @intCast(number);
-        ring.give();
+        ring.reserve().?.* = @intCast(number);
+        ring.commit();
     }
-    try testing.expectEqual(null, ring.room());
-    try testing.expectEqual(0, ring.next().?.*);
-    ring.done();
-    ring.room().?.* = 2;
-    ring.give();
+    try testing.expectEqual(null, ring.reserve());
+    try testing.expectEqual(0, ring.peek().?.*);
+    ring.release();
+    ring.reserve().?.* = 2;
+    ring.commit();
     for ([_]u8{ 1, 2 }) |expected| {
-        try testing.expectEqual(expected, ring.next().?.*);
-        ring.done();
+        try testing.expectEqual(expected, ring.peek().?.*);
+        ring.release();
     }
 }

@@ -80,7 +80,7 @@ pub const KeyRotation = struct {
         if (rotation.next == null and rotation.isWanted()) rotation.begin();
         if (rotation.next == null and !rotation.is_doubted) return;
         if (now_ms < rotation.back_off.not_before_ms) return;
-        switch (rotation.tell(client)) {
+        switch (rotation.send(client)) {
             .ok => {
                 const is_new = rotation.next != null;
                 rotation.finish();
@@ -125,7 +125,7 @@ pub const KeyRotation = struct {
     }
 
     /// Sends all statements, signed by the newest key.
-    fn tell(rotation: *KeyRotation, client: *uplink_client.UplinkClient) core.uplink.sender.Answer {
+    fn send(rotation: *KeyRotation, client: *uplink_client.UplinkClient) core.uplink.sender.Answer {
         const all = rotation.withNext();
         var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
         defer arena.deinit();

@@ -91,7 +91,7 @@ pub const StoreWorker = struct {
     back_off: core.uplink.sender.BackOff = .{},
     is_stopped: bool = false,
     /// That there is no store is logged once.
-    is_absence_told: bool = false,
+    is_absence_reported: bool = false,
     scan: u64 = 0,
     next_list_ms: u64 = 0,
     next_look_ms: u64 = 0,
@@ -190,7 +190,7 @@ pub const StoreWorker = struct {
             if (worker.facts != null) worker.begin(nowMs());
             worker.keep();
             worker.takeProfiles(nowMs());
-            if (!worker.is_stopped) worker.tell(&client, nowMs());
+            if (!worker.is_stopped) worker.send(&client, nowMs());
             worker.wait();
             worker.hear();
         }
@@ -255,8 +255,8 @@ pub const StoreWorker = struct {
         worker.next_look_ms = now_ms + look_interval_ms;
         worker.facts = readFacts(worker.gpa, worker.path) catch |err| {
             const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
-            if (!has_orders or worker.is_absence_told) return;
-            worker.is_absence_told = true;
+            if (!has_orders or worker.is_absence_reported) return;
+            worker.is_absence_reported = true;
             log.info(
                 "The control plane has work for the store in {s}, but no store can be opened there ({t}): the work waits.",
                 .{ worker.path, err },
@@ -536,7 +536,7 @@ pub const StoreWorker = struct {
     }
 
     /// Sends at most one message, when it is due.
-    fn tell(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
+    fn send(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
         const has_page = worker.facts != null and worker.inventory.page_from != null;
         if (now_ms < worker.back_off.not_before_ms) return;
         if (!has_page and !worker.jobs.isDue(now_ms -| worker.told_ms)) return;

@@ -108,7 +108,7 @@ const Fixture = struct {
         worker.releaseHomes(fixture.now_ms);
         worker.begin(fixture.now_ms);
         // Plays the packet loop, with no device that writes.
-        if (worker.hold.asked()) |subject| worker.hold.tell(subject, fixture.loop_says);
+        if (worker.hold.request()) |subject| worker.hold.setAnswer(subject, fixture.loop_says);
         worker.keep();
         worker.wait();
         worker.hear();
@@ -255,7 +255,7 @@ test "what a device writes is not sealed or deleted while the device is heard, a
         "its device still runs from it: shut the device down first",
         refused.message.constSlice(),
     );
-    try testing.expectEqual(null, worker.hold.asked());
+    try testing.expectEqual(null, worker.hold.request());
     // The next one waits until the layer is closed, which is free again when the work ends.
     fixture.loop_says = .waiting;
     worker.setOrders(&.{.{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) }});
@@ -264,14 +264,14 @@ test "what a device writes is not sealed or deleted while the device is heard, a
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(5)).?.stage);
     fixture.loop_says = .held;
     _ = fixture.untilOver(uuid(5));
-    try testing.expectEqual(null, worker.hold.asked());
+    try testing.expectEqual(null, worker.hold.request());
     // A job that is taken back leaves nothing held.
     fixture.loop_says = .waiting;
     worker.setOrders(&.{.{ .id = uuid(6), .kind = "delete", .versionId = uuid(2) }});
-    while (worker.hold.asked() == null) fixture.turn();
+    while (worker.hold.request() == null) fixture.turn();
     worker.setOrders(&.{});
     fixture.turn();
-    try testing.expectEqual(null, worker.hold.asked());
+    try testing.expectEqual(null, worker.hold.request());
 }
 
 test "a job that finds the store in use waits, and is done when it is free" {
@@ -359,7 +359,7 @@ test "an edge gives up a device's writes once it begins none, and not while it k
     try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
     fixture.loop_says = .held;
     try testing.expectEqual(.done, fixture.untilOver(uuid(4)).stage);
-    try testing.expectEqual(null, worker.hold.asked());
+    try testing.expectEqual(null, worker.hold.request());
     var on: store_module.LinuxFiles = .fromFd(fixture.store_dir.handle);
     const files = on.files();
     files.makeDir("layers") catch |err| try testing.expectEqual(error.Exists, err);

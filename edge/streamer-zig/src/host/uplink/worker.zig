@@ -164,7 +164,7 @@ pub const UplinkWorker = struct {
             &buffer,
         );
         const answer = uplink_client.meaning(arena.allocator(), result);
-        worker.tell("heartbeat", answer, result);
+        worker.logAnswer("heartbeat", answer, result);
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
     }
 
@@ -211,7 +211,7 @@ pub const UplinkWorker = struct {
             answered.takes_gzip,
             compressed != null and isRefusedForm(answered.status),
         ) else |_| {}
-        worker.tell("reports", answer, result);
+        worker.logAnswer("reports", answer, result);
         switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
             .rewind => |seq| worker.log.rewind(batch.epoch, seq),
             .none, .stop => {},
@@ -356,7 +356,7 @@ pub const UplinkWorker = struct {
         );
     }
 
-    fn tell(
+    fn logAnswer(
         worker: *UplinkWorker,
         what: []const u8,
         answer: core.uplink.sender.Answer,
