@@ -42,7 +42,11 @@ pub const Mac = extern struct {
         try json.print("\"{f}\"", .{mac});
     }
 
-    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Mac {
+    pub fn jsonParse(
+        allocator: std.mem.Allocator,
+        source: anytype,
+        options: std.json.ParseOptions,
+    ) !Mac {
         const text = try std.json.innerParse([]const u8, allocator, source, options);
         return parse(text) catch error.UnexpectedToken;
     }
@@ -62,7 +66,7 @@ pub const Mac = extern struct {
         return mac;
     }
 
-    /// A device has a unicast address that is not all zeros.
+    /// Tells whether this can be a device's address: unicast and not all zeros.
     pub fn isDevice(mac: Mac) bool {
         return mac.bytes[0] & 1 == 0 and !mac.eql(.zero);
     }
@@ -110,7 +114,11 @@ pub const Ip4 = extern struct {
         try json.print("\"{f}\"", .{ip});
     }
 
-    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Ip4 {
+    pub fn jsonParse(
+        allocator: std.mem.Allocator,
+        source: anytype,
+        options: std.json.ParseOptions,
+    ) !Ip4 {
         const text = try std.json.innerParse([]const u8, allocator, source, options);
         return parse(text) catch error.UnexpectedToken;
     }
@@ -123,7 +131,7 @@ pub const Ip4 = extern struct {
         return ip.toInt() == 0;
     }
 
-    /// The address as a number whose order is the addresses' order.
+    /// Returns the address as a number in the order of addresses.
     pub fn toInt(ip: Ip4) u32 {
         return std.mem.readInt(u32, &ip.bytes, .big);
     }
@@ -134,13 +142,13 @@ pub const Ip4 = extern struct {
         return ip;
     }
 
-    /// Not 0.0.0.0, multicast, reserved or broadcast: something that one machine can own.
+    /// Not 0.0.0.0, multicast, reserved or broadcast: an address that one machine can own.
     pub fn isUnicast(ip: Ip4) bool {
         return !ip.isZero() and ip.bytes[0] < 224;
     }
 };
 
-/// One end of UDP or TCP.
+/// One endpoint of UDP or TCP.
 pub const Endpoint = struct {
     ip: Ip4,
     port: u16,

@@ -1,5 +1,5 @@
-//! AEGIS-128L (draft-irtf-cfrg-aegis-aead) by the processor's AES instructions, where it has them: found out while the program runs.
-//! Without them it would be a hundred times slower, and another cipher is the better one.
+//! AEGIS-128L (draft-irtf-cfrg-aegis-aead) by the processor's AES instructions, detected at run
+//! time. Without them it would be a hundred times slower, and another cipher is better.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -13,25 +13,68 @@ pub const Nonce = [nonce_size]u8;
 pub const Tag = [tag_size]u8;
 
 // src/aegis/aegis.zig
-extern fn bootfarm_aegis128l_seal([*]u8, *Tag, [*]const u8, usize, [*]const u8, usize, *const Nonce, *const Key) callconv(.c) void;
-extern fn bootfarm_aegis128l_open([*]u8, *const Tag, [*]const u8, usize, [*]const u8, usize, *const Nonce, *const Key) callconv(.c) bool;
+extern fn bootfarm_aegis128l_seal(
+    [*]u8,
+    *Tag,
+    [*]const u8,
+    usize,
+    [*]const u8,
+    usize,
+    *const Nonce,
+    *const Key,
+) callconv(.c) void;
+extern fn bootfarm_aegis128l_open(
+    [*]u8,
+    *const Tag,
+    [*]const u8,
+    usize,
+    [*]const u8,
+    usize,
+    *const Nonce,
+    *const Key,
+) callconv(.c) bool;
 
-/// `text` and `out` are of one size, and the same or apart. `known` is protected and not hidden. Only where `hasInstructions`.
-pub fn seal(out: []u8, tag: *Tag, text: []const u8, known: []const u8, nonce: Nonce, key: *const Key) void {
+/// `text` and `out` have the same size, and are identical or disjoint. `known` is authenticated and
+/// not encrypted. Requires `hasInstructions`.
+pub fn seal(
+    out: []u8,
+    tag: *Tag,
+    text: []const u8,
+    known: []const u8,
+    nonce: Nonce,
+    key: *const Key,
+) void {
     std.debug.assert(out.len == text.len);
     bootfarm_aegis128l_seal(out.ptr, tag, text.ptr, text.len, known.ptr, known.len, &nonce, key);
 }
 
-/// False: it is not what was sealed, and `out` holds nothing. Only where `hasInstructions`.
-pub fn open(out: []u8, tag: *const Tag, sealed: []const u8, known: []const u8, nonce: Nonce, key: *const Key) bool {
+/// Returns false if this was not sealed; `out` then holds nothing of value. Requires
+/// `hasInstructions`.
+pub fn open(
+    out: []u8,
+    tag: *const Tag,
+    sealed: []const u8,
+    known: []const u8,
+    nonce: Nonce,
+    key: *const Key,
+) bool {
     std.debug.assert(out.len == sealed.len);
-    return bootfarm_aegis128l_open(out.ptr, tag, sealed.ptr, sealed.len, known.ptr, known.len, &nonce, key);
+    return bootfarm_aegis128l_open(
+        out.ptr,
+        tag,
+        sealed.ptr,
+        sealed.len,
+        known.ptr,
+        known.len,
+        &nonce,
+        key,
+    );
 }
 
-/// 0: not asked yet. To ask takes long in a virtual machine.
+/// 0: unknown. CPUID is slow in a virtual machine.
 var known_answer: std.atomic.Value(u8) = .init(0);
 
-/// Whether this processor can do what `seal` and `open` need.
+/// Tells whether this processor has the instructions that `seal` and `open` need.
 pub fn hasInstructions() bool {
     const before = known_answer.load(.monotonic);
     if (before != 0) return before == 2;
@@ -46,7 +89,7 @@ fn askProcessor() bool {
             const aes, const osxsave, const avx = .{ 1 << 25, 1 << 27, 1 << 28 };
             const needed: u32 = aes | osxsave | avx;
             if (features() & needed != needed) return false;
-            // The system keeps the registers of SSE and AVX.
+            // The system saves the registers of SSE and AVX.
             return enabledState() & 0b110 == 0b110;
         },
         // HWCAP_AES of Linux.
@@ -55,7 +98,7 @@ fn askProcessor() bool {
     }
 }
 
-/// ecx of CPUID's leaf 1.
+/// Returns ecx of CPUID's leaf 1.
 fn features() u32 {
     var a: u32 = 1;
     var b: u32 = undefined;
@@ -70,7 +113,7 @@ fn features() u32 {
     return c;
 }
 
-/// Register XCR0, whose low half says what is kept.
+/// Returns register XCR0, whose low half lists the saved registers.
 fn enabledState() u32 {
     return asm volatile ("xgetbv"
         : [low] "={eax}" (-> u32),
@@ -80,8 +123,9 @@ fn enabledState() u32 {
 
 const testing = std.testing;
 
-test "this build has AEGIS-128L by instructions, and it is that of the standard library" {
-    // The machines that build and test have them; a build without would send everything by a slower cipher.
+test "this build has AEGIS-128L by instructions, equal to the standard library's" {
+    // The machines that build and test have them; a build without them would use a slower cipher
+    // everywhere.
     try testing.expect(hasInstructions());
     const key: Key = "0123456789abcdef".*;
     var nonce: Nonce = @splat(0);
@@ -94,7 +138,14 @@ test "this build has AEGIS-128L by instructions, and it is that of the standard 
         var tag: Tag = undefined;
         var expected_tag: Tag = undefined;
         seal(sealed[0..size], &tag, text[0..size], "header", nonce, &key);
-        std.crypto.aead.aegis.Aegis128L.encrypt(expected[0..size], &expected_tag, text[0..size], "header", nonce, key);
+        std.crypto.aead.aegis.Aegis128L.encrypt(
+            expected[0..size],
+            &expected_tag,
+            text[0..size],
+            "header",
+            nonce,
+            key,
+        );
         try testing.expectEqualSlices(u8, expected[0..size], sealed[0..size]);
         try testing.expectEqualSlices(u8, &expected_tag, &tag);
         try testing.expect(!open(expected[0..size], &tag, sealed[0..size], "Header", nonce, &key));

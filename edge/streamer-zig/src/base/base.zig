@@ -1,6 +1,6 @@
-//! What every room uses: checked reading and writing of bytes, bounded containers, addresses,
-//! identifiers, a deterministic random source and the counters of ignored input. It must never
-//! touch a clock, a socket, a file or an allocator.
+//! Building blocks of every module: checked reading and writing of bytes, bounded containers,
+//! addresses, identifiers, a deterministic random source and the counters of ignored input. It must
+//! never touch a clock, a socket, a file or an allocator.
 
 const std = @import("std");
 
@@ -31,8 +31,10 @@ pub const IgnoredCounters = @import("ignored.zig").IgnoredCounters;
 /// The version that the programs print and report.
 pub const version: []const u8 = @import("config").version;
 
-/// Stands in the program's bytes, so that a release can be made of it on a machine where it does not run.
-pub const release_mark: []const u8 = "bootfarm release mark: " ++ @import("config").version ++ " " ++
+/// Stored in the program's bytes, so that a release can be built from it on a machine where it does
+/// not run.
+pub const release_mark: []const u8 = "bootfarm release mark: " ++ @import("config").version ++
+    " " ++
     @tagName(@import("builtin").cpu.arch) ++ "\n";
 
 test {

@@ -4,7 +4,7 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// At most `capacity` items of T, in order. Full is an answer (`error.Full`), never a crash.
+/// At most `capacity` items of T, in order. A full list returns `error.Full`, and never crashes.
 pub fn BoundedArray(comptime T: type, comptime capacity: u32) type {
     return struct {
         const Self = @This();
@@ -21,7 +21,7 @@ pub fn BoundedArray(comptime T: type, comptime capacity: u32) type {
             list.count += 1;
         }
 
-        /// For callers that have proved the room; a full list is a mistake of ours.
+        /// For callers that have proved the capacity; a full list is our mistake.
         pub fn appendAssumeCapacity(list: *Self, item: T) void {
             list.append(item) catch unreachable;
         }
@@ -62,7 +62,7 @@ pub fn BoundedArray(comptime T: type, comptime capacity: u32) type {
 
 const testing = std.testing;
 
-test "a full list refuses and keeps what it has" {
+test "a full list refuses and keeps its items" {
     var list: BoundedArray(u16, 2) = .empty;
     try list.append(7);
     try list.append(8);

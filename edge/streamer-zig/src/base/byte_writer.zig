@@ -19,7 +19,7 @@ pub const ByteWriter = struct {
         return writer.buffer.len - writer.position;
     }
 
-    /// What was written so far.
+    /// Returns the bytes written so far.
     pub fn written(writer: *const ByteWriter) []u8 {
         return writer.buffer[0..writer.position];
     }
@@ -41,7 +41,7 @@ pub const ByteWriter = struct {
         @memset(room, value);
     }
 
-    /// Text and a zero byte; the caller made sure that the text holds none.
+    /// Appends text and a zero byte; the caller ensures that the text contains none.
     pub fn zeroTerminated(writer: *ByteWriter, text: []const u8) Error!void {
         assert(std.mem.findScalar(u8, text, 0) == null);
         if (text.len >= writer.remaining()) return error.NoSpace;
@@ -65,7 +65,7 @@ pub const ByteWriter = struct {
 
 const testing = std.testing;
 
-test "what does not fit is refused whole" {
+test "a write that does not fit is refused whole" {
     var buffer: [5]u8 = @splat(0xee);
     var writer: ByteWriter = .init(&buffer);
     try writer.int(u16, 0x0102);

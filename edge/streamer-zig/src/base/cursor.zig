@@ -1,5 +1,5 @@
-//! Checked reading of network bytes. Whatever a packet claims about its own lengths, a Cursor never
-//! reads beyond the slice it was given and never overflows.
+//! Checked reading of network bytes. Whatever lengths a packet claims, a Cursor never reads beyond
+//! its slice and never overflows.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -21,14 +21,14 @@ pub const Cursor = struct {
         return cursor.buffer.len - cursor.position;
     }
 
-    /// The next integer, big endian (network order). T has whole bytes, u24 included.
+    /// Reads an integer, big endian (network order). T has whole bytes, u24 included.
     pub fn int(cursor: *Cursor, comptime T: type) Error!T {
         const size = @divExact(@bitSizeOf(T), 8);
         const raw = try cursor.array(size);
         return std.mem.readInt(T, raw, .big);
     }
 
-    /// The next `size` bytes, as a slice of the buffer.
+    /// Reads `size` bytes, as a slice of the buffer.
     pub fn bytes(cursor: *Cursor, size: usize) Error![]const u8 {
         // Compared by subtraction: position + size could overflow.
         if (size > cursor.remaining()) return error.Truncated;
@@ -36,7 +36,7 @@ pub const Cursor = struct {
         return cursor.buffer[cursor.position..][0..size];
     }
 
-    /// The next `size` bytes, where the size is known at compile time.
+    /// Reads `size` bytes, with the size known at compile time.
     pub fn array(cursor: *Cursor, comptime size: usize) Error!*const [size]u8 {
         return (try cursor.bytes(size))[0..size];
     }
@@ -45,13 +45,13 @@ pub const Cursor = struct {
         _ = try cursor.bytes(size);
     }
 
-    /// Everything that is left; may be empty.
+    /// Returns the remaining bytes; may be empty.
     pub fn rest(cursor: *Cursor) []const u8 {
         defer cursor.position = cursor.buffer.len;
         return cursor.buffer[cursor.position..];
     }
 
-    /// The bytes up to the next zero byte, which is consumed and not returned.
+    /// Reads up to the next zero byte, which is consumed and not returned.
     pub fn untilZero(cursor: *Cursor) Error![]const u8 {
         const left = cursor.buffer[cursor.position..];
         const size = std.mem.findScalar(u8, left, 0) orelse return error.Truncated;

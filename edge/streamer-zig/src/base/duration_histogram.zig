@@ -1,17 +1,19 @@
-//! Durations by their power of two: of fixed size and without a clock, so that it can always be on.
+//! A histogram of durations by powers of two: of fixed size and without a clock, so that it can
+//! always be on.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const DurationHistogram = struct {
-    /// Bucket 0: less than 1 µs; bucket i: from 2^(i-1) to less than 2^i µs; the last one: all longer ones too.
+    /// Bucket 0: less than 1 µs; bucket i: from 2^(i-1) to less than 2^i µs; the last one: all
+    /// longer ones too.
     counts: [buckets]u32 = @splat(0),
-    /// The longest, in µs; more than that counts as that.
+    /// The longest, in µs, saturating.
     max_us: u32 = 0,
-    /// Of all durations, in µs.
+    /// Sum of all durations, in µs.
     sum_us: u64 = 0,
 
-    /// The last begins at 4.2 s.
+    /// The last bucket starts at 4.2 s.
     pub const buckets = 24;
 
     pub fn note(histogram: *DurationHistogram, duration_us: u64) void {
@@ -21,8 +23,11 @@ pub const DurationHistogram = struct {
         histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
     }
 
-    /// What both have noted.
-    pub fn plus(histogram: *const DurationHistogram, other: *const DurationHistogram) DurationHistogram {
+    /// Returns the sum of both histograms.
+    pub fn plus(
+        histogram: *const DurationHistogram,
+        other: *const DurationHistogram,
+    ) DurationHistogram {
         var sum = histogram.*;
         for (&sum.counts, other.counts) |*each, more| each.* +|= more;
         sum.max_us = @max(sum.max_us, other.max_us);
@@ -36,7 +41,7 @@ pub const DurationHistogram = struct {
         return total;
     }
 
-    /// From the first bucket with something in it to the last one; null: nothing was noted.
+    /// Returns the buckets from the first used one to the last; null: there are no samples.
     pub fn used(histogram: *const DurationHistogram) ?struct { first: u8, counts: []const u32 } {
         const first = for (histogram.counts, 0..) |each, bucket| {
             if (each > 0) break bucket;
@@ -46,7 +51,8 @@ pub const DurationHistogram = struct {
         return .{ .first = @intCast(first), .counts = histogram.counts[first..end] };
     }
 
-    /// In µs: `per_mille` of all durations are shorter; a power of two, 0 where nothing was noted.
+    /// Returns a power of two in µs below which `per_mille` of all durations lie; 0 without
+    /// samples.
     pub fn quantileUs(histogram: *const DurationHistogram, per_mille: u16) u64 {
         assert(per_mille <= 1000);
         const total = histogram.count();
@@ -54,9 +60,10 @@ pub const DurationHistogram = struct {
         var seen: u64 = 0;
         for (histogram.counts, 0..) |each, bucket| {
             seen += each;
-            if (seen * 1000 >= total * per_mille and seen > 0) return @as(u64, 1) << @intCast(bucket);
+            if (seen * 1000 >= total * per_mille and seen > 0)
+                return @as(u64, 1) << @intCast(bucket);
         }
-        unreachable; // All have been seen.
+        unreachable; // All have been counted.
     }
 };
 
@@ -81,18 +88,20 @@ test "a duration is in the bucket of its power of two, and no duration is too lo
     try testing.expectEqual(std.math.maxInt(u32), histogram.max_us);
 }
 
-test "a sum has what both have noted" {
+test "a sum contains the samples of both" {
     var one: DurationHistogram = .{};
     var other: DurationHistogram = .{};
     var both: DurationHistogram = .{};
-    for ([_]u64{ 0, 7, 7, 900 }) |duration_us| for ([_]*DurationHistogram{ &one, &both }) |histogram| histogram.note(duration_us);
-    for ([_]u64{ 6, 1 << 40, std.math.maxInt(u64) }) |duration_us| for ([_]*DurationHistogram{ &other, &both }) |histogram| histogram.note(duration_us);
+    for ([_]u64{ 0, 7, 7, 900 }) |duration_us|
+        for ([_]*DurationHistogram{ &one, &both }) |histogram| histogram.note(duration_us);
+    for ([_]u64{ 6, 1 << 40, std.math.maxInt(u64) }) |duration_us|
+        for ([_]*DurationHistogram{ &other, &both }) |histogram| histogram.note(duration_us);
     try testing.expectEqual(both, one.plus(&other));
     try testing.expectEqual(both, other.plus(&one));
     try testing.expectEqual(one, one.plus(&.{}));
 }
 
-test "a quantile is the bucket's end, and of nothing it is 0" {
+test "a quantile is the bucket's end, and 0 without samples" {
     var histogram: DurationHistogram = .{};
     try testing.expectEqual(0, histogram.quantileUs(500));
     for (0..99) |_| histogram.note(300);

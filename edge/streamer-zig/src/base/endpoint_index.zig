@@ -1,13 +1,13 @@
-//! Finds a place in a table by the endpoint it belongs to, in constant time and fixed memory: open
-//! addressing with linear probing, at most half full. The seed keeps those who choose their own
-//! addresses from choosing where they land.
+//! Finds a table's slot by its endpoint, in constant time and fixed memory: open addressing with
+//! linear probing, at most half full. The seed keeps attackers who choose their addresses from
+//! choosing their slots.
 
 const std = @import("std");
 const Endpoint = @import("addresses.zig").Endpoint;
 const assert = std.debug.assert;
 
 pub const EndpointIndex = struct {
-    /// `free_key` where a place is free; no endpoint has address 0.0.0.0 and port 0.
+    /// `free_key` where a slot is free; no endpoint has address 0.0.0.0 and port 0.
     keys: []u48,
     values: []u16,
     seed: u64,
@@ -43,7 +43,7 @@ pub const EndpointIndex = struct {
         return if (index.keys[place] == key) index.values[place] else null;
     }
 
-    /// The endpoint must not be there yet.
+    /// The endpoint must not have an entry.
     pub fn put(index: *EndpointIndex, endpoint: Endpoint, value: u16) void {
         const key = endpoint.toInt();
         assert(key != free_key);
@@ -55,12 +55,12 @@ pub const EndpointIndex = struct {
         index.count += 1;
     }
 
-    /// The endpoint must be there.
+    /// The endpoint must have an entry.
     pub fn remove(index: *EndpointIndex, endpoint: Endpoint) void {
         var hole = index.placeOf(endpoint.toInt());
         assert(index.keys[hole] == endpoint.toInt());
         index.count -= 1;
-        // What was pushed behind the hole moves up, so that no search ends too early.
+        // Displaced entries behind the hole move up, so that no search ends too early.
         var place = index.after(hole);
         while (index.keys[place] != free_key) : (place = index.after(place)) {
             const home = index.homeOf(index.keys[place]);
@@ -73,10 +73,11 @@ pub const EndpointIndex = struct {
         index.keys[hole] = free_key;
     }
 
-    /// Where the key is, or would be put.
+    /// Returns where the key is, or would be put.
     fn placeOf(index: *const EndpointIndex, key: u48) usize {
         var place = index.homeOf(key);
-        while (index.keys[place] != free_key and index.keys[place] != key) place = index.after(place);
+        while (index.keys[place] != free_key and index.keys[place] != key)
+            place = index.after(place);
         return place;
     }
 
@@ -100,7 +101,7 @@ pub fn mix(key: u64, seed: u64) u64 {
 
 const testing = std.testing;
 
-test "what was put is found and what was removed is not, however they collide" {
+test "inserted entries are found and removed ones are not, however they collide" {
     const Prng = @import("prng.zig").Prng;
     var prng: Prng = .init(7);
     var index: EndpointIndex = try .init(testing.allocator, 64, 3);

@@ -1,11 +1,10 @@
-//! Counters of input that was ignored. Bad input is never an error in core: it is counted under one
-//! of these reasons, and the counters go out with each heartbeat.
+//! Counters of ignored input. Invalid input is never an error in core: it is counted under one of
+//! these reasons, and the counters are sent with each heartbeat.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// Why a packet or request got no service. The names are what the dashboard shows; they are never
-/// reused.
+/// Why a packet or request was ignored. The dashboard shows these names; they are never reused.
 pub const IgnoreReason = enum(u8) {
     dhcp_truncated,
     dhcp_too_long,
@@ -57,9 +56,9 @@ pub const IgnoreReason = enum(u8) {
     http_slow,
     boot_table_full,
     segment_busy,
-    /// Another edge of the site has it, or is to have it.
+    /// Another edge of the site serves it, or should.
     dhcp_other_edge,
-    /// The desired state names it as one that gets no answer.
+    /// The desired state lists it as one that gets no answer.
     dhcp_ignored_device,
     peer_bad_message,
     peer_unknown,
@@ -76,7 +75,7 @@ pub const IgnoreReason = enum(u8) {
     }
 };
 
-/// One number per reason. A plain value: reading it costs nothing and copies it whole.
+/// One number per reason. A plain value: reading it costs nothing and copying it copies everything.
 pub const IgnoredCounters = struct {
     values: [IgnoreReason.count]u64 = @splat(0),
 
@@ -105,7 +104,7 @@ pub const IgnoredCounters = struct {
         for (&counters.values, other.values) |*value, more| value.* += more;
     }
 
-    /// The reasons that were counted at least once, in the order of the enum.
+    /// Iterates over the reasons counted at least once, in the order of the enum.
     pub fn iterate(counters: *const IgnoredCounters) Iterator {
         return .{ .counters = counters };
     }
@@ -125,7 +124,7 @@ pub const IgnoredCounters = struct {
         }
     };
 
-    /// A JSON object of the reasons that were counted, for `std.json.Stringify`.
+    /// Writes a JSON object of the counted reasons, for `std.json.Stringify`.
     pub fn jsonStringify(counters: IgnoredCounters, json: anytype) !void {
         try json.beginObject();
         var iterator = counters.iterate();

@@ -12,7 +12,7 @@ pub const Ip4Prefix = struct {
 
     pub const text_size_max = Ip4.text_size_max + "/32".len;
 
-    /// The subnet of this size that has the address.
+    /// Returns the subnet of this size that contains the address.
     pub fn of(ip: Ip4, size: u6) Ip4Prefix {
         assert(size <= 32);
         return .{ .ip = .fromInt(ip.toInt() & maskBits(size)), .size = size };
@@ -40,7 +40,8 @@ pub const Ip4Prefix = struct {
         return ip.toInt() & maskBits(prefix.size) == prefix.ip.toInt();
     }
 
-    /// Not the subnet's own address nor its broadcast address, where it has these (RFC 3021).
+    /// Tells whether the address is one of the subnet's hosts: neither its own address nor its
+    /// broadcast address, if it has these (RFC 3021).
     pub fn hasHost(prefix: Ip4Prefix, ip: Ip4) bool {
         if (!prefix.contains(ip)) return false;
         if (prefix.size >= 31) return true;
@@ -64,7 +65,7 @@ pub const Ip4Prefix = struct {
 
 const testing = std.testing;
 
-test "a subnet survives its text form and has its addresses" {
+test "a subnet survives its text form and contains its addresses" {
     var buffer: [Ip4Prefix.text_size_max]u8 = undefined;
     for ([_][]const u8{ "0.0.0.0/0", "10.1.0.0/16", "10.1.2.3/32", "10.1.2.128/25" }) |text| {
         const prefix = try Ip4Prefix.parse(text);
@@ -82,7 +83,14 @@ test "a subnet survives its text form and has its addresses" {
 }
 
 test "text that is not a subnet is refused" {
-    for ([_][]const u8{ "", "10.1.0.0", "10.1.0.0/", "10.1.0.0/33", "10.1.0.0/+8", "10.1.0/16" }) |text|
+    for ([_][]const u8{
+        "",
+        "10.1.0.0",
+        "10.1.0.0/",
+        "10.1.0.0/33",
+        "10.1.0.0/+8",
+        "10.1.0/16",
+    }) |text|
         try testing.expectError(error.InvalidPrefix, Ip4Prefix.parse(text));
     try testing.expectError(error.HostBits, Ip4Prefix.parse("10.1.0.5/16"));
 }

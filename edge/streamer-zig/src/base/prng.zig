@@ -42,7 +42,7 @@ pub const Prng = struct {
         prng.state.random().bytes(buffer);
     }
 
-    /// An item of a slice that is not empty.
+    /// Picks an item of a slice that is not empty.
     pub fn pick(prng: *Prng, comptime T: type, items: []const T) T {
         return items[@intCast(prng.below(items.len))];
     }
@@ -50,7 +50,7 @@ pub const Prng = struct {
 
 const testing = std.testing;
 
-test "the same seed gives the same numbers for ever" {
+test "the same seed always gives the same numbers" {
     var prng: Prng = .init(42);
     var again: Prng = .init(42);
     for (0..100) |_| try testing.expectEqual(prng.nextU64(), again.nextU64());

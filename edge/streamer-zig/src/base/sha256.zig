@@ -1,7 +1,9 @@
-//! SHA-256 by the processor's own instructions where it has them, found out while the program runs: `std.crypto` uses them only where
-//! the whole program is built for them, and ours starts on processors without. Same interface as `std.crypto.hash.sha2.Sha256`.
+//! SHA-256 by the processor's own instructions, detected at run time: `std.crypto` uses them only
+//! if the whole program is built for them, and ours starts on processors without. Same interface as
+//! `std.crypto.hash.sha2.Sha256`.
 //!
-//! One digest is a chain of steps that wait for each other. `hashEqual` goes along two at once, which takes little longer than one.
+//! One digest is a chain of dependent steps. `hashEqual` computes two at once, which takes little
+//! longer than one.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -18,7 +20,7 @@ pub const Options = struct {};
 pub const Digest = [digest_length]u8;
 
 state: State = first_state,
-/// What is not a whole block yet.
+/// The incomplete block.
 tail: Block = undefined,
 tail_size: u8 = 0,
 /// Bytes.
@@ -63,7 +65,7 @@ pub fn finalResult(sha: *Sha256) Digest {
     return digestOf(&sha.state);
 }
 
-/// The digests of pieces that are all of the same size and lie behind each other.
+/// Computes the digests of consecutive pieces of the same size.
 pub fn hashEqual(comptime size: usize, bytes: []const u8, out: []Digest) void {
     comptime assert(size % block_length == 0);
     assert(bytes.len == out.len * size);
@@ -72,7 +74,12 @@ pub fn hashEqual(comptime size: usize, bytes: []const u8, out: []Digest) void {
     while (index + 1 < out.len) : (index += 2) {
         var states: [2]State = @splat(first_state);
         const both: [2]*State = .{ &states[0], &states[1] };
-        compress(2, both, .{ bytes[index * size ..].ptr, bytes[(index + 1) * size ..].ptr }, size / block_length);
+        compress(
+            2,
+            both,
+            .{ bytes[index * size ..].ptr, bytes[(index + 1) * size ..].ptr },
+            size / block_length,
+        );
         compress(2, both, .{ &end.bytes, &end.bytes }, end.blocks);
         out[index..][0..2].* = .{ digestOf(&states[0]), digestOf(&states[1]) };
     }
@@ -85,7 +92,7 @@ const first_state: State = .{
 
 const End = struct { bytes: [2 * block_length]u8, blocks: usize };
 
-/// The last blocks: what is left, a bit, zeros, and how many bits there were.
+/// Returns the last blocks: the rest, a bit, zeros, and the number of bits.
 fn endOf(tail: []const u8, total: u64) End {
     var end: End = .{ .bytes = @splat(0), .blocks = if (tail.len < block_length - 8) 1 else 2 };
     @memcpy(end.bytes[0..tail.len], tail);
@@ -103,10 +110,21 @@ fn digestOf(state: *const State) Digest {
 // src/crypto/crypto.zig
 extern fn bootfarm_sha256_plain(*State, [*]const u8, usize) callconv(.c) void;
 extern fn bootfarm_sha256_fast(*State, [*]const u8, usize) callconv(.c) void;
-extern fn bootfarm_sha256_fast_two(*State, *State, [*]const u8, [*]const u8, usize) callconv(.c) void;
+extern fn bootfarm_sha256_fast_two(
+    *State,
+    *State,
+    [*]const u8,
+    [*]const u8,
+    usize,
+) callconv(.c) void;
 
-/// Takes so many blocks into each of the states.
-fn compress(comptime lanes: usize, states: [lanes]*State, from: [lanes][*]const u8, blocks: usize) void {
+/// Compresses this many blocks into each of the states.
+fn compress(
+    comptime lanes: usize,
+    states: [lanes]*State,
+    from: [lanes][*]const u8,
+    blocks: usize,
+) void {
     if (blocks == 0) return;
     if (!hasInstructions()) {
         for (states, from) |state, bytes| bootfarm_sha256_plain(state, bytes, blocks);
@@ -119,10 +137,11 @@ fn compress(comptime lanes: usize, states: [lanes]*State, from: [lanes][*]const 
 
 const is_compiled = builtin.cpu.arch == .x86_64;
 
-/// 0: not asked yet. To ask takes long in a virtual machine.
+/// 0: unknown. CPUID is slow in a virtual machine.
 var known: std.atomic.Value(u8) = .init(0);
 
-/// Whether this processor has SHA-256 instructions that are used by choice. On AArch64 they are used without asking.
+/// Tells whether this processor has SHA-256 instructions that the program selects at run time. On
+/// AArch64 they are always used.
 pub fn hasInstructions() bool {
     if (!is_compiled) return false;
     const before = known.load(.monotonic);
@@ -159,7 +178,7 @@ const testing = std.testing;
 const Software = std.crypto.hash.sha2.Sha256;
 const Prng = @import("prng.zig").Prng;
 
-/// Both ways, where this processor has both; else the one in software alone.
+/// Checks both implementations if this processor has both; otherwise the one in software.
 fn expectSame(bytes: []const u8) !void {
     var expected: Digest = undefined;
     Software.hash(bytes, &expected, .{});
@@ -171,7 +190,7 @@ fn expectSame(bytes: []const u8) !void {
         var digest: Digest = undefined;
         hash(bytes, &digest, .{});
         try testing.expectEqual(expected, digest);
-        // In two parts, at a place that the bytes' number decides.
+        // In two parts, split at a point that the size determines.
         var sha: Sha256 = .init(.{});
         const cut = bytes.len * 5 / 7;
         sha.update(bytes[0..cut]);
@@ -180,7 +199,7 @@ fn expectSame(bytes: []const u8) !void {
     }
 }
 
-test "digests are those of the standard library, of every size and with or without instructions" {
+test "digests match the standard library's, of every size and with or without instructions" {
     var bytes: [4096 + 200]u8 = undefined;
     var prng: Prng = .init(7);
     prng.fill(&bytes);
@@ -195,7 +214,7 @@ test "digests are those of the standard library, of every size and with or witho
     try expectSame(&@as([4096]u8, @splat(0xff)));
 }
 
-test "pieces of the same size have the digests that each has alone" {
+test "pieces of the same size have the digest that each has alone" {
     var bytes: [9 * 4096]u8 = undefined;
     var prng: Prng = .init(8);
     prng.fill(&bytes);

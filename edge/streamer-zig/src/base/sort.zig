@@ -1,12 +1,13 @@
-//! Sorts in place and keeps the order of what is alike. The standard library's stable sort becomes eight to twenty kilobytes of
-//! instructions for each type that is sorted, which made a tenth of our programs and of the time to build them; what is sorted here is
-//! short, or seldom sorted.
+//! A stable in-place sort. The standard library's stable sort compiles to eight to twenty kilobytes
+//! of instructions for each sorted type, which made a tenth of our programs and of their build
+//! time; our lists are short, or rarely sorted.
 //!
-//! Merges by rotation (K. Dudzinski, A. Dydek: On a stable minimum storage merging algorithm, 1981): n log n comparisons, n log² n moves.
+//! Merges by rotation (K. Dudzinski, A. Dydek: On a stable minimum storage merging algorithm,
+//! 1981): n log n comparisons, n log² n moves.
 
 const std = @import("std");
 
-/// So many are sorted by putting each where it belongs.
+/// Runs of this size are sorted by insertion.
 const run_size = 16;
 
 pub fn sort(
@@ -17,15 +18,22 @@ pub fn sort(
 ) void {
     const before: Before(T, @TypeOf(context), isBefore) = .{ .context = context };
     var begin: usize = 0;
-    while (begin < items.len) : (begin += run_size) before.insert(items[begin..@min(begin + run_size, items.len)]);
+    while (begin < items.len) : (begin += run_size) before.insert(
+        items[begin..@min(begin + run_size, items.len)],
+    );
     var size: usize = run_size;
     while (size < items.len) : (size *= 2) {
         begin = 0;
-        while (begin + size < items.len) : (begin += 2 * size) before.merge(items[begin..@min(begin + 2 * size, items.len)], size);
+        while (begin + size < items.len) : (begin += 2 *
+            size) before.merge(items[begin..@min(begin + 2 * size, items.len)], size);
     }
 }
 
-fn Before(comptime T: type, comptime Context: type, comptime isBefore: fn (Context, T, T) bool) type {
+fn Before(
+    comptime T: type,
+    comptime Context: type,
+    comptime isBefore: fn (Context, T, T) bool,
+) type {
     return struct {
         context: Context,
 
@@ -35,12 +43,17 @@ fn Before(comptime T: type, comptime Context: type, comptime isBefore: fn (Conte
             for (1..@max(items.len, 1)) |from| {
                 const item = items[from];
                 var at = from;
-                while (at > 0 and isBefore(self.context, item, items[at - 1])) : (at -= 1) items[at] = items[at - 1];
+                while (at > 0 and isBefore(
+                    self.context,
+                    item,
+                    items[at - 1],
+                )) : (at -= 1) items[at] = items[at - 1];
                 items[at] = item;
             }
         }
 
-        /// Both parts, which are sorted, become one. The longer one is halved each time, so no more than a few dozen calls lie in each other.
+        /// Merges two sorted parts. The longer one is halved each time, so the recursion is at most
+        /// a few dozen calls deep.
         noinline fn merge(self: Self, items: []T, middle: usize) void {
             if (middle == 0 or middle == items.len) return;
             if (!isBefore(self.context, items[middle], items[middle - 1])) return;
@@ -57,7 +70,10 @@ fn Before(comptime T: type, comptime Context: type, comptime isBefore: fn (Conte
             self.merge(items[between..], right - between);
         }
 
-        fn countBefore(self: Self, items: []const T, item: T, of: enum { those_before, those_not_after }) usize {
+        fn countBefore(self: Self, items: []const T, item: T, of: enum {
+            those_before,
+            those_not_after,
+        }) usize {
             var low: usize = 0;
             var high = items.len;
             while (low < high) {
@@ -93,16 +109,18 @@ fn expectSame(items: []Item) !void {
     try testing.expectEqualSlices(Item, expected, items);
 }
 
-test "what is sorted is in order, and what is alike stays in the order that it had" {
+test "sorted items are in order, and equal items keep their order" {
     var prng: Prng = .init(3);
     var all: [1500]Item = undefined;
     for (0..200) |count| for ([_]u32{ 1, 2, 10, 1000 }) |keys| {
         const items = all[0..count];
-        for (items, 0..) |*item, place| item.* = .{ .key = @intCast(prng.below(keys)), .place = @intCast(place) };
+        for (items, 0..) |*item, place|
+            item.* = .{ .key = @intCast(prng.below(keys)), .place = @intCast(place) };
         try expectSame(items);
     };
     for ([_]u32{ 3, 100, 1 << 30 }) |keys| {
-        for (&all, 0..) |*item, place| item.* = .{ .key = @intCast(prng.below(keys)), .place = @intCast(place) };
+        for (&all, 0..) |*item, place|
+            item.* = .{ .key = @intCast(prng.below(keys)), .place = @intCast(place) };
         try expectSame(&all);
         std.mem.reverse(Item, &all);
         try expectSame(&all);

@@ -1,4 +1,4 @@
-//! Text that a device chose. It is bounded and printable from the moment it enters, and reaches
+//! Text chosen by a device. It is bounded and printable from the moment it enters, and reaches
 //! logs, JSON or scripts only through the encoders of their writers.
 
 const std = @import("std");
@@ -13,7 +13,7 @@ pub const UntrustedText = struct {
     pub const size_max = 64;
     pub const empty: UntrustedText = .{};
 
-    /// What is longer is cut.
+    /// Longer text is truncated.
     pub fn init(raw: []const u8) UntrustedText {
         var text: UntrustedText = .empty;
         const size = @min(raw.len, size_max);
@@ -28,7 +28,11 @@ pub const UntrustedText = struct {
         return text.buffer[0..text.size];
     }
 
-    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !UntrustedText {
+    pub fn jsonParse(
+        allocator: std.mem.Allocator,
+        source: anytype,
+        options: std.json.ParseOptions,
+    ) !UntrustedText {
         return .init(try std.json.innerParse([]const u8, allocator, source, options));
     }
 
@@ -36,8 +40,8 @@ pub const UntrustedText = struct {
         return std.mem.eql(u8, a.slice(), b.slice());
     }
 
-    /// As it is, between quotes; quote and backslash inside become `?` so that a log line keeps its
-    /// fields.
+    /// Writes the text between quotes; a quote or backslash inside becomes `?` so that a log line
+    /// keeps its fields.
     pub fn format(text: UntrustedText, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.writeByte('"');
         for (text.buffer[0..text.size]) |byte|

@@ -9,7 +9,7 @@ pub const Uuid = struct {
     pub const text_size = 36;
     pub const zero: Uuid = .{ .bytes = @splat(0) };
 
-    /// Where the text form has its dashes.
+    /// Positions of the dashes in the text form.
     const dash_positions = [_]usize{ 8, 13, 18, 23 };
 
     /// A version 4 UUID of 16 random bytes (RFC 9562 section 5.4): six of the 128 bits are
@@ -73,7 +73,11 @@ pub const Uuid = struct {
         try json.print("\"{f}\"", .{uuid});
     }
 
-    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Uuid {
+    pub fn jsonParse(
+        allocator: std.mem.Allocator,
+        source: anytype,
+        options: std.json.ParseOptions,
+    ) !Uuid {
         const text = try std.json.innerParse([]const u8, allocator, source, options);
         return parse(text) catch error.UnexpectedToken;
     }
@@ -97,7 +101,7 @@ test "random bytes become a version 4 UUID" {
     try testing.expectEqualStrings("ffffffff-ffff-4fff-bfff-ffffffffffff", &uuid.toText());
 }
 
-test "a mixed-endian GUID is put in order and back" {
+test "a mixed-endian GUID is converted and back" {
     const guid = [16]u8{
         0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66,
         0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
@@ -130,5 +134,8 @@ test "a UUID is a string in JSON" {
     var writer: std.Io.Writer = .fixed(&buffer);
     try std.json.Stringify.value(parsed.value, .{}, &writer);
     try testing.expectEqualStrings(text, writer.buffered());
-    try testing.expectError(error.UnexpectedToken, std.json.parseFromSlice(Uuid, testing.allocator, "\"x\"", .{}));
+    try testing.expectError(
+        error.UnexpectedToken,
+        std.json.parseFromSlice(Uuid, testing.allocator, "\"x\"", .{}),
+    );
 }

@@ -15,7 +15,8 @@ pub fn publicOf(secret: *const Key) Key {
     return public;
 }
 
-/// To be hashed before it is used. Null: the other one's key is one of the few that lead everybody to the same secret.
+/// Returns the shared secret, to be hashed before use. Null: the other key is one of the few that
+/// give every peer the same secret.
 pub fn shared(secret: *const Key, public: *const Key) ?Key {
     var out: Key = undefined;
     return if (bootfarm_x25519_shared(&out, secret, public)) out else null;
@@ -23,7 +24,7 @@ pub fn shared(secret: *const Key, public: *const Key) ?Key {
 
 const testing = std.testing;
 
-test "products are those of RFC 7748, sections 5.2 and 6.1, and both sides come to the same secret" {
+test "products match RFC 7748, sections 5.2 and 6.1, and both sides get the same secret" {
     const vectors = [_][3]*const [64]u8{ .{
         "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
         "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c",
@@ -43,6 +44,6 @@ test "products are those of RFC 7748, sections 5.2 and 6.1, and both sides come 
     try testing.expectEqual(shared(&one, &publicOf(&two)).?, shared(&two, &publicOf(&one)).?);
 }
 
-test "a key that leads everybody to the same secret gives none" {
+test "a key that gives every peer the same secret is refused" {
     try testing.expectEqual(null, shared(&@splat(7), &@splat(0)));
 }

@@ -1,6 +1,8 @@
-//! Module `core`: pure state machines, one folder for each subject; ../../../docs/ARCHITECTURE.md says what belongs here.
+//! Module `core`: pure state machines, one folder for each subject; ../../../docs/ARCHITECTURE.md
+//! says what belongs here.
 
-/// A boot as a state machine: events, phases, causes; all boots of an edge as a table; what is reported of them.
+/// A boot as a state machine: events, phases, causes; all boots of an edge as a table; what is
+/// reported of them.
 pub const boot = struct {
     const machine = @import("boot/boot.zig");
     pub const Assignment = machine.Assignment;
@@ -46,7 +48,8 @@ pub const dhcp = struct {
     pub const Service = @import("dhcp/service.zig");
     pub const network = @import("dhcp/network.zig");
 };
-/// What boot loaders are given: iPXE scripts, GRUB and PXELINUX configurations, menus, the kernel line.
+/// What boot loaders are given: iPXE scripts, GRUB and PXELINUX configurations, menus, the kernel
+/// line.
 pub const loader = struct {
     pub const menu = @import("loader/menu.zig");
     pub const Menu = @import("loader/menu.zig").BootMenu;

@@ -1,6 +1,6 @@
-//! What a boot program is, told by its content: its kind, its version, which firmware can start it,
-//! and who signed it. UEFI programs are PE files; for a BIOS a network boot program is plain code,
-//! known by the texts it carries. It must never take a file for something by its name.
+//! Identifies a boot program by its content: its kind, its version, the firmware that can start it,
+//! and its signers. UEFI programs are PE files; a BIOS boot program is plain code, recognized by
+//! the texts in it. It must never trust a file's name.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +9,7 @@ const pe_image = @import("image/pe_image.zig");
 
 pub const size_max = 64 << 20;
 
-/// Which firmware can start it; `any`: none can, other programs load it.
+/// The firmware that can start it; `any`: none can, other programs load it.
 pub const Arch = enum { bios, x64_uefi, arm64_uefi, any };
 
 pub const Kind = enum {
@@ -21,10 +21,10 @@ pub const Kind = enum {
     pxelinux,
     /// Modules that PXELINUX loads.
     syslinux_module,
-    /// Somebody said what it is good for.
+    /// Its type was given by hand.
     other,
 
-    /// As people call it.
+    /// The name for people.
     pub fn text(kind: Kind) []const u8 {
         return switch (kind) {
             .ipxe => "iPXE",
@@ -41,26 +41,27 @@ pub const Kind = enum {
 pub const Program = struct {
     kind: Kind,
     arch: Arch,
-    /// Empty where it does not say one that can be read without unpacking it.
+    /// Empty if no version can be read without unpacking the program.
     version: base.UntrustedText = .empty,
     signers: authenticode.Signers = .empty,
 };
 
 pub const Problem = error{
-    /// Nothing that is known.
+    /// Not recognized.
     Unknown,
-    /// A UEFI program, but of no kind that is known.
+    /// A UEFI program of an unknown kind.
     UnknownUefi,
     /// A UEFI program for a processor that no device of ours has.
     OtherProcessor,
-    /// A UEFI program that ends too early, or whose headers contradict themselves.
+    /// A UEFI program that ends too early, or whose headers contradict each other.
     Damaged,
 };
 
-/// What is wrong, as the end of a sentence that begins with the path.
+/// The problem as the end of a sentence that begins with the path.
 pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
-        error.Unknown => "is no boot program that is known (iPXE, shim, GRUB, PXELINUX and what belongs to them)",
+        error.Unknown => "is no boot program that is known " ++
+            "(iPXE, shim, GRUB, PXELINUX and what belongs to them)",
         error.UnknownUefi => "is a UEFI program, but none that is known (iPXE, shim, GRUB)",
         error.OtherProcessor => "is a UEFI program for a processor other than x86-64 and arm64",
         error.Damaged => "is a UEFI program that was cut short or damaged",
@@ -81,7 +82,7 @@ pub fn inspect(bytes: []const u8) Problem!Program {
     return program;
 }
 
-/// The architecture of a UEFI program of any kind; for files that somebody vouches for.
+/// Returns the architecture of a UEFI program of any kind; for files whose type is given by hand.
 pub fn archOf(image: *const pe_image.PeImage) Problem!Arch {
     if (image.subsystem != .efi) return error.UnknownUefi;
     return switch (image.machine) {
@@ -114,7 +115,8 @@ fn name(program: *Program, image: *const pe_image.PeImage) Problem!void {
 }
 
 fn isIpxe(bytes: []const u8) bool {
-    return has(bytes, "iPXE/%s") or has(bytes, "http://ipxe.org/") or has(bytes, "https://ipxe.org/");
+    return has(bytes, "iPXE/%s") or has(bytes, "http://ipxe.org/") or
+        has(bytes, "https://ipxe.org/");
 }
 
 /// `product_version` of iPXE's core/version.c lies behind its short name, in zeros up to where the
@@ -184,7 +186,7 @@ fn has(bytes: []const u8, text: []const u8) bool {
     return std.mem.find(u8, bytes, text) != null;
 }
 
-/// The text behind `before` up to `end`; null where it is not there, empty or no text.
+/// Returns the text between `before` and `end`; null if it is missing, empty or no text.
 fn between(bytes: []const u8, before: []const u8, end: []const u8) ?[]const u8 {
     const at = std.mem.find(u8, bytes, before) orelse return null;
     const rest = printable(bytes[at + before.len ..]);
@@ -205,29 +207,38 @@ fn expectUefi(machine: u16, text: []const u8, kind: Kind, version: []const u8) !
     try testing.expectEqualStrings("A Site", program.signers.constSlice()[0].slice());
 }
 
-test "UEFI programs are known by what they carry, for both processors" {
+test "UEFI programs are identified by their content, for both processors" {
     for ([_]u16{ 0x8664, 0xaa64 }) |machine| {
         const ipxe = "x\x00iPXE\x00\x00\x00iPXE> \x00iPXE/%s\x00snponly.efi\x00iPXE\x00\x00\x00" ++
             "1.21.1+git\x00";
         try expectUefi(machine, ipxe, .ipxe, "1.21.1+git");
         try expectUefi(machine, "UEFI SHIM\n$Version: 16.1 $\n\x00shim_init", .shim, "16.1");
         try expectUefi(machine, "shim,4,UEFI shim,shim,1,https://github.com/\n", .shim_helper, "");
-        try expectUefi(machine, "GNU GRUB  version %s\x002.06-13+deb12u2\x00", .grub, "2.06-13+deb12u2");
+        try expectUefi(
+            machine,
+            "GNU GRUB  version %s\x002.06-13+deb12u2\x00",
+            .grub,
+            "2.06-13+deb12u2",
+        );
         try expectUefi(machine, "sbat,1,x\ngrub,5,FSF,grub,2.12,https://gnu.org/\n", .grub, "2.12");
     }
 }
 
-test "what is not known is refused with its reason" {
+test "an unknown file is refused with its reason" {
     var buffer: [2048]u8 = undefined;
-    try testing.expectError(error.UnknownUefi, inspect(pe_image.testImage(&buffer, 0x8664, "x", "")));
-    try testing.expectError(error.OtherProcessor, inspect(pe_image.testImage(&buffer, 0x14c, "iPXE/%s", "")));
+    try testing.expectError(error.UnknownUefi, inspect(
+        pe_image.testImage(&buffer, 0x8664, "x", ""),
+    ));
+    try testing.expectError(error.OtherProcessor, inspect(
+        pe_image.testImage(&buffer, 0x14c, "iPXE/%s", ""),
+    ));
     const whole = pe_image.testImage(&buffer, 0x8664, "iPXE/%s", "");
     try testing.expectError(error.Damaged, inspect(whole[0 .. whole.len - 1]));
     for ([_][]const u8{ "", "MZ", "#!ipxe\n", "\x7fELF", "PXELINUX 6.04 " }) |bytes|
         try testing.expectError(error.Unknown, inspect(bytes));
 }
 
-test "a program for a BIOS is known by its texts" {
+test "a BIOS program is identified by its texts" {
     var bytes: [1024]u8 = @splat(0);
     bytes[0] = 0xea;
     try testing.expectError(error.Unknown, inspect(&bytes));

@@ -1,6 +1,6 @@
-//! Bytes <-> structs of every protocol on the network, and of the files that devices are given. No
-//! state, no clock, no allocation: a parser either gives a whole packet whose slices lie within its
-//! input, or one of a few errors.
+//! Parsers and emitters of every network protocol, and of the files that devices load. No state, no
+//! clock, no allocation: a parser returns either a whole packet whose slices lie within its input,
+//! or one of a few errors.
 
 pub const authenticode = @import("image/authenticode.zig");
 pub const boot_program = @import("boot_program.zig");

@@ -75,7 +75,8 @@ pub fn ticketOf(boot: *const Boot, context: *const TicketContext) Ticket {
         const record = if (slot.*) |*found| found else continue;
         const end_us = record.end_us orelse
             switch (@as(boot_phase.Phase, @fromBackingInt(@as(u8, @intCast(index))))) {
-                // The session that obtains the ticket ends these phases, at the device's last progress.
+                // The session that obtains the ticket ends these phases, at the device's last
+                // progress.
                 .nbp, .loader, .stage1 => record.lastAdvanceUs(),
                 .firmware, .dhcp, .breather, .stage2, .ready => null,
             };

@@ -1,13 +1,13 @@
-//! Reads ahead of demand by the boot profile (packages/proto/STREAM.md, "Boot profile"): plain reads into
-//! a cache of fixed size, in the profile's order, behind all reads that somebody waits for. A demand is
-//! served from the cache; one that is in flight is awaited; every other one is read as if this did not
-//! exist. A wrong profile costs time, never a byte.
+//! Reads ahead of demand by the boot profile (packages/proto/STREAM.md, "Boot profile"): plain
+//! reads into a cache of fixed size, in the profile's order, behind all reads that somebody waits
+//! for. A demand is served from the cache; one that is in flight is awaited; every other one is
+//! read as if this did not exist. A wrong profile costs time, never a byte.
 //!
 //! It stands between the readers and the stream's client:
 //!
 //!     ahead.read(&client, tag, offset, buffer)      // in place of client.submit
 //!     while (client.nextEvent()) |event| if (ahead.take(&client, &event)) continue else ...
-//!     while (ahead.nextDone()) |tag| ...            // reads that ended without an event of the client
+//!     while (ahead.nextDone()) |tag| ...            // reads that ended without an event
 //!     ahead.pump(&client)                           // before client.transmit
 
 const std = @import("std");

@@ -92,21 +92,21 @@ pub const TargetOptions = struct {
 
     pub fn explain(reason: Error) []const u8 {
         return switch (reason) {
-            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; was this " ++
-                "device booted by an edge?",
-            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 address " ++
-                "and a port",
+            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; " ++
+                "was this device booted by an edge?",
+            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 " ++
+                "address and a port",
             error.BootMissing => "bootfarm.boot=UUID is not on the kernel's command line",
             error.BootInvalid => "bootfarm.boot= on the kernel's command line is not a UUID",
             error.TokenMissing => "bootfarm.token=HEX is not on the kernel's command line",
-            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not auto, off or " ++
-                "1m to 256m",
-            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or not " ++
-                "there",
-            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as this " ++
-                "program knows it; build the initramfs anew",
-            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 hexadecimal " ++
-                "digits",
+            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not " ++
+                "auto, off or 1m to 256m",
+            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or " ++
+                "not there",
+            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
+                "this program knows it; build the initramfs anew",
+            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 " ++
+                "hexadecimal digits",
         };
     }
 };

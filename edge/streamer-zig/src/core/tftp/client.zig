@@ -1,6 +1,6 @@
-//! The client of one TFTP download (RFC 1350, 2347, 2348, 2349, 7440), behaving like firmware; simulated
-//! devices use it. It has no clock and no socket: the caller sends what a step contains and keeps the
-//! bytes that it delivers.
+//! The client of one TFTP download (RFC 1350, 2347, 2348, 2349, 7440), behaving like firmware;
+//! simulated devices use it. It has no clock and no socket: the caller sends what a step contains
+//! and keeps the bytes that it delivers.
 //!
 //!     var step = client.start(now_us, &buffer);
 //!     // then client.receive(...) for each datagram, and client.tick(...) when client.deadline_us

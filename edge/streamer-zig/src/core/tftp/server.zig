@@ -1,12 +1,13 @@
 //! The TFTP server (RFC 1350, 2347, 2348, 2349, 7440): which block goes to which peer, when it is
 //! retransmitted, and when a transfer ends. Reads only, octet only, and only names that a catalogue
-//! knows: a name is looked up, never opened. It must never carry file bytes, and never send more than one
-//! packet to a peer that has not answered it, nor retransmit that one by itself: a spoofed request causes
-//! one packet to its victim, not a transfer.
+//! knows: a name is looked up, never opened. It must never carry file bytes, and never send more
+//! than one packet to a peer that has not answered it, nor retransmit that one by itself: a spoofed
+//! request causes one packet to its victim, not a transfer.
 //!
-//! An unanswered request stands in a ring of its own (`requests.zig`) and holds nothing else; only its
-//! peer's first acknowledgement turns it into a transfer. So a flood of requests from spoofed addresses
-//! takes nothing from transfers, and a device has as long to answer as the ring takes to fill.
+//! An unanswered request stands in a ring of its own (`requests.zig`) and holds nothing else; only
+//! its peer's first acknowledgement turns it into a transfer. So a flood of requests from spoofed
+//! addresses takes nothing from transfers, and a device has as long to answer as the ring takes to
+//! fill.
 //!
 //! How the host uses it, for each datagram:
 //!

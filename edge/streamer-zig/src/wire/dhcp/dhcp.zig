@@ -19,18 +19,19 @@ pub const Scratch = options_format.Scratch;
 
 pub const server_port = 67;
 pub const client_port = 68;
-/// Where PXE clients ask a boot server (PXE 2.1, section 2.2.1).
+/// The port of boot servers (PXE 2.1, section 2.2.1).
 pub const pxe_port = 4011;
 
 /// The fixed fields, up to and with the magic cookie.
 pub const header_size = 240;
-/// RFC 1542 section 2.1: BOOTP relays and old ROMs drop what is shorter.
+/// RFC 1542 section 2.1: BOOTP relays and old ROMs drop shorter packets.
 pub const packet_size_min = 300;
 /// More than any client sends at an MTU of 1500; longer packets are refused.
 pub const packet_size_max = 1500;
-/// What every client takes: an IP packet of 576 bytes (RFC 2131 section 2), less its headers.
+/// The size that every client accepts: an IP packet of 576 bytes (RFC 2131 section 2), less its
+/// headers.
 pub const reply_size_min = 576 - ip_udp_size;
-/// What crosses an Ethernet segment whole.
+/// The size that crosses an Ethernet segment unfragmented.
 pub const reply_size_max = 1500 - ip_udp_size;
 const ip_udp_size = 28;
 pub const sname_size_max = 64;
@@ -42,7 +43,7 @@ const flag_broadcast: u16 = 0x8000;
 
 comptime {
     assert(4 + 4 + 2 + 2 + 4 * 4 + 16 + sname_size_max + file_size_max + 4 == header_size);
-    // `dhcp_options.parse` joins long options in the scratch; all of them fit.
+    // `dhcp_options.parse` joins long options in the scratch buffer; all of them fit.
     assert(packet_size_max <= options_format.scratch_size);
 }
 
@@ -54,7 +55,7 @@ pub const Packet = struct {
     hops: u8 = 0,
     xid: u32,
     secs: u16 = 0,
-    /// The client cannot take a unicast answer yet.
+    /// The client cannot receive a unicast answer yet.
     broadcast: bool = false,
     ciaddr: Ip4 = .zero,
     yiaddr: Ip4 = .zero,
@@ -67,7 +68,7 @@ pub const Packet = struct {
     file: []const u8 = "",
     options: Options = .{},
 
-    /// The boot file's name, wherever the server put it.
+    /// The boot file's name, in whichever field the server put it.
     pub fn bootFileName(packet: *const Packet) ?[]const u8 {
         if (packet.options.boot_file_name) |name| return std.mem.trimEnd(u8, name, "\x00");
         return if (packet.file.len > 0) packet.file else null;
@@ -76,7 +77,7 @@ pub const Packet = struct {
 
 pub const ParseError = error{ Truncated, TooLong, NotDhcp, NotEthernet, BadOption };
 
-/// Reads one UDP payload. `scratch` holds long options that the packet carries in parts.
+/// Parses one UDP payload. `scratch` holds long options that the packet carries in parts.
 pub fn parse(payload: []const u8, scratch: *Scratch) ParseError!Packet {
     if (payload.len > packet_size_max) return error.TooLong;
     var cursor: base.Cursor = .init(payload);
@@ -143,9 +144,9 @@ pub fn emit(packet: *const Packet, buffer: []u8) EmitError![]u8 {
     return writer.written();
 }
 
-/// Writes an answer of at most this many bytes. Options that have no room there go to `file` and
-/// `sname` where these are free (option 52), and the least important ones are left out. `relay_agent`
-/// is at most 255 bytes.
+/// Writes an answer of at most this many bytes. Options that do not fit go to `file` and `sname` if
+/// these are free (option 52), and the least important ones are left out. `relay_agent` is at most
+/// 255 bytes.
 pub fn emitWithin(packet: *const Packet, size_max: usize, buffer: []u8) error{TooLong}![]u8 {
     assert(size_max >= reply_size_min);
     assert(buffer.len >= size_max);
@@ -170,13 +171,13 @@ pub fn emitWithin(packet: *const Packet, size_max: usize, buffer: []u8) error{To
     return buffer[0..packet_size_min];
 }
 
-/// How long an answer to this client may be: option 57 is of the whole IP packet.
+/// Returns the maximum size of an answer to this client: option 57 covers the whole IP packet.
 pub fn replySizeMax(max_message_size: ?u16) usize {
     const whole = max_message_size orelse return reply_size_min;
     return std.math.clamp(@as(usize, whole) -| ip_udp_size, reply_size_min, reply_size_max);
 }
 
-/// The counter that a refused packet belongs to.
+/// Returns the counter of a refused packet.
 pub fn ignoreReason(refusal: ParseError) base.IgnoreReason {
     return switch (refusal) {
         error.Truncated => .dhcp_truncated,

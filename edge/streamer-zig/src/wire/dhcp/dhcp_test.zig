@@ -1,4 +1,4 @@
-//! The guarantees of `dhcp.zig`, with the golden packets of `packages/proto/vectors/dhcp-v1.json`.
+//! Tests of dhcp.zig, with the golden packets of `packages/proto/vectors/dhcp-v1.json`.
 
 const std = @import("std");
 const testing = std.testing;
@@ -6,7 +6,7 @@ const base = @import("base");
 const dhcp = @import("dhcp.zig");
 const Ip4 = base.Ip4;
 
-/// A packet's fields as the vectors write them; absent is absent, zero or empty.
+/// A packet's fields as the vectors write them; a missing one is absent, zero or empty.
 const Fields = struct {
     op: dhcp.Op,
     hops: u8 = 0,
@@ -213,7 +213,7 @@ test "a packet with every option survives" {
     try expectSurvives(&packet);
 }
 
-test "what does not fit is refused by emit" {
+test "a packet that does not fit is refused by emit" {
     const long: [129]u8 = @splat('a');
     var packet: dhcp.Packet = .{ .op = .reply, .xid = 1, .chaddr = .zero, .file = &long };
     var buffer: [dhcp.packet_size_min]u8 = undefined;
@@ -224,7 +224,7 @@ test "what does not fit is refused by emit" {
     try testing.expectError(error.NoSpace, dhcp.emit(&packet, &buffer));
 }
 
-test "an answer that is too long for one field uses the others, and the relay agent's option stands last" {
+test "an answer too long for one field uses the others, and the relay agent's option is last" {
     const long: [120]u8 = @splat('d');
     const relay: [200]u8 = @splat(9);
     const ips: [4]Ip4 = @splat(.init(10, 0, 0, 5));
@@ -249,20 +249,34 @@ test "an answer that is too long for one field uses the others, and the relay ag
     try testing.expectEqualDeep(packet, try dhcp.parse(bytes, &scratch));
     // END, and before it all of option 82.
     try testing.expectEqual(255, bytes[bytes.len - 1]);
-    try testing.expectEqualSlices(u8, &(.{ 82, relay.len } ++ relay), bytes[bytes.len - 203 .. bytes.len - 1]);
-    // With a boot file in its field something has no room, and nothing of it is there in part.
+    try testing.expectEqualSlices(
+        u8,
+        &(.{ 82, relay.len } ++ relay),
+        bytes[bytes.len - 203 .. bytes.len - 1],
+    );
+    // With a boot file in its field some option does not fit, and no part of it is written.
     var with_file = packet;
     with_file.file = "b/0123456789abcdef/undionly.kpxe";
-    const shorter = try dhcp.parse(try dhcp.emitWithin(&with_file, dhcp.reply_size_min, &buffer), &scratch);
+    const shorter =
+        try dhcp.parse(try dhcp.emitWithin(&with_file, dhcp.reply_size_min, &buffer), &scratch);
     try testing.expectEqual(null, shorter.options.domain_name);
     try testing.expectEqualStrings(with_file.file, shorter.file);
     try testing.expectEqual(4, shorter.options.ntp_servers.len);
     try testing.expectEqualSlices(u8, &relay, shorter.options.relay_agent.?);
 }
 
-test "an answer may be as long as its client says, at least 548 bytes and at most 1472" {
+test "an answer may be as long as its client accepts, at least 548 bytes and at most 1472" {
     const cases = [_]struct { ?u16, usize }{
-        .{ null, 548 }, .{ 0, 548 }, .{ 576, 548 }, .{ 1000, 972 }, .{ 1472, 1444 }, .{ 1500, 1472 }, .{ 65280, 1472 },
+        .{ null, 548 },
+        .{
+            0,
+            548,
+        },
+        .{ 576, 548 },
+        .{ 1000, 972 },
+        .{ 1472, 1444 },
+        .{ 1500, 1472 },
+        .{ 65280, 1472 },
     };
     for (cases) |case| try testing.expectEqual(case[1], dhcp.replySizeMax(case[0]));
 }

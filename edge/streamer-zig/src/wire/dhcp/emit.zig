@@ -1,7 +1,6 @@
-//! Writes the options of a DHCP packet: in one piece, or in answers whose size is bounded with
-//! option overload (RFC 2131 section 4.1) and without the options that have no room. Values of more
-//! than 255 bytes are split (RFC 3396 section 6). What a relay agent sent stands last (RFC 3046
-//! section 2.1).
+//! Writes the options of a DHCP packet: in one piece, or in size-limited answers with option
+//! overload (RFC 2131 section 4.1), without the options that do not fit. Values of more than 255
+//! bytes are split (RFC 3396 section 6). The relay agent's option is last (RFC 3046 section 2.1).
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -21,17 +20,17 @@ const head_size = 2;
 /// Code, size and value of option 52.
 const overload_size = head_size + 1;
 
-/// Writes all options and END behind one another.
+/// Writes all options and END consecutively.
 pub fn emit(options: *const Options, writer: *ByteWriter) Error!void {
     try emitTo(options, writer, one);
     try writer.int(u8, end);
 }
 
-/// The places of a packet that may hold options; null where the field is in use.
+/// The fields of a packet that may hold options; null where the field is in use.
 pub const Places = struct { options: []u8, file: ?[]u8, sname: ?[]u8 };
 
-/// Writes what fits. The first options of `emitTo` are the ones that an answer cannot be without.
-/// Returns the size of the option part, END included, and how many options had no room.
+/// Writes the options that fit. The first options of `emitTo` are the indispensable ones. Returns
+/// the size of the option field, END included, and the number of options left out.
 pub fn emitWithin(options: *const Options, places: Places) struct { size: usize, left_out: u32 } {
     var whole: ByteWriter = .init(places.options);
     if (emit(options, &whole)) return .{ .size = whole.position, .left_out = 0 } else |_| {}
@@ -40,8 +39,8 @@ pub fn emitWithin(options: *const Options, places: Places) struct { size: usize,
     return .{ .size = overloaded.finish(options), .left_out = overloaded.left_out };
 }
 
-/// Options spread over three fields. The relay agent's part and option 52 have their room kept for
-/// them in the first one.
+/// Options spread over three fields. The first one reserves space for the relay agent's option and
+/// option 52.
 const Overloaded = struct {
     /// Options, `file`, `sname`.
     fields: [3]ByteWriter,
@@ -57,7 +56,7 @@ const Overloaded = struct {
         } };
     }
 
-    /// One byte is END's.
+    /// One byte is reserved for END.
     fn roomOf(field: ?[]u8) []u8 {
         const bytes = field orelse return &.{};
         @memset(bytes, 0);
@@ -73,7 +72,7 @@ const Overloaded = struct {
         overloaded.left_out += 1;
     }
 
-    /// Puts option 52 and the relay agent's behind the others, and an END into each field.
+    /// Appends option 52 and the relay agent's option, and an END to each field.
     fn finish(overloaded: *Overloaded, options: *const Options) usize {
         var used: u8 = 0;
         for (overloaded.fields[1..], [_]u8{ 1, 2 }) |*field, bit| {
@@ -82,8 +81,9 @@ const Overloaded = struct {
             field.buffer.ptr[field.position] = end;
         }
         const main = &overloaded.fields[0];
-        // The room that `init` kept.
-        main.buffer.len += overload_size + 1 + if (options.relay_agent) |value| sizeOf(value.len) else 0;
+        // The space that `init` reserved.
+        main.buffer.len += overload_size + 1 +
+            if (options.relay_agent) |value| sizeOf(value.len) else 0;
         if (used != 0) one(main, .overload, &.{used}) catch unreachable;
         if (options.relay_agent) |value| one(main, .relay_agent, value) catch unreachable;
         main.int(u8, end) catch unreachable;
@@ -96,8 +96,8 @@ fn sizeOf(value_size: usize) usize {
     return value_size + parts * head_size;
 }
 
-/// Hands out each option, the ones that matter most first. The message type is the first of all:
-/// some ROMs look for it there only.
+/// Passes on each option, the most important first. The message type is the very first: some ROMs
+/// look for it there only.
 fn emitTo(
     options: *const Options,
     to: anytype,

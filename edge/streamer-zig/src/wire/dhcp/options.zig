@@ -62,7 +62,7 @@ pub const ClientArch = enum(u16) {
     bios = 0,
     uefi_x86 = 6,
     uefi_x64 = 7,
-    /// "EBC" in the registry; sent by x64 firmware since RFC 4578 had 7 and 9 exchanged.
+    /// "EBC" in the registry; sent by x64 firmware since RFC 4578 had swapped 7 and 9.
     uefi_x64_by_rfc4578 = 9,
     uefi_arm64 = 11,
     uefi_x86_http = 15,
@@ -87,7 +87,7 @@ pub const MachineId = struct {
     }
 };
 
-/// What a packet's options say. Slices point into the packet or into the scratch of `parse`.
+/// The options of a packet. Slices point into the packet or into the scratch buffer of `parse`.
 pub const Options = struct {
     message_type: ?MessageType = null,
     server_identifier: ?Ip4 = null,
@@ -123,9 +123,9 @@ pub const Options = struct {
     client_machine_id: ?MachineId = null,
     /// iPXE's encapsulated options, as sent.
     ipxe: ?[]const u8 = null,
-    /// The subnet that the address is to be of (RFC 3011).
+    /// The requested subnet of the address (RFC 3011).
     subnet_selection: ?Ip4 = null,
-    /// What a relay agent added, as sent (RFC 3046).
+    /// The relay agent's addition, as sent (RFC 3046).
     relay_agent: ?[]const u8 = null,
 
     /// The first user class: RFC 3004's length-prefixed form where the whole option has it, else
@@ -142,15 +142,15 @@ pub const Options = struct {
         return first orelse raw;
     }
 
-    /// True for a client that is iPXE already: option 175, or its user class.
+    /// Tells whether the client is iPXE already: option 175, or its user class.
     pub fn isIpxe(options: *const Options) bool {
         if (options.ipxe != null) return true;
         const user_class = options.userClassText() orelse return false;
         return std.mem.eql(u8, user_class, "iPXE");
     }
 
-    /// The subnet in which the client is, where a relay agent says so beside its own address
-    /// (RFC 3527: sub-option 5 of option 82). Null where it does not, or says it wrongly.
+    /// Returns the client's subnet if a relay agent names it beside its own address (RFC 3527:
+    /// sub-option 5 of option 82). Null if it is absent or invalid.
     pub fn linkSelection(options: *const Options) ?Ip4 {
         const link_selection = 5;
         var cursor: base.Cursor = .init(options.relay_agent orelse return null);
@@ -163,7 +163,7 @@ pub const Options = struct {
         return null;
     }
 
-    /// True where the client named this option in its list (55), and where it sent no list.
+    /// Tells whether the client listed this option (55), or sent no list.
     pub fn wants(options: *const Options, code: Code) bool {
         const list = options.parameter_request_list orelse return true;
         return std.mem.findScalar(u8, list, @backingInt(code)) != null;
@@ -172,11 +172,11 @@ pub const Options = struct {
 
 pub const ParseError = error{ Truncated, BadOption };
 
-/// Room to join the parts of long options: together they are never longer than the packet.
+/// Holds the joined parts of long options: together they are never longer than the packet.
 pub const scratch_size = 2048;
 pub const Scratch = [scratch_size]u8;
 
-/// The places that hold options, in the order in which RFC 3396 section 5 joins them.
+/// The fields that hold options, in the order in which RFC 3396 section 5 joins them.
 const Regions = struct {
     slices: [3][]const u8,
 
@@ -192,8 +192,8 @@ const Iterator = struct {
     region_index: u32 = 0,
     position: usize = 0,
 
-    /// The next option of all regions. An absent END is tolerated: several ROMs leave it out when
-    /// the options fill their buffer exactly. A length beyond the region is not.
+    /// Returns the next option of all regions. A missing END is tolerated: several ROMs omit it
+    /// when the options fill their buffer exactly. A length beyond the region is not.
     fn next(iterator: *Iterator) ParseError!?Option {
         while (iterator.region_index < iterator.regions.slices.len) {
             const region = iterator.regions.slices[iterator.region_index];
@@ -231,7 +231,7 @@ const Reader = struct {
         }
     }
 
-    /// The option's value, its parts joined (RFC 3396 section 7).
+    /// Returns the option's value, its parts joined (RFC 3396 section 7).
     fn bytes(reader: *Reader, code: Code) ParseError!?[]const u8 {
         const found = reader.found[@backingInt(code)];
         if (found.parts == 0) return null;
@@ -276,7 +276,7 @@ pub const Fields = struct { options: []const u8, file: []const u8, sname: []cons
 
 pub const Parsed = struct { options: Options, file_overloaded: bool, sname_overloaded: bool };
 
-/// Reads the options, with those in `file` and `sname` where option 52 says so.
+/// Parses the options, including those in `file` and `sname` if option 52 says so.
 pub fn parse(fields: Fields, scratch: *Scratch) ParseError!Parsed {
     assert(fields.options.len + fields.file.len + fields.sname.len <= scratch_size);
     var reader: Reader = .{

@@ -1,7 +1,7 @@
-//! Which file system a disk or partition holds, and how many bytes it takes there, from its super
-//! block. ext4: Documentation/filesystems/ext4/super.rst; XFS, Btrfs and Squashfs: struct xfs_dsb,
-//! btrfs_super_block and squashfs_super_block of the kernel. It must never take a size on trust that
-//! does not fit 64 bits.
+//! Identifies the file system of a disk or partition, and its size, from its super block. ext4:
+//! Documentation/filesystems/ext4/super.rst; XFS, Btrfs and Squashfs: struct xfs_dsb,
+//! btrfs_super_block and squashfs_super_block of the kernel. It must never trust a size that does
+//! not fit 64 bits.
 
 const std = @import("std");
 
@@ -10,18 +10,18 @@ pub const Kind = enum { ext4, xfs, btrfs, squashfs };
 /// `size` in bytes.
 pub const FileSystem = struct { kind: Kind, size: u64 };
 
-/// The parts of a disk or partition in which super blocks lie.
+/// The parts of a disk or partition that contain super blocks.
 pub const front_size = 4096;
 pub const btrfs_offset = 64 << 10;
 pub const btrfs_size = 4096;
 
 pub const Parts = struct {
     front: *const [front_size]u8,
-    /// From `btrfs_offset` on; null where the disk ends before.
+    /// From `btrfs_offset` on; null if the disk ends before.
     btrfs: ?*const [btrfs_size]u8 = null,
 };
 
-/// Null where none of these is there.
+/// Returns null if none of these is there.
 pub fn identify(parts: Parts) ?FileSystem {
     if (parts.btrfs) |super| if (identifyBtrfs(super)) |found| return found;
     const front = parts.front;
@@ -50,7 +50,7 @@ fn identifyExt4(super: *const [1024]u8) ?FileSystem {
     return sized(.ext4, blocks, @as(u64, 1024) << @intCast(shift));
 }
 
-/// Of the device that this is: a file system may have several.
+/// The size on this device: a file system may span several.
 fn identifyBtrfs(super: *const [btrfs_size]u8) ?FileSystem {
     if (!std.mem.eql(u8, super[64..72], "_BHRfS_M")) return null;
     return sized(.btrfs, std.mem.readInt(u64, super[209..217], .little), 1);
@@ -75,7 +75,7 @@ pub fn testExt4(blocks: u64) [front_size]u8 {
     return front;
 }
 
-test "an ext4 file system says its size, beyond 16 TiB too" {
+test "the size of an ext4 file system is read, even beyond 16 TiB" {
     const small = testExt4(6144);
     try testing.expectEqual(
         FileSystem{ .kind = .ext4, .size = 6144 * 4096 },
@@ -89,7 +89,7 @@ test "an ext4 file system says its size, beyond 16 TiB too" {
     try testing.expectEqual(null, identify(.{ .front = &old }));
 }
 
-test "XFS, Btrfs and Squashfs say their sizes" {
+test "the sizes of XFS, Btrfs and Squashfs are read" {
     var front: [front_size]u8 = @splat(0);
     @memcpy(front[0..4], "XFSB");
     std.mem.writeInt(u32, front[4..8], 4096, .big);
@@ -113,7 +113,7 @@ test "XFS, Btrfs and Squashfs say their sizes" {
     );
 }
 
-test "sizes beyond all measure are no file system" {
+test "absurd sizes are no file system" {
     var front: [front_size]u8 = @splat(0xff);
     @memcpy(front[0..4], "XFSB");
     try testing.expectEqual(null, identify(.{ .front = &front }));

@@ -1,12 +1,13 @@
-//! The partition of a disk that somebody has given to bootfarm by its name, in a GPT (UEFI 2.10, chapter 5.3). Whoever finds it writes
-//! to it, so this is stricter than a kernel: a table whose checksums are wrong has no such partition, and one that overlaps another
-//! partition, or the table itself, is none.
+//! Finds the partition that its owner has given to bootfarm by its name, in a GPT (UEFI 2.10,
+//! chapter 5.3). The caller writes to it, so this is stricter than a kernel: a table with wrong
+//! checksums has no such partition, and one that overlaps another partition, or the table itself,
+//! does not count.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const name = "bootfarm-cache";
-/// Bytes; a table that is longer has no partition that is ours.
+/// Bytes; a longer table has no partition of ours.
 pub const entries_size_max = 128 * 128;
 pub const header_size_max = 4096;
 
@@ -28,9 +29,9 @@ pub const Geometry = struct {
     }
 };
 
-/// What the header says of the entries.
+/// The header's description of the entries.
 pub const Header = struct {
-    /// Bytes from the disk's begin.
+    /// Byte offset in the disk.
     entries_at: u64,
     entry_size: u32,
     entry_count: u32,
@@ -47,12 +48,12 @@ pub const Header = struct {
 pub const Found = struct {
     /// As the kernel numbers it, from 1.
     number: u16,
-    /// Bytes from the disk's begin, and of it.
+    /// Byte offset in the disk, and size.
     first: u64,
     size: u64,
 };
 
-/// `sector` is the disk's second one, whole. Null where there is no table that can be trusted.
+/// `sector` is the disk's second one, whole. Returns null for a table that cannot be trusted.
 pub fn parseHeader(sector: []const u8, geometry: Geometry) ?Header {
     assert(sector.len == geometry.sector_size and sector.len <= header_size_max);
     if (!std.mem.startsWith(u8, sector, "EFI PART")) return null;
@@ -65,7 +66,8 @@ pub fn parseHeader(sector: []const u8, geometry: Geometry) ?Header {
     if (int(u64, sector[24..32]) != 1) return null;
     const entries_sector = int(u64, sector[72..80]);
     const header: Header = .{
-        .entries_at = if (entries_sector < sectors_max) entries_sector * geometry.sector_size else return null,
+        .entries_at = if (entries_sector < sectors_max) entries_sector *
+            geometry.sector_size else return null,
         .entry_count = int(u32, sector[80..84]),
         .entry_size = int(u32, sector[84..88]),
         .entries_checksum = int(u32, sector[88..92]),
@@ -73,14 +75,15 @@ pub fn parseHeader(sector: []const u8, geometry: Geometry) ?Header {
         .usable_last = int(u64, sector[48..56]),
     };
     if (header.entry_size < entry_size_min or header.entry_size > entries_size_max) return null;
-    if (header.entry_count == 0 or header.entry_count > entries_size_max / header.entry_size) return null;
+    if (header.entry_count == 0 or header.entry_count > entries_size_max / header.entry_size)
+        return null;
     if (entries_sector < 2 or header.usable_last >= geometry.sectors()) return null;
     const entries_end = header.entries_at + header.entriesSize();
     if (entries_end > header.usable_first *| geometry.sector_size) return null;
     return header;
 }
 
-/// The largest partition of that name; `entries` are all that the header speaks of.
+/// Returns the largest partition of that name; `entries` are all that the header describes.
 pub fn find(header: *const Header, entries: []const u8, geometry: Geometry) ?Found {
     assert(entries.len == header.entriesSize());
     if (std.hash.Crc32.hash(entries) != header.entries_checksum) return null;
@@ -93,7 +96,11 @@ pub fn find(header: *const Header, entries: []const u8, geometry: Geometry) ?Fou
         if (overlapsAnother(header, entries, index, extent)) continue;
         const size = (extent.last - extent.first + 1) * geometry.sector_size;
         if (largest != null and largest.?.size >= size) continue;
-        largest = .{ .number = @intCast(index + 1), .first = extent.first * geometry.sector_size, .size = size };
+        largest = .{
+            .number = @intCast(index + 1),
+            .first = extent.first * geometry.sector_size,
+            .size = size,
+        };
     }
     return largest;
 }
@@ -102,10 +109,11 @@ const Extent = struct {
     first: u64,
     last: u64,
 
-    /// Null for an entry that is empty or says what cannot be.
+    /// Returns null for an entry that is empty or invalid.
     fn of(entry: []const u8) ?Extent {
         if (std.mem.allEqual(u8, entry[0..16], 0)) return null;
-        const extent: Extent = .{ .first = int(u64, entry[32..40]), .last = int(u64, entry[40..48]) };
+        const extent: Extent =
+            .{ .first = int(u64, entry[32..40]), .last = int(u64, entry[40..48]) };
         return if (extent.last < extent.first or extent.last >= sectors_max) null else extent;
     }
 };
@@ -115,7 +123,7 @@ fn overlapsAnother(header: *const Header, entries: []const u8, ours: usize, exte
         if (index == ours) continue;
         const entry = entryAt(header, entries, index);
         if (std.mem.allEqual(u8, entry[0..16], 0)) continue;
-        // Where the other one lies cannot be known if it says what cannot be.
+        // The position of an invalid entry is unknown.
         const other = Extent.of(entry) orelse return true;
         if (other.first <= extent.last and extent.first <= other.last) return true;
     }
@@ -137,7 +145,7 @@ fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
     return std.mem.readInt(T, bytes, .little);
 }
 
-/// A table for tests: of a disk of 100 MiB with these partitions.
+/// A table for tests: a disk of 100 MiB with these partitions.
 pub const TestTable = struct {
     header: [512]u8 = @splat(0),
     entries: [entries_size_max]u8 = @splat(0),
@@ -189,17 +197,26 @@ test "the largest partition of that name is found, whatever lies beside it" {
         .{ .name = name, .first = 20_000, .last = 99_999 },
         .{ .name = name, .first = 100_000, .last = 110_000 },
     });
-    try testing.expectEqual(Found{ .number = 3, .first = 20_000 * 512, .size = 80_000 * 512 }, table.found().?);
+    try testing.expectEqual(
+        Found{ .number = 3, .first = 20_000 * 512, .size = 80_000 * 512 },
+        table.found().?,
+    );
 }
 
-test "a name that is only like it is not ours" {
-    for ([_][]const u8{ "bootfarm-cach", "bootfarm-cache2", "Bootfarm-cache", "", "bootfarm-cache\x00x" }) |other| {
+test "a similar name does not match" {
+    for ([_][]const u8{
+        "bootfarm-cach",
+        "bootfarm-cache2",
+        "Bootfarm-cache",
+        "",
+        "bootfarm-cache\x00x",
+    }) |other| {
         const table: TestTable = .init(&.{.{ .name = other, .first = 2048, .last = 99_999 }});
         try testing.expectEqual(null, table.found());
     }
 }
 
-test "a partition that overlaps another one, the table or the disk's end is not ours" {
+test "a partition that overlaps another one, the table or the disk's end does not match" {
     const ours: TestTable.Entry = .{ .name = name, .first = 2048, .last = 99_999 };
     try testing.expect(TestTable.init(&.{ours}).found() != null);
     const wrong = [_][]const TestTable.Entry{
@@ -216,14 +233,21 @@ test "a partition that overlaps another one, the table or the disk's end is not 
     for (wrong) |entries| try testing.expectEqual(null, TestTable.init(entries).found());
 }
 
-test "a table that says what cannot be, or whose checksum is wrong, has nothing of ours" {
+test "an invalid table, or one with a wrong checksum, has no partition of ours" {
     const good: TestTable = .init(&.{.{ .name = name, .first = 2048, .last = 99_999 }});
-    // Of the header, each changed with a checksum that is right again: size, own sector, last usable sector, entries' place, count, size.
+    // Changes of the header, each with a corrected checksum: size, own sector, last usable sector,
+    // entries' position, count, size.
     const changes = [_]struct { usize, u64, usize }{
-        .{ 12, 91, 4 },                   .{ 12, 513, 4 },     .{ 24, 2, 8 },   .{ 48, (100 << 20) / 512, 8 },
-        .{ 40, 33, 8 },                   .{ 72, 1, 8 },       .{ 72, 3, 8 },   .{ 80, 0, 4 },
-        .{ 72, std.math.maxInt(u64), 8 }, .{ 80, 129, 4 },     .{ 84, 127, 4 }, .{ 84, 129, 4 },
-        .{ 80, std.math.maxInt(u32), 4 }, .{ 84, 1 << 31, 4 }, .{ 84, 0, 4 },   .{ 0, 0, 8 },
+        .{ 12, 91, 4 },      .{ 12, 513, 4 },                  .{ 24, 2, 8 },
+        .{
+            48,
+            (100 << 20) / 512,
+            8,
+        },
+        .{ 40, 33, 8 },      .{ 72, 1, 8 },                    .{ 72, 3, 8 },
+        .{ 80, 0, 4 },       .{ 72, std.math.maxInt(u64), 8 }, .{ 80, 129, 4 },
+        .{ 84, 127, 4 },     .{ 84, 129, 4 },                  .{ 80, std.math.maxInt(u32), 4 },
+        .{ 84, 1 << 31, 4 }, .{ 84, 0, 4 },                    .{ 0, 0, 8 },
     };
     for (changes) |change| {
         var table = good;

@@ -1,7 +1,7 @@
-//! Where the partitions of a disk of 512-byte sectors lie: MBR and GPT (UEFI 2.10, chapter 5). It
-//! reads tables to judge whether a disk is whole, so it must never be stricter than a kernel, and
-//! takes no length on trust. Logical partitions (in an extended one) are not followed; `image`, which
-//! reads the rest of a disk too, follows them by the same entries.
+//! Locates the partitions of a disk with 512-byte sectors: MBR and GPT (UEFI 2.10, chapter 5). Its
+//! results decide whether a disk is complete, so it must never be stricter than a kernel, and
+//! trusts no length. It does not follow logical partitions (in an extended one); `image`, which
+//! reads the rest of a disk too, follows them with the same entries.
 
 const std = @import("std");
 const base = @import("base");
@@ -10,13 +10,13 @@ const assert = std.debug.assert;
 pub const sector_size = 512;
 /// The boot sector, GPT's header and the 32 sectors that its 128 entries take.
 pub const head_size = 34 * sector_size;
-/// More than any image that boots has; what comes behind is not looked at.
+/// More than any bootable image has; further ones are ignored.
 pub const partitions_max = 16;
 
 pub const Partition = struct {
     /// As the kernel numbers it, from 1.
     number: u8,
-    /// Bytes from the disk's begin.
+    /// Byte offset in the disk.
     first: u64,
     /// Bytes; not 0.
     size: u64,
@@ -24,10 +24,10 @@ pub const Partition = struct {
 
 pub const Partitions = base.BoundedArray(Partition, partitions_max);
 
-/// One of the four of a boot record, in sectors.
+/// One of the four entries of a boot record, in sectors.
 pub const MbrEntry = struct {
     kind: u8,
-    /// From the disk's begin; from another place for logical partitions.
+    /// From the disk's start; relative to another sector for logical partitions.
     first: u32,
     count: u32,
 
@@ -44,13 +44,13 @@ pub const MbrEntry = struct {
     }
 };
 
-/// Null for a sector that is no boot record, such as a file system's own.
+/// Returns null for a sector that is no boot record, such as a file system's own.
 pub fn mbrEntries(sector: *const [sector_size]u8) ?[mbr.entry_count]MbrEntry {
     if (sector[510] != 0x55 or sector[511] != 0xaa) return null;
     var entries: [mbr.entry_count]MbrEntry = undefined;
     for (&entries, 0..) |*entry, index| {
         const raw = sector[mbr.table_offset + index * mbr.entry_size ..][0..mbr.entry_size];
-        // A file system's own boot sector has the same signature and code or text in this place.
+        // A file system's own boot sector has the same signature and code or text here.
         if (raw[0] & 0x7f != 0) return null;
         entry.* = .{
             .kind = raw[mbr.type_offset],
@@ -61,7 +61,7 @@ pub fn mbrEntries(sector: *const [sector_size]u8) ?[mbr.entry_count]MbrEntry {
     return entries;
 }
 
-/// Of one entry of a GPT, bytes; null where it is empty or says what cannot be.
+/// Returns one entry of a GPT, in bytes; null if it is empty or invalid.
 pub fn gptExtent(entry: *const [gpt.entry_size]u8) ?struct { first: u64, size: u64 } {
     if (std.mem.allEqual(u8, entry[0..16], 0)) return null;
     const first = std.mem.readInt(u64, entry[32..40], .little);
@@ -70,7 +70,7 @@ pub fn gptExtent(entry: *const [gpt.entry_size]u8) ?struct { first: u64, size: u
     return .{ .first = first * sector_size, .size = (last - first + 1) * sector_size };
 }
 
-/// None for a disk without a table, such as a file system that fills it.
+/// Returns no partitions for a disk without a table, such as a file system that fills it.
 pub fn read(head: *const [head_size]u8) Partitions {
     if (head[510] != 0x55 or head[511] != 0xaa) return .empty;
     for (0..mbr.entry_count) |index| {
@@ -109,7 +109,7 @@ const gpt = struct {
     const entries_at_offset = sector_size + 72;
     const entry_count_offset = sector_size + 80;
     const entry_size_offset = sector_size + 84;
-    /// Where every writer of tables puts the entries, and how long it makes them.
+    /// The position and size of entries that every partitioning tool uses.
     const entries_sector = 2;
     const entry_size = 128;
     const entry_count_max = (head_size - entries_sector * sector_size) / entry_size;
@@ -170,7 +170,7 @@ pub fn testGpt() [head_size]u8 {
     return head;
 }
 
-test "partitions of both kinds of table have their place, size and number" {
+test "partitions of both kinds of table have their position, size and number" {
     const of_mbr = read(&testMbr());
     try testing.expectEqual(1, of_mbr.count);
     try testing.expectEqual(
@@ -185,7 +185,7 @@ test "partitions of both kinds of table have their place, size and number" {
     );
 }
 
-test "what is no table has no partitions" {
+test "a disk without a table has no partitions" {
     var head: [head_size]u8 = @splat(0);
     try testing.expectEqual(0, read(&head).count);
     head = testMbr();
@@ -202,7 +202,7 @@ test "what is no table has no partitions" {
     try testing.expectEqual(0, read(&head).count);
 }
 
-test "more partitions than are looked at are no trouble" {
+test "further partitions are ignored" {
     var head = testGpt();
     for (0..128) |index| {
         const entry = head[2 * sector_size + index * 128 ..];

@@ -1,6 +1,6 @@
-//! HTTP/1.x requests (RFC 9112) as boot firmware, loaders and machines that report send them: GET and HEAD
-//! with at most one byte range (RFC 9110 section 14), and POST with at most a short body of a length that is
-//! said once. Nothing else that frames a body is taken, so that no request can hide another.
+//! HTTP/1.x requests (RFC 9112) as boot firmware, loaders and reporting machines send them: GET and
+//! HEAD with at most one byte range (RFC 9110 section 14), and POST with a short body whose length
+//! is given once. No other framing of a body is accepted, so that no request can hide another.
 
 const std = @import("std");
 const http_target = @import("target.zig");
@@ -11,7 +11,7 @@ pub const head_size_max = 4096;
 
 /// Longer bodies are refused.
 pub const body_size_max = 256;
-/// Room for every request that is taken, and for a head that is refused for its length.
+/// Holds every accepted request, and a head that is refused for its length.
 pub const request_size_max = head_size_max + body_size_max;
 
 pub const Method = enum { get, head, post };
@@ -21,12 +21,12 @@ pub const Range = union(enum) {
     closed: struct { first: u64, last: u64 },
     /// From this byte to the end.
     open: u64,
-    /// That many last bytes.
+    /// This many last bytes.
     suffix: u64,
 
     pub const Part = struct { first: u64, length: u64 };
 
-    /// The bytes of something of `size` bytes; null when there are none (416).
+    /// Returns the range within `size` bytes; null if it is empty (416).
     pub fn resolve(range: Range, size: u64) ?Part {
         switch (range) {
             .closed => |closed| {
@@ -53,12 +53,12 @@ pub const Request = struct {
     method: Method,
     /// Begins with `/`; printable ASCII without spaces; not decoded (target.zig).
     target: []const u8,
-    /// Null also where the header is one that may be ignored (several ranges, other units).
+    /// Null also for a header that may be ignored (several ranges, other units).
     range: ?Range,
     keep_alive: bool,
-    /// Of POST; at most `body_size_max` bytes of anything.
+    /// Body of a POST; at most `body_size_max` arbitrary bytes.
     body: []const u8 = "",
-    /// Bytes of the head with its empty line and of the body: where the next request begins.
+    /// Size of the head with its empty line and of the body: where the next request starts.
     size: usize,
 };
 
@@ -67,7 +67,7 @@ pub const Problem = enum {
     too_long,
     method_not_allowed,
     has_body,
-    /// A POST that does not say beforehand how long its body is.
+    /// A POST without a length.
     no_length,
     version_not_supported,
 
@@ -82,7 +82,7 @@ pub const Problem = enum {
         };
     }
 
-    /// One line for whoever asked.
+    /// One line for the client.
     pub fn sentence(problem: Problem) []const u8 {
         return switch (problem) {
             .malformed => "This is not an HTTP request.",
@@ -96,13 +96,13 @@ pub const Problem = enum {
 };
 
 pub const Result = union(enum) {
-    /// The empty line, or the end of the body, has not come yet.
+    /// The empty line, or the end of the body, has not arrived yet.
     incomplete,
     request: Request,
     problem: Problem,
 };
 
-/// Reads the request at the front of `bytes`; slices point into it.
+/// Parses the request at the front of `bytes`; slices point into it.
 pub fn parse(bytes: []const u8) Result {
     const window = bytes[0..@min(bytes.len, head_size_max)];
     const end = std.mem.find(u8, window, "\r\n\r\n") orelse
@@ -118,14 +118,15 @@ pub fn parse(bytes: []const u8) Result {
     }
     // RFC 9110 section 13.1.5: nothing here has a validator, so the condition never holds.
     if (is_conditional) request.range = null;
-    const body_size = framing.bodySize(request.method) catch |err| return .{ .problem = problemOf(err) };
+    const body_size =
+        framing.bodySize(request.method) catch |err| return .{ .problem = problemOf(err) };
     if (bytes.len - request.size < body_size) return .incomplete;
     request.body = bytes[request.size..][0..body_size];
     request.size += body_size;
     return .{ .request = request };
 }
 
-/// What the head says about a body.
+/// The head's description of a body.
 const Framing = struct {
     length: ?u64 = null,
     is_encoded: bool = false,
@@ -135,7 +136,7 @@ const Framing = struct {
         switch (method) {
             .get, .head => if (framing.is_encoded or length > 0) return error.HasBody,
             .post => {
-                // RFC 9112 section 6.3: without a word about it there is no body, as of `curl -X POST`.
+                // RFC 9112 section 6.3: without framing there is no body, as in `curl -X POST`.
                 if (framing.is_encoded) return error.NoLength;
                 if (length > body_size_max) return error.HasBody;
             },
@@ -213,7 +214,7 @@ fn parseField(request: *Request, framing: *Framing, line: []const u8) Error!void
     } else if (std.ascii.eqlIgnoreCase(name, "transfer-encoding")) {
         framing.is_encoded = true;
     } else if (std.ascii.eqlIgnoreCase(name, "content-length")) {
-        // RFC 9112 section 6.3: one that is said twice, or is no number, could hide a request.
+        // RFC 9112 section 6.3: a duplicate or invalid length could hide a request.
         if (framing.length != null) return error.Malformed;
         framing.length = number(value) orelse return error.Malformed;
     } else if (std.ascii.eqlIgnoreCase(name, "range")) {
@@ -247,9 +248,10 @@ fn expectProblem(problem: Problem, text: []const u8) !void {
     try testing.expectEqual(Result{ .problem = problem }, parse(text));
 }
 
-test "requests of iPXE and of HTTP boot firmware are read" {
-    const text = "GET /b/0123456789abcdef/disk HTTP/1.1\r\nConnection: keep-alive\r\nUser-Agent: iPXE/1.21\r\n" ++
-        "Host: 10.0.0.1:6980\r\nRange: bytes=512-1023\r\n\r\nGET ";
+test "requests of iPXE and of HTTP boot firmware are parsed" {
+    const text =
+        "GET /b/0123456789abcdef/disk HTTP/1.1\r\nConnection: keep-alive\r\n" ++
+        "User-Agent: iPXE/1.21\r\nHost: 10.0.0.1:6980\r\nRange: bytes=512-1023\r\n\r\nGET ";
     const request = parse(text).request;
     try testing.expectEqual(.get, request.method);
     try testing.expectEqualStrings("/b/0123456789abcdef/disk", request.target);
@@ -273,20 +275,31 @@ test "ranges beyond the end are cut or refused, and unknown ones are not ranges"
     try testing.expectEqual(Range.Part{ .first = 5, .length = 5 }, closed.resolve(10).?);
     const suffix: Range = .{ .suffix = 900 };
     try testing.expectEqual(Range.Part{ .first = 0, .length = 10 }, suffix.resolve(10).?);
-    for ([_][]const u8{ "bytes=", "bytes=-", "bytes=5-4", "bytes=0-1,4-5", "lines=1-2", "bytes=99999999999999999999-" }) |value|
+    for ([_][]const u8{
+        "bytes=",
+        "bytes=-",
+        "bytes=5-4",
+        "bytes=0-1,4-5",
+        "lines=1-2",
+        "bytes=99999999999999999999-",
+    }) |value|
         try testing.expectEqual(null, parseRange(value));
 }
 
-test "a range under a condition is no range, and a list of options is read" {
-    const conditional = parse("GET /x HTTP/1.1\r\nIf-Range: \"a\"\r\nRange: bytes=0-1\r\n\r\n").request;
+test "a range with a condition is no range, and a list of options is parsed" {
+    const conditional =
+        parse("GET /x HTTP/1.1\r\nIf-Range: \"a\"\r\nRange: bytes=0-1\r\n\r\n").request;
     try testing.expectEqual(null, conditional.range);
-    const list = "GET http://edge:6980/x HTTP/1.0\r\nConnection: Keep-Alive, TE\r\nTE: trailers\r\n\r\n";
+    const list =
+        "GET http://edge:6980/x HTTP/1.0\r\nConnection: Keep-Alive, TE\r\nTE: trailers\r\n\r\n";
     try testing.expect(parse(list).request.keep_alive);
     try testing.expectEqualStrings("/x", parse(list).request.target);
-    try testing.expect(!parse("GET / HTTP/1.1\r\nConnection: close, keep-alive\r\n\r\n").request.keep_alive);
+    try testing.expect(
+        !parse("GET / HTTP/1.1\r\nConnection: close, keep-alive\r\n\r\n").request.keep_alive,
+    );
 }
 
-test "what could hide another request or is no request is refused" {
+test "a request that could hide another, or that is none, is refused" {
     try expectProblem(.malformed, "\r\n\r\n");
     try expectProblem(.malformed, "GET /\r\n\r\n");
     try expectProblem(.malformed, "GET  / HTTP/1.1\r\n\r\n");
@@ -296,12 +309,22 @@ test "what could hide another request or is no request is refused" {
     try expectProblem(.malformed, "GET / HTTP/1.1\r\n folded\r\n\r\n");
     try expectProblem(.method_not_allowed, "PUT / HTTP/1.1\r\n\r\n");
     try expectProblem(.no_length, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
-    try expectProblem(.no_length, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n");
+    try expectProblem(
+        .no_length,
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+    );
     try expectProblem(.has_body, "POST / HTTP/1.1\r\nContent-Length: 257\r\n\r\n");
-    try expectProblem(.malformed, "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n");
+    try expectProblem(
+        .malformed,
+        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+    );
     for ([_][]const u8{ "", "-1", "+1", "0x1", "1, 1", "9999999999999999999" }) |length| {
         var buffer: [128]u8 = undefined;
-        const text = try std.mem.print(&buffer, "POST / HTTP/1.1\r\nContent-Length: {s}\r\n\r\n1", .{length});
+        const text = try std.mem.print(
+            &buffer,
+            "POST / HTTP/1.1\r\nContent-Length: {s}\r\n\r\n1",
+            .{length},
+        );
         try expectProblem(.malformed, text);
     }
     try expectProblem(.has_body, "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\n");
@@ -310,14 +333,17 @@ test "what could hide another request or is no request is refused" {
     try expectProblem(.too_long, &@as([head_size_max]u8, @splat('x')));
 }
 
-test "a short body is taken whole, and the next request begins behind it" {
+test "a short body is taken whole, and the next request starts behind it" {
     const text = "POST /failed HTTP/1.1\r\nContent-Length: 14\r\n\r\nno_root \r\n\r\nx?GET ";
     const request = parse(text).request;
     try testing.expectEqual(.post, request.method);
     try testing.expectEqualStrings("no_root \r\n\r\nx?", request.body);
     try testing.expectEqual(text.len - 4, request.size);
     for (0..text.len - 4) |size| try testing.expectEqual(Result.incomplete, parse(text[0..size]));
-    for ([_][]const u8{ "POST /ready HTTP/1.0\r\nContent-Length: 0\r\n\r\n", "POST /ready HTTP/1.1\r\n\r\n" }) |empty|
+    for ([_][]const u8{
+        "POST /ready HTTP/1.0\r\nContent-Length: 0\r\n\r\n",
+        "POST /ready HTTP/1.1\r\n\r\n",
+    }) |empty|
         try testing.expectEqual(0, parse(empty).request.body.len);
 }
 

@@ -1,15 +1,15 @@
-//! What a request asks for, in the one spelling that the rest of the program knows: absolute-form
+//! Normalizes request targets to the one spelling that the rest of the program knows: absolute-form
 //! targets lose scheme and host (RFC 9112 section 3.2.2), and unreserved characters their percent
-//! signs (RFC 3986 section 6.2.2.2). All other escapes stay as they are: they are part of no name.
+//! encoding (RFC 3986 section 6.2.2.2). All other escapes stay: no published name contains them.
 
 const std = @import("std");
 
-/// Longer targets are of nothing that is published.
+/// Longer targets name nothing that is published.
 pub const size_max = 1024;
 
 pub const Error = error{Malformed};
 
-/// The path and query of a request line's target; begins with `/`. A slice of it.
+/// Returns the path and query of a request line's target; begins with `/`. A slice of it.
 pub fn pathOf(target: []const u8) Error![]const u8 {
     if (target.len == 0) return error.Malformed;
     if (target[0] == '/') return target;
@@ -48,7 +48,7 @@ pub fn decode(target: []const u8, buffer: *[size_max]u8) Error![]const u8 {
 }
 
 fn escaped(digits: *const [2]u8) Error!u8 {
-    // parseInt takes signs and underscores, too.
+    // parseInt accepts signs and underscores, too.
     for (digits) |digit| if (!std.ascii.isHex(digit)) return error.Malformed;
     return std.fmt.parseInt(u8, digits, 16) catch return error.Malformed;
 }
@@ -64,11 +64,21 @@ fn expectDecoded(want: []const u8, target: []const u8) !void {
     try testing.expectEqualStrings(want, try decode(target, &buffer));
 }
 
-test "an absolute target is the path behind its host" {
+test "the path of an absolute target follows its host" {
     try testing.expectEqualStrings("/b/x?y", try pathOf("/b/x?y"));
     try testing.expectEqualStrings("/b/x?y", try pathOf("http://10.0.0.1:6980/b/x?y"));
     try testing.expectEqualStrings("/", try pathOf("HTTP://[fe80::1]/"));
-    for ([_][]const u8{ "", "*", "x", "http://", "http:///x", "http://host", "https://host/x", "http://a@b/x", "ftp://a/x" }) |other|
+    for ([_][]const u8{
+        "",
+        "*",
+        "x",
+        "http://",
+        "http:///x",
+        "http://host",
+        "https://host/x",
+        "http://a@b/x",
+        "ftp://a/x",
+    }) |other|
         try testing.expectError(error.Malformed, pathOf(other));
 }
 
@@ -76,7 +86,7 @@ test "unreserved characters have one spelling, and other escapes stay" {
     try expectDecoded("/b/kernel", "/b/k%65rnel");
     try expectDecoded("/snp-only_x64.efi~", "/snp%2Donly%5fx64%2eefi%7E");
     try expectDecoded("/a%2fb%00%20%25", "/a%2fb%00%20%25");
-    // Taken apart once only.
+    // Decoded once only.
     try expectDecoded("/%252e", "/%252e");
     var buffer: [size_max]u8 = undefined;
     for ([_][]const u8{ "/%", "/%4", "/%zz", "/%+1", "/%_1" }) |other|

@@ -1,6 +1,6 @@
-//! Who signed a UEFI program, as its signatures say: Windows Authenticode Portable Executable
-//! Signature Format, PKCS #7 (RFC 2315) and X.509 (RFC 5280). Names only. Nothing is verified
-//! here; the device's firmware does that, and it must never be called more than "signed by".
+//! Names the signers of a UEFI program, from its signatures: Windows Authenticode Portable
+//! Executable Signature Format, PKCS #7 (RFC 2315) and X.509 (RFC 5280). Names only: the device's
+//! firmware verifies signatures, and this result must never be called more than "signed by".
 
 const std = @import("std");
 const base = @import("base");
@@ -23,8 +23,8 @@ const common_name_oid = "\x55\x04\x03";
 const organization_oid = "\x55\x04\x0a";
 const unit_oid = "\x55\x04\x0b";
 
-/// The subjects of the signers, in the order of the certificate table; what cannot be read is left
-/// out, and so are all beyond the first four.
+/// Returns the subjects of the signers, in the order of the certificate table; unreadable ones are
+/// skipped, and so are all after the first four.
 pub fn signersOf(certificate_table: []const u8) Signers {
     var signers: Signers = .empty;
     var rest = certificate_table;
@@ -66,8 +66,8 @@ fn addSigners(bytes: []const u8, signers: *Signers) der.Error!void {
     }
 }
 
-/// SignerInfo names a certificate by issuer and serial number (section 9.2). Where that one is not
-/// among the certificates, its issuer is the next best.
+/// SignerInfo names a certificate by issuer and serial number (section 9.2). If that one is
+/// missing, its issuer is the next best.
 fn signerName(info: der.Element, certificates: []const u8) der.Error!base.UntrustedText {
     if (info.tag != der.tag.sequence) return error.Malformed;
     var fields = info.reader();
@@ -87,7 +87,11 @@ fn signerName(info: der.Element, certificates: []const u8) der.Error!base.Untrus
 
 /// Null for another certificate. TBSCertificate: version, serial, algorithm, issuer, validity,
 /// subject (RFC 5280, section 4.1).
-fn subjectOf(certificate: der.Element, issuer: []const u8, serial: []const u8) der.Error!?der.Element {
+fn subjectOf(
+    certificate: der.Element,
+    issuer: []const u8,
+    serial: []const u8,
+) der.Error!?der.Element {
     var outer = certificate.reader();
     var fields = (try outer.expect(der.tag.sequence)).reader();
     var first = try fields.next() orelse return error.Truncated;
@@ -102,7 +106,7 @@ fn subjectOf(certificate: der.Element, issuer: []const u8, serial: []const u8) d
     return subject;
 }
 
-/// The common name; where there is none the unit or the organization.
+/// Returns the common name, or else the unit or the organization.
 fn nameOf(distinguished: der.Element) der.Error!base.UntrustedText {
     for ([_][]const u8{ common_name_oid, unit_oid, organization_oid }) |oid| {
         if (try attributeOf(distinguished, oid)) |value| return .init(value);
@@ -208,7 +212,7 @@ const TestDer = struct {
 
 const testing = std.testing;
 
-test "the signer's own name is read, and its issuer's where the certificate is not there" {
+test "the signer's own name is read, or its issuer's if the certificate is missing" {
     var buffer: [1024]u8 = undefined;
     const one = testTable(&buffer, "Signer One", true);
     const signers = signersOf(one);
@@ -218,7 +222,7 @@ test "the signer's own name is read, and its issuer's where the certificate is n
     try testing.expectEqualStrings("Test CA", without.constSlice()[0].slice());
 }
 
-test "several signatures are told in their order, at most four of them" {
+test "several signatures are listed in order, at most four of them" {
     var buffer: [8192]u8 = undefined;
     var size: usize = 0;
     for ([_][]const u8{ "A", "Bb", "Ccc", "Dddd", "Eeeee" }) |name|
@@ -228,7 +232,7 @@ test "several signatures are told in their order, at most four of them" {
     try testing.expectEqualStrings("Bb", signers.constSlice()[1].slice());
 }
 
-test "no cut of a table is read beyond its end, nor told as signed by somebody else" {
+test "no truncated table is read beyond its end, or attributed to another signer" {
     var buffer: [1024]u8 = undefined;
     const whole = testTable(&buffer, "Signer One", true);
     const size = std.mem.readInt(u32, whole[0..4], .little);

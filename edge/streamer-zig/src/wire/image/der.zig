@@ -1,5 +1,5 @@
 //! Reads DER (ITU-T X.690) element by element, within bounds: definite lengths of at most four
-//! bytes, tags of one byte. It only finds things; it checks no signature.
+//! bytes, tags of one byte. It only finds elements; it verifies no signature.
 
 const std = @import("std");
 const base = @import("base");
@@ -44,7 +44,7 @@ pub const Reader = struct {
         if (cursor.remaining() == 0) return null;
         const begin = cursor.position;
         const found_tag = try cursor.int(u8);
-        // Tags of several bytes occur in nothing that is looked for.
+        // No element that is needed has a tag of several bytes.
         if (found_tag & 0x1f == 0x1f) return error.Malformed;
         const content = try cursor.bytes(try size(cursor));
         return .{
@@ -54,7 +54,7 @@ pub const Reader = struct {
         };
     }
 
-    /// The next element, which has to be of this tag.
+    /// Reads the next element, which must have this tag.
     pub fn expect(reader: *Reader, wanted: u8) Error!Element {
         const element = try reader.next() orelse return error.Truncated;
         return if (element.tag == wanted) element else error.Malformed;
@@ -68,7 +68,7 @@ pub const Reader = struct {
             0x82 => try cursor.int(u16),
             0x83 => try cursor.int(u24),
             0x84 => try cursor.int(u32),
-            // 0x80 is BER's open end, and nothing is longer than 4 GiB.
+            // 0x80 is BER's indefinite length, and nothing is longer than 4 GiB.
             else => error.Malformed,
         };
     }
@@ -89,8 +89,13 @@ test "elements follow each other and hold others" {
     try testing.expectEqualStrings("ab", (try reader.expect(tag.octet_string)).content);
 }
 
-test "a length beyond the end, an open end and a long tag are refused" {
-    for ([_][]const u8{ "\x30\x03\x02\x01", "\x30", "\x30\x84\xff\xff\xff\xff", "\x30\x82\x01" }) |bytes| {
+test "a length beyond the end, an indefinite length and a long tag are refused" {
+    for ([_][]const u8{
+        "\x30\x03\x02\x01",
+        "\x30",
+        "\x30\x84\xff\xff\xff\xff",
+        "\x30\x82\x01",
+    }) |bytes| {
         var reader: Reader = .init(bytes);
         try testing.expectError(error.Truncated, reader.next());
     }

@@ -1,4 +1,4 @@
-//! The first entry of an initramfs of ours: for which kernel it was made. It stands before the
+//! The first entry of an initramfs of ours: the kernel that it was made for. It precedes the
 //! compressed rest in an archive of its own, so that it is read without unpacking anything. cpio
 //! "newc": Documentation/driver-api/early-userspace/buffer-format.rst, which allows one archive
 //! after the other, compressed or not.
@@ -10,7 +10,7 @@ const Architecture = @import("kernel_image.zig").Architecture;
 /// Its path in the root file system that the kernel makes of the archive.
 pub const name = "bootfarm-initramfs";
 pub const content_size_max = 256;
-/// How much of a file's begin holds it.
+/// The part of a file that contains it.
 pub const head_size_max = 512;
 
 const first_line = "bootfarm-initramfs 1";
@@ -19,7 +19,7 @@ const magic = "070701";
 /// Offsets of fields of eight hex digits.
 const file_size_offset = 54;
 const name_size_offset = 94;
-/// The name and its zero byte, filled up so that the content begins at a multiple of four.
+/// The name and its zero byte, padded so that the content starts at a multiple of four.
 const content_offset = std.mem.alignForward(usize, header_size + name.len + 1, 4);
 
 comptime {
@@ -31,7 +31,7 @@ pub const InitramfsMark = struct {
     release: base.UntrustedText,
     architecture: Architecture,
 
-    /// The entry's content; into `buffer`.
+    /// Writes the entry's content into `buffer`.
     pub fn write(mark: *const InitramfsMark, buffer: *[content_size_max]u8) []const u8 {
         return std.mem.print(buffer, first_line ++ "\nrelease {s}\narchitecture {t}\n", .{
             mark.release.slice(),
@@ -40,8 +40,8 @@ pub const InitramfsMark = struct {
     }
 };
 
-/// `head`: the file's first bytes. Null for an initramfs that somebody else made: nothing is known
-/// of it.
+/// `head`: the file's first bytes. Returns null for an initramfs from elsewhere: nothing is known
+/// about it.
 pub fn read(head: []const u8) ?InitramfsMark {
     if (head.len < content_offset) return null;
     if (!std.mem.startsWith(u8, head, magic)) return null;
@@ -89,7 +89,7 @@ pub fn testEntry(content: []const u8, buffer: *[head_size_max]u8) []const u8 {
     return writer.buffered();
 }
 
-test "what was written is read" {
+test "a written mark is read back" {
     const mark: InitramfsMark = .{ .release = .init("6.1.0-53-amd64"), .architecture = .x86_64 };
     var content: [content_size_max]u8 = undefined;
     var head: [head_size_max]u8 = undefined;
@@ -103,7 +103,7 @@ test "what was written is read" {
     try testing.expectEqual(64, read(testEntry(long.write(&content), &head)).?.release.size);
 }
 
-test "somebody else's initramfs is not judged" {
+test "an initramfs from elsewhere is not judged" {
     var head: [head_size_max]u8 = undefined;
     const lines = first_line ++ "\nrelease 6.1\narchitecture x86_64\n";
     try testing.expect(read(testEntry(lines, &head)) != null);

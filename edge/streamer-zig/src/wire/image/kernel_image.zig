@@ -1,14 +1,14 @@
-//! What a kernel file says of itself before anything runs it: for which processor it was made, its
-//! release where it is written in plain sight, and whether it is whole. x86 boot protocol:
-//! Documentation/arch/x86/boot.rst; arm64: Documentation/arch/arm64/booting.rst; compressed EFI
-//! images: drivers/firmware/efi/libstub/zboot-header.S; PE: Microsoft PE/COFF, sections 3 and 4. It
-//! must never believe a length of the file.
+//! Inspects a kernel file before anything runs it: its processor, its release if it is readable,
+//! and whether the file is complete. x86 boot protocol: Documentation/arch/x86/boot.rst; arm64:
+//! Documentation/arch/arm64/booting.rst; compressed EFI images:
+//! drivers/firmware/efi/libstub/zboot-header.S; PE: Microsoft PE/COFF, sections 3 and 4. It must
+//! never trust a length in the file.
 
 const std = @import("std");
 const base = @import("base");
 const assert = std.debug.assert;
 
-/// How much of a file's begin is enough: the set-up code of x86 ends before, and with it the text
+/// The part of a file that is sufficient: it contains the set-up code of x86, and with it the text
 /// of its release.
 pub const head_size_max = 64 << 10;
 
@@ -19,27 +19,27 @@ pub const Format = enum { x86_boot, arm64_image, efi, elf, gzip };
 /// Values only: it may be kept.
 pub const KernelImage = struct {
     format: Format,
-    /// Null where the file does not say.
+    /// Null if the file does not contain it.
     architecture: ?Architecture = null,
-    /// As `uname -r` prints it; null where it is compressed with the rest.
+    /// As `uname -r` prints it; null if it is compressed with the rest.
     release: ?base.UntrustedText = null,
 };
 
 pub const Problem = error{
     /// Nothing that a boot loader starts.
     NotAKernel,
-    /// Shorter than it says it is.
+    /// Shorter than it claims.
     CutShort,
 };
 
-/// `head`: the file's first bytes, at most `head_size_max`, all of them where it is shorter;
-/// `size`: of the whole file, in bytes.
+/// `head`: the file's first bytes, at most `head_size_max`, all of them if it is shorter; `size`:
+/// of the whole file, in bytes.
 pub fn inspect(head: []const u8, size: u64) Problem!KernelImage {
     assert(head.len <= size);
     assert(head.len == size or head.len == head_size_max);
     if (startsWithAt(head, x86.magic_offset, "HdrS")) return inspectX86(head, size);
     if (startsWithAt(head, arm64.magic_offset, "ARM\x64")) {
-        // Without an EFI stub nothing in it says where the file ends.
+        // Without an EFI stub nothing in it reveals where the file ends.
         if (std.mem.startsWith(u8, head, "MZ")) _ = try inspectPe(head, size);
         return .{ .format = .arm64_image, .architecture = .aarch64 };
     }
@@ -49,7 +49,7 @@ pub fn inspect(head: []const u8, size: u64) Problem!KernelImage {
     return error.NotAKernel;
 }
 
-/// What is wrong, as the end of a sentence that begins with the path.
+/// The problem as the end of a sentence that begins with the path.
 pub fn sentence(problem: Problem) []const u8 {
     return switch (problem) {
         error.NotAKernel => "is not a kernel",
@@ -57,7 +57,7 @@ pub fn sentence(problem: Problem) []const u8 {
     };
 }
 
-/// Offsets from the file's begin.
+/// Offsets in the file.
 const x86 = struct {
     const setup_sectors_offset = 0x1f1;
     const system_size_offset = 0x1f4;
@@ -71,7 +71,7 @@ const x86 = struct {
     const setup_sectors_default = 4;
     /// The offset of the release is counted from here.
     const release_base = 0x200;
-    /// From which version of the protocol on a field is there.
+    /// Protocol version that introduced a field.
     const long_system_size_since = 0x0204;
     const load_flags_since = 0x020c;
     const load_flag_64_bit = 1;
@@ -137,11 +137,11 @@ const pe = struct {
     const magic = "PE\x00\x00";
     const coff_size = 20;
     const section_size = 40;
-    /// Loaders take no more.
+    /// Loaders accept no more.
     const sections_max = 96;
 };
 
-/// The processor that a PE file is for. Its headers have to lie within the head, as all do.
+/// The processor of a PE file. Its headers must lie within the head, as all do.
 fn inspectPe(head: []const u8, size: u64) Problem!Architecture {
     const at: usize = try int(u32, head, pe.header_pointer_offset);
     if (at > head.len) return cutOrForeign(head, size);
@@ -164,7 +164,7 @@ fn inspectPe(head: []const u8, size: u64) Problem!Architecture {
     };
 }
 
-/// Headers that are not where the file says: it ends before them, or it is something else.
+/// The headers are not where the file claims: it ends before them, or it is something else.
 fn cutOrForeign(head: []const u8, size: u64) Problem {
     return if (head.len == size) error.CutShort else error.NotAKernel;
 }
@@ -265,7 +265,7 @@ test "a compressed EFI kernel holds its whole payload" {
     try testing.expectError(error.CutShort, inspect(&bytes, bytes.len));
 }
 
-test "what no boot loader starts is no kernel" {
+test "a file that no boot loader starts is no kernel" {
     for ([_][]const u8{ "#!/bin/sh\n", "<html>", "MZ", &@as([512]u8, @splat(0)) }) |text| {
         const result = inspect(text, text.len);
         try testing.expect(result == error.NotAKernel or result == error.CutShort);
@@ -276,7 +276,7 @@ test "what no boot loader starts is no kernel" {
     try testing.expectEqual(null, found.architecture);
 }
 
-test "a release that is no word is not taken" {
+test "a release that is no word is refused" {
     for ([_][]const u8{ " ", "\x00", "6.1\x1b[31m ", &@as([65]u8, @splat('6')) }) |text| {
         var bytes = test_x86;
         @memset(bytes[0x300..], 0);

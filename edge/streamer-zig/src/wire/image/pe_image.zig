@@ -1,21 +1,21 @@
-//! The headers of a PE file, as UEFI programs are: for which processor it is, whether it is whole,
-//! its sections, and the table of its signatures. Microsoft PE/COFF, sections 2 to 5. Works on the
-//! whole file in memory; it must never believe a length of the file.
+//! The headers of a PE file, such as a UEFI program: its processor, whether it is complete, its
+//! sections, and the table of its signatures. Microsoft PE/COFF, sections 2 to 5. Works on the
+//! whole file in memory; it must never trust a length in the file.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
 pub const Machine = enum { x86, x86_64, aarch64, other };
 
-/// What starts it. UEFI knows three kinds of its own (UEFI 2.10, section 2.1.1).
+/// What starts it. UEFI has three kinds of its own (UEFI 2.10, section 2.1.1).
 pub const Subsystem = enum { efi, other };
 
 pub const Problem = error{
-    /// No PE file at all.
+    /// No PE file.
     NotPe,
-    /// Shorter than it says it is.
+    /// Shorter than it claims.
     CutShort,
-    /// Its headers contradict themselves.
+    /// Its headers contradict each other.
     Malformed,
 };
 
@@ -23,16 +23,16 @@ pub const Problem = error{
 pub const PeImage = struct {
     machine: Machine,
     subsystem: Subsystem,
-    /// The attribute certificate table; empty where there is none.
+    /// The attribute certificate table; empty if there is none.
     certificates: []const u8,
     file: []const u8,
     sections: []const u8,
 
     const section_size = 40;
-    /// Windows' loader takes 96, and no UEFI program has as many.
+    /// Windows' loader accepts 96, and no UEFI program has that many.
     const sections_max = 96;
 
-    /// The contents of a section in the file; null where there is none of this name.
+    /// Returns the contents of a section in the file; null if there is none of this name.
     pub fn section(image: *const PeImage, name: []const u8) ?[]const u8 {
         assert(name.len <= 8);
         var at: usize = 0;
@@ -56,7 +56,7 @@ pub const PeImage = struct {
 };
 
 const coff_size = 20;
-/// Where the optional header of PE32+ has the number of its directories, and where they begin.
+/// Offsets in the optional header of PE32+: the number of its directories, and the directories.
 const directory_count_at = 108;
 const directories_at = 112;
 /// The same of PE32, whose addresses are shorter.
@@ -76,7 +76,8 @@ pub fn parse(file: []const u8) Problem!PeImage {
     const section_count = try int(u16, file, coff + 2);
     if (section_count > PeImage.sections_max) return error.Malformed;
     const sections_first = coff + coff_size + optional_size;
-    const sections = try slice(file, sections_first, @as(u64, section_count) * PeImage.section_size);
+    const sections =
+        try slice(file, sections_first, @as(u64, section_count) * PeImage.section_size);
     for (0..section_count) |index| {
         const header = sections[index * PeImage.section_size ..][0..PeImage.section_size];
         const size = std.mem.readInt(u32, header[16..20], .little);
@@ -100,7 +101,7 @@ pub fn parse(file: []const u8) Problem!PeImage {
     };
 }
 
-/// The one directory whose address is a place in the file, not in memory.
+/// The only directory whose address is an offset in the file, not in memory.
 fn certificatesOf(file: []const u8, optional: []const u8) Problem![]const u8 {
     const is_pe32 = switch (int(u16, optional, 0) catch return "") {
         0x10b => true,
@@ -176,12 +177,18 @@ test "processor, section and signatures are found" {
     try testing.expectEqualStrings("CERT", image.certificates);
 }
 
-test "a file that ends too early is told, wherever it ends" {
+test "a truncated file is recognized, wherever it ends" {
     var buffer: [1024]u8 = undefined;
     const whole = testImage(&buffer, 0x8664, "text", "CERT");
     for (0..whole.len) |size| {
-        if (parse(whole[0..size])) |_| return error.TestUnexpectedResult else |problem| try testing.expect(problem == error.CutShort or (size < 0x44 and problem == error.NotPe));
+        if (parse(whole[0..size])) |_|
+            return error.TestUnexpectedResult
+        else |problem|
+            try testing.expect(problem == error.CutShort or
+                (size < 0x44 and problem == error.NotPe));
     }
-    try testing.expectEqual("".len, (try parse(testImage(&buffer, 0x8664, "", ""))).certificates.len);
+    try testing.expectEqual("".len, (try parse(
+        testImage(&buffer, 0x8664, "", ""),
+    )).certificates.len);
     try testing.expectError(error.NotPe, parse("\x7fELF"));
 }

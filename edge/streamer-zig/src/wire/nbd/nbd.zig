@@ -1,6 +1,7 @@
-//! The transmission phase of NBD as the Linux driver speaks it over its socket: requests and simple replies
-//! (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md, "Transmission phase"). There is no
-//! negotiation here: the size and flags of the device are given to the kernel when it takes the socket.
+//! The transmission phase of NBD as the Linux driver speaks it over its socket: requests and simple
+//! replies (https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md, "Transmission
+//! phase"). There is no negotiation here: the size and flags of the device are given to the kernel
+//! when it takes the socket.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -44,9 +45,9 @@ pub const Request = struct {
     flags: u16,
     /// Chosen by the kernel, returned with the reply.
     handle: u64,
-    /// Bytes from the begin of the device.
+    /// Byte offset in the device.
     offset: u64,
-    /// Bytes; of a write, what follows the request on the socket.
+    /// Bytes; of a write, the payload that follows the request on the socket.
     length: u32,
 };
 
@@ -55,7 +56,7 @@ pub const Reply = struct {
     handle: u64,
 };
 
-/// A request that starts with anything but the magic number means that the two sides lost each other's place.
+/// A request without the magic number means that both sides are out of sync.
 pub fn parseRequest(bytes: *const [request_size]u8) error{BadMagic}!Request {
     var cursor: Cursor = .init(bytes);
     return readRequest(&cursor) catch |reason| switch (reason) {
@@ -105,7 +106,7 @@ fn writeRequest(writer: *ByteWriter, request: Request) ByteWriter.Error!void {
 
 const testing = std.testing;
 
-test "a request of the Linux driver is read field by field" {
+test "a request of the Linux driver is parsed field by field" {
     const bytes = [request_size]u8{
         0x25, 0x60, 0x95, 0x13, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9,
         0,    0,    0,    1,    0, 0, 2, 0, 0, 2, 0, 0,
@@ -118,12 +119,14 @@ test "a request of the Linux driver is read field by field" {
 }
 
 test "a request survives its bytes, unknown commands too" {
-    const request: Request = .{ .command = @fromBackingInt(77), .flags = 1, .handle = 2, .offset = 3, .length = 4 };
+    const request: Request =
+        .{ .command = @fromBackingInt(77), .flags = 1, .handle = 2, .offset = 3, .length = 4 };
     try testing.expectEqual(request, try parseRequest(&emitRequest(request)));
 }
 
 test "bytes that are not a request are refused" {
-    var bytes = emitRequest(.{ .command = .flush, .flags = 0, .handle = 1, .offset = 0, .length = 0 });
+    var bytes =
+        emitRequest(.{ .command = .flush, .flags = 0, .handle = 1, .offset = 0, .length = 0 });
     bytes[3] = 0x12;
     try testing.expectError(error.BadMagic, parseRequest(&bytes));
 }

@@ -1,5 +1,6 @@
-//! Messages of generic netlink that give the kernel's nbd driver a socket to serve a device from (linux/netlink.h,
-//! linux/genetlink.h, linux/nbd-netlink.h). All integers are in the machine's own byte order, as netlink wants them.
+//! Messages of generic netlink that give the kernel's nbd driver a socket to serve a device from
+//! (linux/netlink.h, linux/genetlink.h, linux/nbd-netlink.h). All integers are in the machine's own
+//! byte order, as netlink wants them.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -40,20 +41,22 @@ pub const Device = struct {
     socket: i32,
 };
 
-/// Asks for the number of the driver's message family.
+/// Requests the number of the driver's message family.
 pub fn emitFamilyRequest(buffer: *[message_size_max]u8) []const u8 {
     var message: Message = .init(buffer, type_controller, controller_get_family);
     message.attribute(controller_family_name, family_name ++ "\x00");
     return message.finish();
 }
 
-/// Starts a device. Its request time-out is 0: a request waits as long as the edge needs.
+/// Starts a device. Its request timeout is 0: a request waits as long as the edge needs.
 pub fn emitConnect(buffer: *[message_size_max]u8, family_id: u16, device: Device) []const u8 {
     assert(device.size_bytes > 0);
     var message: Message = .init(buffer, family_id, nbd_connect);
     message.attribute(@backingInt(Attribute.index), std.mem.asBytes(&device.index));
     message.attribute(@backingInt(Attribute.size_bytes), std.mem.asBytes(&device.size_bytes));
-    message.attribute(@backingInt(Attribute.block_size_bytes), std.mem.asBytes(&device.block_size_bytes));
+    message.attribute(@backingInt(Attribute.block_size_bytes), std.mem.asBytes(
+        &device.block_size_bytes,
+    ));
     const never: u64 = 0;
     message.attribute(@backingInt(Attribute.timeout), std.mem.asBytes(&never));
     message.attribute(@backingInt(Attribute.server_flags), std.mem.asBytes(&device.server_flags));
@@ -66,12 +69,12 @@ pub fn emitConnect(buffer: *[message_size_max]u8, family_id: u16, device: Device
 }
 
 pub const Answer = union(enum) {
-    /// What was asked is done.
+    /// The request was executed.
     done,
     /// An errno of the kernel.
     failed: u16,
     family_id: u16,
-    /// Something else; wait for the next one.
+    /// Another message; wait for the next one.
     other,
 };
 
@@ -117,7 +120,7 @@ const Message = struct {
         message.end(at);
     }
 
-    /// Opens an attribute and returns its place for `end`.
+    /// Opens an attribute and returns its position for `end`.
     fn begin(message: *Message, kind: u16) usize {
         const at = message.size;
         std.mem.writeInt(u16, message.buffer[at..][2..4], kind, .native);
@@ -126,7 +129,7 @@ const Message = struct {
     }
 
     fn end(message: *Message, at: usize) void {
-        // The length leaves out the padding that follows.
+        // The length excludes the padding that follows.
         std.mem.writeInt(u16, message.buffer[at..][0..2], @intCast(message.size - at), .native);
         message.size = std.mem.alignForward(usize, message.size, 4);
     }
@@ -160,7 +163,11 @@ test "the socket of a device is nested twice" {
         .socket = 9,
     });
     try testing.expectEqual(message.len, std.mem.readInt(u32, message[0..4], .little));
-    try testing.expectEqualSlices(u8, &.{ 16, 0, 7, 0x80, 12, 0, 1, 0x80, 8, 0, 1, 0, 9, 0, 0, 0 }, message[message.len - 16 ..]);
+    try testing.expectEqualSlices(
+        u8,
+        &.{ 16, 0, 7, 0x80, 12, 0, 1, 0x80, 8, 0, 1, 0, 9, 0, 0, 0 },
+        message[message.len - 16 ..],
+    );
 }
 
 test "answers are told apart" {

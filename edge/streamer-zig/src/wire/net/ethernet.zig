@@ -1,6 +1,6 @@
-//! Ethernet frames with an IPv4 packet inside, as a listener on a segment gets them: IEEE 802.3,
-//! 802.1Q (one or two tags), RFC 791, RFC 768, RFC 9293, RFC 792. Frames may be cut short by the
-//! listener; headers may not. Checksums are not looked at: they are the network card's work.
+//! Ethernet frames with an IPv4 packet inside, as a listener on a segment receives them: IEEE
+//! 802.3, 802.1Q (one or two tags), RFC 791, RFC 768, RFC 9293, RFC 792. The listener may truncate
+//! frames, but not their headers. Checksums are not verified: the network card does that.
 
 const std = @import("std");
 const base = @import("base");
@@ -27,9 +27,9 @@ pub const Packet = struct {
     /// Port 0 for ICMP.
     source: base.Endpoint,
     destination: base.Endpoint,
-    /// As much as is in the frame, without Ethernet's padding.
+    /// The part that is in the frame, without Ethernet's padding.
     payload: []const u8,
-    /// Bytes that the sender put behind the transport's header.
+    /// Size of the sender's payload behind the transport header.
     payload_size: u16,
 
     pub fn isWhole(packet: *const Packet) bool {
@@ -63,7 +63,7 @@ fn parseIp4(bytes: []const u8) ParseError!Packet {
     const total_size = std.mem.readInt(u16, bytes[2..4], .big);
     if (ip_header_size < ip4_header_size_min or total_size < ip_header_size) return error.BadHeader;
     if (bytes.len < ip_header_size) return error.Truncated;
-    // The first fragment alone has the ports, and "more fragments" says that its payload is not whole.
+    // Only the first fragment has ports, and "more fragments" means that its payload is incomplete.
     const fragment_bits = std.mem.readInt(u16, bytes[6..8], .big);
     if (fragment_bits & 0x1fff != 0) return error.Fragment;
     const more_fragments = fragment_bits & 0x2000 != 0;
@@ -83,7 +83,7 @@ fn parseIp4(bytes: []const u8) ParseError!Packet {
     if (transport == .udp) {
         const udp_size = std.mem.readInt(u16, rest[4..6], .big);
         if (udp_size < udp_header_size) return error.BadHeader;
-        // A datagram in fragments is longer than its first one.
+        // A fragmented datagram is longer than its first fragment.
         if (udp_size > whole_size and !more_fragments) return error.BadHeader;
         payload_size = udp_size - udp_header_size;
     }
@@ -117,7 +117,7 @@ fn transportHeaderSize(transport: Transport, bytes: []const u8) ParseError!usize
     };
 }
 
-/// A UDP datagram in its own frame, for what must be sent before there is an address. At most
+/// Writes a UDP datagram in its own frame, for packets sent before there is an address. At most
 /// `frame_size_max` bytes in all.
 pub fn emitUdp(
     buffer: []u8,
@@ -199,7 +199,7 @@ test "the checksum of an emitted header is right" {
     try testing.expectEqual(0, checksum(frame[14..34]));
 }
 
-test "what is no whole header is refused" {
+test "a frame without whole headers is refused" {
     var buffer: [128]u8 = undefined;
     const frame = try testFrame(&buffer);
     for (0..42) |size| try testing.expectError(error.Truncated, parse(frame[0..size]));

@@ -1,5 +1,5 @@
-//! ICMPv6 router solicitations, and the advertisement of a router that is none (RFC 4861 sections 4.1,
-//! 4.2 and 6.1.1): it gives no prefix, and nobody may send through it. It must never make a host
+//! ICMPv6 router solicitations, and the advertisement of a router that offers nothing (RFC 4861
+//! sections 4.1, 4.2 and 6.1.1): no prefix, and no default route. It must never make a host
 //! configure an address.
 
 const std = @import("std");
@@ -7,12 +7,13 @@ const base = @import("base");
 
 pub const type_solicitation = 133;
 const type_advertisement = 134;
-/// What crossed a router has less: it is not from this segment.
+/// A packet that crossed a router has less: it is not from this segment.
 pub const hop_limit = 255;
 const header_size = 8;
 pub const advertisement_size = 16;
 
-/// True for a solicitation as a host on this segment sends it. The checksum is the kernel's affair.
+/// Tells whether this is a solicitation as a host on this segment sends it. The kernel verifies the
+/// checksum.
 pub fn isSolicitation(message: []const u8, message_hop_limit: u8) bool {
     if (message_hop_limit != hop_limit) return false;
     if (message.len < header_size) return false;
@@ -27,8 +28,8 @@ pub fn isSolicitation(message: []const u8, message_hop_limit: u8) bool {
     return true;
 }
 
-/// Everything that it says is "not I": hop limit, flags, router lifetime and both timers are 0
-/// (unspecified). The kernel fills in the checksum.
+/// Returns an advertisement that declines everything: hop limit, flags, router lifetime and both
+/// timers are 0 (unspecified). The kernel fills in the checksum.
 pub fn advertisement() [advertisement_size]u8 {
     var message: [advertisement_size]u8 = @splat(0);
     message[0] = type_advertisement;
@@ -37,7 +38,7 @@ pub fn advertisement() [advertisement_size]u8 {
 
 const testing = std.testing;
 
-test "a solicitation of this segment is told from everything else" {
+test "a solicitation of this segment is recognized" {
     const plain = [_]u8{ 133, 0, 0, 0, 0, 0, 0, 0 };
     const with_address = plain ++ [_]u8{ 1, 1, 0x52, 0x54, 0, 1, 2, 3 };
     try testing.expect(isSolicitation(&plain, 255));
@@ -50,7 +51,7 @@ test "a solicitation of this segment is told from everything else" {
     try testing.expect(!isSolicitation(&advertisement(), 255));
 }
 
-test "the advertisement is of a router with lifetime 0 and without any prefix" {
+test "the advertisement has router lifetime 0 and no prefix" {
     const message = advertisement();
     try testing.expectEqual(134, message[0]);
     try testing.expectEqual(0, std.mem.readInt(u16, message[6..8], .big));

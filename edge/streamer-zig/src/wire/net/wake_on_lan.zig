@@ -18,14 +18,14 @@ comptime {
 
 pub const ParseError = error{NotMagicPacket};
 
-/// The packet that wakes the machine of this address.
+/// Returns the packet that wakes the machine of this address.
 pub fn emit(mac: Mac) [packet_size]u8 {
     var packet: [packet_size]u8 = @splat(0xff);
     for (0..repetitions) |index| packet[6 + index * 6 ..][0..6].* = mac.bytes;
     return packet;
 }
 
-/// The address that a magic packet wakes. The payload holds nothing else.
+/// Returns the address that a magic packet wakes. The payload contains nothing else.
 pub fn parse(payload: []const u8) ParseError!Mac {
     if (payload.len < packet_size) return error.NotMagicPacket;
     const password_size = payload.len - packet_size;
@@ -38,7 +38,7 @@ pub fn parse(payload: []const u8) ParseError!Mac {
 
 const testing = std.testing;
 
-test "a magic packet gives back the address it was made of" {
+test "a magic packet gives back its address" {
     const mac = try Mac.parse("02:bf:00:00:00:01");
     const packet = emit(mac);
     try testing.expect(mac.eql(try parse(&packet)));

@@ -1,6 +1,6 @@
-//! What the edges of a site say to each other: packages/proto/PEERS.md. Golden packets:
-//! packages/proto/vectors/peers-v1.json. Every message carries a tag by the site's key; a message whose
-//! tag has not been checked must never be acted on.
+//! Messages between the edges of a site: packages/proto/PEERS.md. Golden packets:
+//! packages/proto/vectors/peers-v1.json. Every message carries a tag by the site's key; a message
+//! with an unverified tag must never be acted on.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +13,7 @@ pub const magic = "BFPE";
 pub const version = 1;
 pub const header_size = 40;
 pub const tag_size = 16;
-/// Other edges that one ALIVE may name: those of a site but its sender.
+/// Other edges that one ALIVE may name: those of a site except its sender.
 pub const heard_max = 15;
 pub const packet_size_max = header_size + alive_size + heard_max * heard_size + tag_size;
 
@@ -32,34 +32,34 @@ pub fn deriveKey(site_key: [32]u8) Key {
 
 pub const Type = enum(u8) { alive = 1, claim = 2, release = 3 };
 
-/// How far a boot has come at its edge.
+/// Progress of a boot at its edge.
 pub const Stage = enum(u8) {
-    /// The edge has answered; the device may take another one's answer.
+    /// The edge has answered; the device may take another edge's answer.
     offered = 1,
-    /// The device has turned to this edge: a REQUEST, or a first download.
+    /// The device has chosen this edge: a REQUEST, or a first download.
     taken = 2,
 };
 
-/// The highest boot epoch that the sender has heard of an edge.
+/// The highest boot epoch that the sender has received from an edge.
 pub const Heard = struct { edge: Uuid, epoch: u64 };
 
 pub const Alive = struct {
     /// Devices in the middle of a boot.
     booting: u32,
     draining: bool,
-    /// It has started and knows nothing of the others' boots: they say all of them again.
+    /// It has started and does not know the others' boots: they announce all of them again.
     starting: bool = false,
     heard: base.BoundedArray(Heard, heard_max) = .empty,
 };
 
-/// A boot of the sender: one that goes on, or, as a release, one that is over or was none.
+/// A boot of the sender: one in progress or, as a release, one that is over or was none.
 pub const Claim = struct {
     boot: Uuid,
     mac: Mac,
     stage: Stage,
-    /// The device's iPXE was the first that was heard in this boot, not its firmware.
+    /// The device's iPXE was seen first in this boot, not its firmware.
     begun_by_loader: bool,
-    /// Since the device was last heard to come further.
+    /// Time since the device's last progress.
     age_ms: u32,
 };
 
@@ -67,18 +67,20 @@ pub const Body = union(Type) { alive: Alive, claim: Claim, release: Claim };
 
 pub const Message = struct {
     edge: Uuid,
-    /// Of the sender's start; grows with each.
+    /// Epoch of the sender's start; grows with each.
     epoch: u64,
     /// Grows by each message of an epoch, from 1.
     counter: u64,
     body: Body,
 };
 
-pub const ParseError = error{ WrongSize, NotPeer, WrongVersion, UnknownType, ReservedNotZero, BadValue };
+pub const ParseError =
+    error{ WrongSize, NotPeer, WrongVersion, UnknownType, ReservedNotZero, BadValue };
 
-/// Reads one UDP payload; whether it is authentic is `isAuthentic`'s to say.
+/// Parses one UDP payload; `isAuthentic` verifies it.
 pub fn parse(payload: []const u8) ParseError!Message {
-    if (payload.len < header_size + tag_size or payload.len > packet_size_max) return error.WrongSize;
+    if (payload.len < header_size + tag_size or payload.len > packet_size_max)
+        return error.WrongSize;
     var cursor: base.Cursor = .init(payload[0 .. payload.len - tag_size]);
     return parseWhole(&cursor) catch |err| switch (err) {
         error.Truncated => error.WrongSize,

@@ -1,4 +1,5 @@
-//! The golden messages of packages/proto/vectors/peers-v1.json. In them bytes are hex.
+//! Tests of peer.zig with the golden messages of packages/proto/vectors/peers-v1.json. In them
+//! bytes are hex.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,8 +36,10 @@ fn bytesOf(hex: []const u8, buffer: []u8) ![]u8 {
 }
 
 fn messageOf(fields: *const Fields) !peer.Message {
-    var alive: peer.Alive = .{ .booting = fields.booting, .draining = fields.draining, .starting = fields.starting };
-    for (fields.heard) |*heard| try alive.heard.append(.{ .edge = heard.edge, .epoch = heard.epoch });
+    var alive: peer.Alive =
+        .{ .booting = fields.booting, .draining = fields.draining, .starting = fields.starting };
+    for (fields.heard) |*heard|
+        try alive.heard.append(.{ .edge = heard.edge, .epoch = heard.epoch });
     const claim: peer.Claim = .{
         .boot = fields.boot,
         .mac = fields.mac,
@@ -67,7 +70,7 @@ fn reasonOf(err: peer.ParseError) []const u8 {
     };
 }
 
-test "golden messages are made and read byte for byte, and what is wrong is refused for its reason" {
+test "golden messages are emitted and parsed byte for byte, and invalid ones are refused" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const vectors = try std.json.parseFromSliceLeaky(
@@ -101,7 +104,10 @@ test "golden messages are made and read byte for byte, and what is wrong is refu
             try testing.expect(!peer.isAuthentic(bytes, &key));
             continue;
         }
-        if (peer.parse(bytes)) |_| return error.Accepted else |err| testing.expectEqualStrings(vector.why, reasonOf(err)) catch |failure| {
+        if (peer.parse(bytes)) |_| return error.Accepted else |err| testing.expectEqualStrings(
+            vector.why,
+            reasonOf(err),
+        ) catch |failure| {
             std.debug.print("vector: {s}\n", .{vector.name});
             return failure;
         };

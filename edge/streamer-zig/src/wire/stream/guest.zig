@@ -1,5 +1,6 @@
-//! The body of the stream's REPORT and REPORT_ACK (packages/proto/STREAM.md): what a running device says of itself, and
-//! the order that waits for it. Part of `stream.zig`, which frames it and gives its guarantees.
+//! The body of the stream's REPORT and REPORT_ACK (packages/proto/STREAM.md): a running device's
+//! report, and the order that waits for it. Part of `stream.zig`, which frames it and gives its
+//! guarantees.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,7 +16,7 @@ pub const report_ack_size = 36;
 pub const steps_max = 24;
 pub const step_name_size_max = 32;
 const step_size_fixed = 18;
-/// Room that a REPORT has for steps, in bytes: fewer than `steps_max` fit when all have the longest names.
+/// Space of a REPORT for steps, in bytes: fewer than `steps_max` fit if all have the longest names.
 pub const steps_size_max = report_size_max - report_size_min;
 
 /// Where a step belongs; `unit` is one of the slowest of the init system's units.
@@ -25,12 +26,12 @@ pub const Step = struct {
     group: StepGroup,
     /// 1 to 32 bytes of printable ASCII.
     name: []const u8,
-    /// Microseconds since the kernel's start; firmware's lie before it.
+    /// Microseconds since the kernel's start; negative for firmware.
     start_us: i64,
     duration_us: u64,
 };
 
-/// Steps as they stand in the packet, checked already.
+/// Steps in the form of the packet, already checked.
 pub const Steps = struct {
     bytes: []const u8 = &.{},
     count: u8 = 0,
@@ -44,11 +45,12 @@ pub const Steps = struct {
 
         pub fn next(iterator: *Iterator) ?Step {
             if (iterator.cursor.remaining() == 0) return null;
-            return parseStep(&iterator.cursor) catch unreachable; // Checked by parseSteps or written by StepList.
+            // Checked by parseSteps or written by StepList.
+            return parseStep(&iterator.cursor) catch unreachable;
         }
     };
 
-    /// As many of them as `size` bytes have room for, from the first one on.
+    /// Returns the first steps that fit `size` bytes.
     pub fn firstWithin(steps: Steps, size: usize) Steps {
         var iterator = steps.iterate();
         var first: Steps = .{};
@@ -73,8 +75,8 @@ pub const StepList = struct {
 
     pub const empty: StepList = .{};
 
-    /// A name that is empty, too long or not printable is made fit to be sent: cut, with `?` for what is not printable.
-    /// `Full`: `steps_max` are in it, or it does not fit a REPORT any more.
+    /// A name that is empty, too long or not printable is corrected: truncated, with `?` for other
+    /// bytes. `Full`: it contains `steps_max`, or does not fit a REPORT any more.
     pub fn append(list: *StepList, step: Step) error{Full}!void {
         const name_size = std.math.clamp(step.name.len, 1, step_name_size_max);
         if (list.count == steps_max) return error.Full;
@@ -100,7 +102,7 @@ pub const StepList = struct {
         list.count = steps.count;
     }
 
-    /// Steps that were kept as the bytes of `Steps`.
+    /// Parses steps that were stored as the bytes of `Steps`.
     pub fn fromBytes(bytes: []const u8) error{Malformed}!StepList {
         var list: StepList = .empty;
         var cursor: Cursor = .init(bytes);
@@ -119,13 +121,13 @@ pub const StepList = struct {
 pub const Report = struct {
     /// Microseconds since the kernel's start, when this packet was sent.
     uptime_us: u64,
-    /// The last order taken, or zeros.
+    /// The last confirmed order, or zeros.
     order_id: [16]u8 = @splat(0),
     /// Bytes; `used` is at most `size`, both are 0 where there is no write cache.
     write_cache_used: u64 = 0,
     write_cache_size: u64 = 0,
     steps: Steps = .{},
-    /// Of the boot or of its phases, until it was over; left out where there is no room for them.
+    /// Of the boot or of its phases, until it was over; left out if they do not fit.
     read_times: times.ReadTimes = .{},
 };
 
@@ -221,11 +223,16 @@ const testing = std.testing;
 
 test "a list takes 24 steps or as many as fit a report, and makes every name fit to be sent" {
     var short: StepList = .empty;
-    for (0..steps_max) |_| try short.append(.{ .group = .unit, .name = "a", .start_us = -1, .duration_us = 2 });
-    try testing.expectError(error.Full, short.append(.{ .group = .unit, .name = "a", .start_us = 0, .duration_us = 0 }));
+    for (0..steps_max) |_|
+        try short.append(.{ .group = .unit, .name = "a", .start_us = -1, .duration_us = 2 });
+    try testing.expectError(error.Full, short.append(
+        .{ .group = .unit, .name = "a", .start_us = 0, .duration_us = 0 },
+    ));
     var long: StepList = .empty;
     const name: [80]u8 = @splat('x');
-    while (true) long.append(.{ .group = .system, .name = &name, .start_us = 0, .duration_us = 0 }) catch break;
+    while (true) long.append(
+        .{ .group = .system, .name = &name, .start_us = 0, .duration_us = 0 },
+    ) catch break;
     try testing.expectEqual(22, long.count);
     var odd: StepList = .empty;
     try odd.append(.{ .group = .kernel, .name = "", .start_us = 0, .duration_us = 0 });

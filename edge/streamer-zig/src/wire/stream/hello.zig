@@ -1,4 +1,5 @@
-//! HELLO, COOKIE and REFUSE of the stream (packages/proto/STREAM.md, "Hello"): what goes in clear text before there is a session.
+//! HELLO, COOKIE and REFUSE of the stream (packages/proto/STREAM.md, "Hello"): the packets in clear
+//! text before there is a session.
 
 const std = @import("std");
 const stream = @import("stream.zig");
@@ -15,13 +16,13 @@ pub const refuse_size = 36;
 pub const HelloKind = enum(u8) {
     token = 0,
     resumption = 1,
-    /// A resumption at an edge that does not know the boot: the device shows what another one gave it.
+    /// A resumption at an edge that does not know the boot: the device shows another edge's ticket.
     ticket = 2,
 };
 
-/// How packets of a session are protected.
+/// The protection of a session's packets.
 pub const Cipher = enum(u8) {
-    /// Not at all: only where both sides were told so.
+    /// None: only if both sides are configured for it.
     clear = 0,
     aegis_128l = 1,
     chacha20_poly1305 = 2,
@@ -40,16 +41,17 @@ pub const Hello = struct {
     /// Zeros until the edge has sent one.
     cookie: [32]u8 = @splat(0),
     kind: HelloKind,
-    /// What the device can and will take; at least one.
+    /// Ciphers that the device supports and accepts; at least one.
     ciphers: Ciphers,
     /// UDP payload that the device can receive, in bytes; at least `packet_size_min`.
     packet_size_max: u16,
     boot_id: [16]u8,
     /// X25519 (RFC 7748), new in each hello.
     client_public: [32]u8,
-    /// HMAC-SHA256 of this packet with zeros in `cookie` and `proof`. Its key is the boot token, or the resume secret.
+    /// HMAC-SHA256 of this packet with zeros in `cookie` and `proof`. Its key is the boot token, or
+    /// the resume secret.
     proof: [32]u8,
-    /// With kind `ticket` alone; else null.
+    /// Only with kind `ticket`; otherwise null.
     shown: ?ticket_packet.Shown = null,
 };
 
@@ -62,15 +64,15 @@ pub const RefuseCode = enum(u16) {
     token_refused = 1,
     version_missing = 2,
     busy = 3,
-    /// None of the ciphers that the device takes is one that the edge uses.
+    /// Device and edge have no common cipher.
     no_cipher = 4,
-    /// The edge does not have any more what the device has written.
+    /// The edge has lost the device's writes.
     cache_lost = 5,
-    /// What the device has written lies above another version.
+    /// The device's writes lie above another version.
     cache_version = 6,
-    /// The edge cannot make or open a place for what the device writes.
+    /// The edge cannot create or open the device's write cache.
     cache_failed = 7,
-    /// Another edge keeps what the device writes, and no other one goes on with it.
+    /// Another edge keeps the device's writes, and no other edge can continue the boot.
     cache_elsewhere = 8,
 };
 
@@ -130,7 +132,9 @@ pub fn parseHello(bytes: []const u8) ParseError!Hello {
         .boot_id = layout.boot_id,
         .client_public = layout.client_public,
         .proof = layout.proof,
-        .shown = if (kind == .ticket) ticket_packet.parseShown(bytes[hello_size..][0..ticket_packet.shown_size]) else null,
+        .shown = if (kind == .ticket) ticket_packet.parseShown(
+            bytes[hello_size..][0..ticket_packet.shown_size],
+        ) else null,
     };
 }
 
@@ -146,11 +150,12 @@ pub fn parseCookie(bytes: []const u8) ParseError!Cookie {
 pub fn parseRefuse(bytes: []const u8) ParseError!Refuse {
     const layout = try stream.overlay(RefuseLayout, bytes, .exactly);
     try stream.expectZero(&layout.reserved);
-    const code = std.enums.fromInt(RefuseCode, stream.int(u16, &layout.code)) orelse return error.BadValue;
+    const code = std.enums.fromInt(RefuseCode, stream.int(u16, &layout.code)) orelse
+        return error.BadValue;
     return .{ .client_nonce = layout.client_nonce, .code = code };
 }
 
-/// The header is there.
+/// The header is written already.
 pub fn emitHello(hello: *const Hello, out: []u8) []u8 {
     const layout = stream.overlayMutable(HelloLayout, out);
     layout.client_nonce = hello.client_nonce;
@@ -163,7 +168,8 @@ pub fn emitHello(hello: *const Hello, out: []u8) []u8 {
     layout.proof = hello.proof;
     layout.padding = @splat(0);
     assert((hello.kind == .ticket) == (hello.shown != null));
-    if (hello.shown) |*shown| ticket_packet.emitShown(shown, out[hello_size..][0..ticket_packet.shown_size]);
+    if (hello.shown) |*shown|
+        ticket_packet.emitShown(shown, out[hello_size..][0..ticket_packet.shown_size]);
     return out[0..sizeOf(hello.kind)];
 }
 

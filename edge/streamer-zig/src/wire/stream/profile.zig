@@ -1,5 +1,6 @@
-//! The boot profile on the wire (packages/proto/STREAM.md, "Boot profile"): what boots of a version read, in order, as a document that a
-//! device reads, and USED, by which it says what of that its system has read.
+//! The boot profile on the wire (packages/proto/STREAM.md, "Boot profile"): the blocks that boots
+//! of a version read, in order, as a document that a device reads, and USED, by which it reports
+//! which of them its system used.
 
 const std = @import("std");
 const stream = @import("stream.zig");
@@ -11,7 +12,7 @@ pub const unit_blocks = 8;
 pub const unit_size = unit_blocks * block_size;
 pub const entry_size = 8;
 pub const head_size = 16;
-/// So many units make a document of 64 KiB; they are 256 MiB of a disk.
+/// This many units make a document of 64 KiB; they cover 256 MiB of a disk.
 pub const units_max = 8190;
 pub const document_size_max = head_size + units_max * entry_size;
 pub const used_units_max = (stream.request_size_max - stream.header_size) / entry_size;
@@ -24,7 +25,8 @@ comptime {
     assert(unit_size <= stream.read_size_promised);
 }
 
-/// 32 KiB of a disk, at 32 KiB times `index`, and which of its blocks of 4 KiB are meant: bit 0 is the first. Never none.
+/// 32 KiB of a disk, at 32 KiB times `index`, and the selected blocks of 4 KiB: bit 0 is the first.
+/// Never none.
 pub const Unit = struct {
     index: u40,
     blocks: u8,
@@ -42,13 +44,13 @@ pub const Unit = struct {
         return .{ .index = @intCast(value >> 24), .blocks = blocks };
     }
 
-    /// Bytes from the begin of the disk.
+    /// Byte offset in the disk.
     pub fn offset(unit: Unit) u64 {
         return @as(u64, unit.index) * unit_size;
     }
 };
 
-/// What a range of a disk is in units; the last unit may lie beyond the end of the disk in part.
+/// A range of a disk as units; the last unit may extend beyond the end of the disk.
 pub const UnitIterator = struct {
     first_block: u64,
     end_block: u64,
@@ -56,16 +58,22 @@ pub const UnitIterator = struct {
     /// `length` is not 0.
     pub fn init(offset: u64, length: u32) UnitIterator {
         assert(length > 0);
-        return .{ .first_block = offset / block_size, .end_block = (offset + length - 1) / block_size + 1 };
+        return .{
+            .first_block = offset / block_size,
+            .end_block = (offset + length - 1) / block_size + 1,
+        };
     }
 
     pub fn next(iterator: *UnitIterator) ?Unit {
         if (iterator.first_block >= iterator.end_block) return null;
         const index = iterator.first_block / unit_blocks;
         const end = @min(iterator.end_block, (index + 1) * unit_blocks);
-        const blocks = maskOf(@intCast(iterator.first_block % unit_blocks), @intCast(end - iterator.first_block));
+        const blocks = maskOf(
+            @intCast(iterator.first_block % unit_blocks),
+            @intCast(end - iterator.first_block),
+        );
         iterator.first_block = end;
-        // Farther than any disk.
+        // Beyond any disk.
         return .{ .index = std.math.cast(u40, index) orelse return null, .blocks = blocks };
     }
 };
@@ -76,7 +84,7 @@ pub fn maskOf(first: u3, count: u4) u8 {
     return @intCast(((@as(u16, 1) << count) - 1) << first);
 }
 
-/// USED: units of which the system has got the blocks out of what was read ahead, in the order in which it wanted them.
+/// USED: units whose read-ahead blocks the system used, in the order of its demands.
 pub const Used = struct {
     units: Units,
 };
@@ -88,34 +96,39 @@ pub const Units = struct {
         return @intCast(units.bytes.len / entry_size);
     }
 
-    /// The bytes were parsed.
+    /// The bytes were parsed before.
     pub fn at(units: Units, index: u16) Unit {
-        return Unit.decode(units.bytes[@as(usize, index) * entry_size ..][0..entry_size]) catch unreachable;
+        return Unit.decode(units.bytes[@as(usize, index) * entry_size ..][0..entry_size]) catch
+            unreachable;
     }
 };
 
 pub fn parseUsed(bytes: []const u8) ParseError!Used {
     const body = bytes[stream.header_size..];
-    if (body.len == 0 or body.len % entry_size != 0 or body.len / entry_size > used_units_max) return error.WrongSize;
+    if (body.len == 0 or body.len % entry_size != 0 or body.len / entry_size > used_units_max)
+        return error.WrongSize;
     var at: usize = 0;
     while (at < body.len) : (at += entry_size) _ = try Unit.decode(body[at..][0..entry_size]);
     return .{ .units = .{ .bytes = body } };
 }
 
-/// The header is there.
+/// The header is written already.
 pub fn emitUsed(used: Used, out: []u8) []u8 {
     const size = stream.header_size + used.units.bytes.len;
     @memcpy(out[stream.header_size..size], used.units.bytes);
     return out[0..size];
 }
 
-/// How many bytes a document of so many units has: a multiple of 512.
+/// Size in bytes of a document of this many units: a multiple of 512.
 pub fn documentSize(units: usize) u32 {
     assert(units <= units_max);
-    return @intCast(std.mem.alignForward(usize, head_size + units * entry_size, stream.sector_size));
+    return @intCast(
+        std.mem.alignForward(usize, head_size + units * entry_size, stream.sector_size),
+    );
 }
 
-/// Fills the head of a document whose units are written behind it; `document.len` is what `documentSize` says, zeros behind the units.
+/// Fills the head of a document whose units are written already; `document.len` is that of
+/// `documentSize`, with zeros behind the units.
 pub fn seal(document: []u8, units: u16) void {
     assert(document.len == documentSize(units));
     document[0..4].* = magic;
@@ -124,7 +137,7 @@ pub fn seal(document: []u8, units: u16) void {
     std.mem.writeInt(u32, document[8..12], std.hash.Crc32.hash(document), .big);
 }
 
-/// The units of a document as it came; an error where it is none, or was put together from two.
+/// Returns the units of a received document; an error if it is none, or was assembled from two.
 pub fn openDocument(document: []u8) ParseError!Units {
     if (document.len < head_size) return error.WrongSize;
     if (!std.mem.eql(u8, document[0..4], &magic)) return error.BadValue;
@@ -148,14 +161,17 @@ test "a range of a disk is the blocks that it touches" {
     try testing.expectEqual(Unit{ .index = 1, .blocks = 0x01 }, units.next().?);
     try testing.expectEqual(null, units.next());
     units = .init(unit_size, 3 * unit_size);
-    for (1..4) |index| try testing.expectEqual(Unit{ .index = @intCast(index), .blocks = 0xff }, units.next().?);
+    for (1..4) |index|
+        try testing.expectEqual(Unit{ .index = @intCast(index), .blocks = 0xff }, units.next().?);
     try testing.expectEqual(null, units.next());
 }
 
-test "a document is read as it was written, and not when any byte is another" {
+test "a document survives its bytes, and a changed byte is refused" {
     var document: [512]u8 = @splat(0);
-    const units = [_]Unit{ .{ .index = 7, .blocks = 0x81 }, .{ .index = std.math.maxInt(u40), .blocks = 1 } };
-    for (units, 0..) |unit, index| unit.encode(document[head_size + index * entry_size ..][0..entry_size]);
+    const units =
+        [_]Unit{ .{ .index = 7, .blocks = 0x81 }, .{ .index = std.math.maxInt(u40), .blocks = 1 } };
+    for (units, 0..) |unit, index|
+        unit.encode(document[head_size + index * entry_size ..][0..entry_size]);
     seal(&document, units.len);
     for (0..document.len) |index| {
         var damaged = document;

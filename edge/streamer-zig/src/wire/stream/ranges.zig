@@ -1,4 +1,5 @@
-//! Which fragments a READ of the stream asks for (packages/proto/STREAM.md); part of `stream.zig`, which checks them.
+//! The fragments that a READ of the stream requests (packages/proto/STREAM.md); part of
+//! `stream.zig`, which checks them.
 
 const std = @import("std");
 
@@ -10,7 +11,8 @@ pub const Range = struct {
     fragment_count: u16,
 };
 
-/// Ranges as they stand in the packet: ascending, disjoint, not empty. No ranges at all means every fragment.
+/// Ranges in the form of the packet: ascending, disjoint, not empty. No ranges at all means every
+/// fragment.
 pub const Ranges = struct {
     bytes: []const u8 = &.{},
 
@@ -39,7 +41,7 @@ pub const RangeList = struct {
     buffer: [ranges_max * 4]u8 = undefined,
     count: u16 = 0,
 
-    /// `range` begins beyond the end of the range before it.
+    /// `range` must start beyond the end of the previous range.
     pub fn append(list: *RangeList, range: Range) error{Full}!void {
         if (list.count == ranges_max) return error.Full;
         const raw = list.buffer[@as(usize, list.count) * 4 ..][0..4];

@@ -1,7 +1,8 @@
-//! Packets of the stream, version 2 (packages/proto/STREAM.md): bytes to structs and back. Whatever `parse` accepts,
-//! `emit` writes back byte for byte, and nothing that `parse` returns can be longer or larger than the limits below.
-//! It keeps no state and decides nothing about sessions; what is sealed on the wire is in clear text here, with the id of its
-//! session where its counter stood (core/stream/seal.zig).
+//! Packets of the stream, version 2 (packages/proto/STREAM.md): bytes to structs and back. `emit`
+//! reproduces every packet that `parse` accepts byte for byte, and nothing that `parse` returns
+//! exceeds the limits below. It keeps no state and decides nothing about sessions; packets that are
+//! sealed on the wire are in clear text here, with the id of their session in place of their
+//! counter (core/stream/seal.zig).
 
 const std = @import("std");
 const guest = @import("guest.zig");
@@ -24,7 +25,7 @@ pub const hello_size = hello_packets.hello_size;
 pub const hello_size_max = hello_packets.hello_size_max;
 pub const cookie_size = hello_packets.cookie_size;
 pub const refuse_size = hello_packets.refuse_size;
-/// WELCOME without the zeros that may follow, and where what is hidden of it begins.
+/// WELCOME without padding, and the offset of its encrypted part.
 pub const welcome_size = welcome_packet.welcome_size;
 pub const welcome_size_failover = welcome_packet.welcome_size_failover;
 pub const welcome_size_known = welcome_packet.welcome_size_known;
@@ -78,7 +79,7 @@ pub const read_size_promised = 128 << 10;
 pub const packet_size_max = 8972;
 pub const packet_size_ethernet = 1472;
 pub const packet_size_min = 548;
-/// Payload of a DATA packet in bytes. What is not sealed has room for 16 more, and does not use it.
+/// Payload of a DATA packet in bytes. An unsealed packet could hold 16 more, and does not use them.
 pub const fragment_size_max = packet_size_max - header_size - tag_size;
 pub const fragment_size_ethernet = packet_size_ethernet - header_size - tag_size;
 pub const fragment_size_min = 512;
@@ -105,7 +106,7 @@ comptime {
     // Answers to an address that has not shown a cookie are never longer than what it sent.
     assert(cookie_size < hello_size);
     assert(refuse_size < hello_size);
-    // Every way that is good for the stream takes it.
+    // Every path on which the stream works takes it.
     assert(welcome_size_failover + tag_size <= packet_size_min);
     assert(hello_size_max <= packet_size_min);
     assert(no_session_size < ready_size_min);
@@ -137,7 +138,7 @@ pub const Type = enum(u8) {
     probe_ack = 17,
 };
 
-/// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
+/// One UDP payload. `session_id` is 0 in HELLO, COOKIE and REFUSE only.
 pub const Packet = struct {
     session_id: u64 = 0,
     request_id: u32 = 0,
@@ -162,34 +163,35 @@ pub const Body = union(Type) {
     control: Control,
     write_ack: WriteAck,
     probe: Probe,
-    /// As long as was asked for, zeros behind the header; the number is its size.
+    /// As long as requested, zeros behind the header; the number is its size.
     probe_ack: u16,
 };
 
-/// Asks for an answer of `size` bytes of UDP payload: does it come through?
+/// Requests an answer of `size` bytes of UDP payload, to test whether it arrives.
 pub const Probe = struct {
     /// `packet_size_min` to `packet_size_max`.
     size: u16,
 };
 
-/// What a READ is about.
+/// The target of a READ.
 pub const ReadKind = enum(u4) {
     /// The disk: somebody waits for it.
     demand = 0,
     /// The disk, ahead of demand.
     ahead = 1,
-    /// The document of the boot profile, in place of the disk.
+    /// The document of the boot profile instead of the disk.
     profile = 2,
 };
 
 pub const Read = struct {
     kind: ReadKind = .demand,
-    /// Payload of all fragments but the last, as the device wants it for this read.
+    /// Payload of all fragments but the last, as the device requests it for this read.
     fragment_size: u16,
     version_tag: u64,
     /// Bytes; a multiple of 512.
     offset: u64,
-    /// Bytes; a multiple of 512, not 0. May exceed `read_size_max`: that is answered, not ignored.
+    /// Bytes; a multiple of 512, not 0. May exceed `read_size_max`: then it is answered with an
+    /// error, not ignored.
     length: u32,
     /// 0 the first time.
     attempt: u16 = 0,
@@ -207,9 +209,9 @@ pub const ReadErrorCode = enum(u16) {
     store_error = 2,
     version_mismatch = 3,
     too_large = 4,
-    /// The edge does not have any more what the device has written.
+    /// The edge has lost the device's writes.
     cache_lost = 5,
-    /// The write cache is full, and a device is to stop then.
+    /// The write cache is full, and the device's policy is to stop then.
     stopped = 6,
 };
 
@@ -223,23 +225,24 @@ pub const Ready = struct {
     outcome: ReadyOutcome,
     /// Microseconds since the device's own power-on, as far as it knows.
     uptime_us: u64,
-    /// Printable ASCII, padded with zeros: a word that the edge may know, or the name of the service that is up.
+    /// Printable ASCII, padded with zeros: a code that the edge may know, or the name of the
+    /// service that is ready.
     code: [ready_code_size_max]u8 = @splat(0),
     /// Printable ASCII, at most `ready_sentence_size_max` bytes.
     sentence: []const u8 = "",
 };
 
 pub const ParseError = error{
-    /// Too short for its type, too long for it, or a READ whose range count says something else.
+    /// Too short or too long for its type, or a READ whose range count contradicts its size.
     WrongSize,
     WrongVersion,
     /// A field that must be 0 is not.
     ReservedNotZero,
-    /// A value outside what the specification allows.
+    /// A value that the specification does not allow.
     BadValue,
 };
 
-/// The packet in `bytes`; slices of the result point into it.
+/// Parses the packet in `bytes`; slices of the result point into it.
 pub fn parse(bytes: []const u8) ParseError!Packet {
     const header: *const HeaderLayout = try overlay(HeaderLayout, bytes, .at_least);
     if (header.version_and_flags >> 4 != version) return error.WrongVersion;
@@ -281,8 +284,8 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
     } };
 }
 
-/// Writes `packet` to the front of `out` and returns it. `out` has room for the packet (`packet_size_max` always has);
-/// every value is one that `parse` takes.
+/// Writes `packet` to the front of `out` and returns it. `out` must be large enough
+/// (`packet_size_max` always is); every value is one that `parse` accepts.
 pub fn emit(packet: Packet, out: []u8) []u8 {
     const header: *HeaderLayout = @ptrCast(out[0..header_size]);
     header.* = .{ .type = @backingInt(std.meta.activeTag(packet.body)) };
@@ -338,11 +341,12 @@ pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 
     return bytes;
 }
 
-/// Which fragment a DATA packet has that is sealed still, by what can be read of it; null: it is none.
+/// Returns the fragment of a sealed DATA packet, from its readable bytes; null: it is none.
 pub fn fragmentOf(packet: []const u8) ?struct { request_id: u32, index: u16 } {
     if (packet.len <= header_size + tag_size) return null;
     const header: *const HeaderLayout = @ptrCast(packet[0..header_size]);
-    if (header.version_and_flags != version << 4 or header.type != @backingInt(Type.data)) return null;
+    if (header.version_and_flags != version << 4 or header.type != @backingInt(Type.data))
+        return null;
     return .{ .request_id = int(u32, &header.request_id), .index = int(u16, &header.index) };
 }
 
@@ -395,7 +399,11 @@ const ReadyLayout = extern struct {
     code: [ready_code_size_max]u8,
 };
 
-pub fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
+pub fn overlay(
+    comptime Layout: type,
+    bytes: []const u8,
+    comptime size: enum { exactly, at_least },
+) ParseError!*const Layout {
     if (bytes.len < @sizeOf(Layout)) return error.WrongSize;
     if (size == .exactly and bytes.len > @sizeOf(Layout)) return error.WrongSize;
     return @ptrCast(bytes[0..@sizeOf(Layout)]);
@@ -428,7 +436,8 @@ fn parseRead(bytes: []const u8) ParseError!Read {
         .attempt = int(u16, &layout.attempt),
         .ranges = .{ .bytes = bytes[read_size_fixed..] },
     };
-    if (read.fragment_size < fragment_size_min or read.fragment_size > fragment_size_max) return error.BadValue;
+    if (read.fragment_size < fragment_size_min or read.fragment_size > fragment_size_max)
+        return error.BadValue;
     if (read.length == 0 or read.length % sector_size != 0) return error.BadValue;
     if (read.offset % sector_size != 0) return error.BadValue;
     var fragments_end: u32 = 0;
@@ -460,8 +469,9 @@ fn parseProbe(bytes: []const u8) ParseError!Probe {
 }
 
 fn parseProbeAck(bytes: []const u8) ParseError!u16 {
-    // Its tag is gone already.
-    if (bytes.len < packet_size_min - tag_size or bytes.len > packet_size_max) return error.WrongSize;
+    // Its tag has been removed.
+    if (bytes.len < packet_size_min - tag_size or bytes.len > packet_size_max)
+        return error.WrongSize;
     try expectZero(bytes[header_size..]);
     return @intCast(bytes.len);
 }
@@ -469,7 +479,8 @@ fn parseProbeAck(bytes: []const u8) ParseError!u16 {
 fn parseReadError(bytes: []const u8) ParseError!ReadError {
     const layout = try overlay(ReadErrorLayout, bytes, .exactly);
     try expectZero(&layout.reserved);
-    const code = std.enums.fromInt(ReadErrorCode, int(u16, &layout.code)) orelse return error.BadValue;
+    const code = std.enums.fromInt(ReadErrorCode, int(u16, &layout.code)) orelse
+        return error.BadValue;
     return .{ .code = code };
 }
 

@@ -1,5 +1,6 @@
-//! The golden packets of packages/proto/vectors/stream-v2.json, which the TypeScript tests read too. In them bytes and
-//! 64-bit numbers are hex, enums are names, and whoever is refused says why.
+//! Tests of stream.zig with the golden packets of packages/proto/vectors/stream-v2.json, which the
+//! TypeScript tests read too. In them bytes and 64-bit numbers are hex, enums are names, and
+//! refused packets name their reason.
 
 const std = @import("std");
 const stream = @import("stream.zig");
@@ -37,7 +38,13 @@ fn expectField(comptime T: type, expected: std.json.Value, actual: T) !void {
             const text = try std.mem.print(&hex_buffer, "{x}", .{actual});
             try testing.expectEqualStrings(expected.string, text);
         },
-        .@"struct" => if (T == stream.Ciphers) try expectCiphers(expected, actual) else if (T == stream.Steps) try expectSteps(expected, actual) else if (T == stream.ReadTimes) try expectReadTimes(expected, actual) else if (T == stream.profile.Units) {
+        .@"struct" => if (T == stream.Ciphers)
+            try expectCiphers(expected, actual)
+        else if (T == stream.Steps)
+            try expectSteps(expected, actual)
+        else if (T == stream.ReadTimes)
+            try expectReadTimes(expected, actual)
+        else if (T == stream.profile.Units) {
             try testing.expectEqual(expected.array.items.len, actual.count());
             for (expected.array.items, 0..) |pair, index| {
                 const unit = actual.at(@intCast(index));
@@ -79,9 +86,15 @@ fn expectSteps(expected: std.json.Value, actual: stream.Steps) !void {
     try testing.expectEqual(null, steps.next());
 }
 
-/// What a vector may leave out, since most packets have none of it.
+/// The value of a field that a vector omits, since most packets have none of it.
 fn absent(comptime T: type) std.json.Value {
-    if (T == stream.ReadTimes) return .{ .array = .{ .items = &.{}, .capacity = 0, .allocator = testing.allocator, .pointer_stability = .{} } };
+    if (T == stream.ReadTimes)
+        return .{ .array = .{
+            .items = &.{},
+            .capacity = 0,
+            .allocator = testing.allocator,
+            .pointer_stability = .{},
+        } };
     unreachable; // The vector lacks a field.
 }
 
@@ -104,7 +117,7 @@ fn expectReadTimes(expected: std.json.Value, actual: stream.ReadTimes) !void {
     try testing.expectEqual(null, times.next());
 }
 
-/// What a packet may have or not.
+/// Compares an optional field.
 fn expectOptional(expected: ?std.json.Value, actual: anytype) !void {
     try testing.expectEqual(expected != null, actual != null);
     const part = actual orelse return;
@@ -114,7 +127,10 @@ fn expectOptional(expected: ?std.json.Value, actual: anytype) !void {
             try testing.expectEqual(value.array.items.len, part.edges.count);
             for (value.array.items, part.edges.constSlice()) |item, edge| {
                 var buffer: [@TypeOf(edge).text_size_max]u8 = undefined;
-                try testing.expectEqualStrings(item.string, try std.mem.print(&buffer, "{f}", .{edge}));
+                try testing.expectEqualStrings(
+                    item.string,
+                    try std.mem.print(&buffer, "{f}", .{edge}),
+                );
             }
         } else try expectField(@FieldType(@TypeOf(part), name), value, @field(part, name));
     }
@@ -165,7 +181,7 @@ fn checkVector(vector: Vector) !void {
     try expectPacket(vector.packet.?.object, packet);
     var out: [stream.packet_size_max]u8 = @splat(0xee);
     try testing.expectEqualSlices(u8, bytes, stream.emit(packet, &out));
-    // What of it can be read while it is sealed: its payload lies between header and tag.
+    // The readable part of a sealed packet: its payload lies between header and tag.
     @memset(bytes_buffer[bytes.len..][0..stream.tag_size], 0xee);
     const sealed = bytes_buffer[0 .. bytes.len + stream.tag_size];
     const fragment = stream.fragmentOf(sealed);
@@ -173,13 +189,15 @@ fn checkVector(vector: Vector) !void {
     if (packet.body == .data) {
         try testing.expectEqual(packet.request_id, fragment.?.request_id);
         try testing.expectEqual(packet.body.data.index, fragment.?.index);
-        for (0..stream.header_size + stream.tag_size) |size| try testing.expectEqual(null, stream.fragmentOf(sealed[0..size]));
-        const header = stream.dataHeader(packet.session_id, packet.request_id, packet.body.data.index);
+        for (0..stream.header_size + stream.tag_size) |size|
+            try testing.expectEqual(null, stream.fragmentOf(sealed[0..size]));
+        const header =
+            stream.dataHeader(packet.session_id, packet.request_id, packet.body.data.index);
         try testing.expectEqualSlices(u8, bytes[0..stream.header_size], &header);
     }
 }
 
-test "every golden packet is read as written down and written back byte for byte" {
+test "every golden packet is parsed as recorded and emitted byte for byte" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("stream_vectors_json");
@@ -191,7 +209,7 @@ test "every golden packet is read as written down and written back byte for byte
     };
 }
 
-test "a packet cut anywhere is refused" {
+test "a truncated packet is refused" {
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("stream_vectors_json");
@@ -202,12 +220,13 @@ test "a packet cut anywhere is refused" {
         _ = try std.fmt.hexToBytes(bytes, vector.hex);
         for (0..@min(bytes.len, 300)) |size| {
             const packet = stream.parse(bytes[0..size]) catch continue;
-            // Only fragments, READY's sentence and what is missing have no length of their own to be checked against.
+            // Only fragments, READY's sentence and the list of missing fragments have no length of
+            // their own.
             const kind = std.meta.activeTag(packet.body);
             const is_open = switch (kind) {
                 .data, .write, .write_ack => true,
                 .ready => size >= stream.ready_size_min,
-                // Zeros may follow, or are all there is.
+                // Padding may follow, or is the whole rest.
                 .welcome => size >= stream.welcome_size,
                 .probe_ack => true,
                 .used => size % stream.profile.entry_size == 0,

@@ -1,5 +1,6 @@
-//! What a device shows to another edge of its site to go on with its boot there (packages/proto/STREAM.md, "Fail-over"): the ticket as
-//! the edges seal and open it, and how WELCOME and HELLO carry it. The device itself cannot read it.
+//! The fail-over ticket (packages/proto/STREAM.md, "Fail-over") that a device shows to another edge
+//! of its site: the form in which edges seal and open it, and its place in WELCOME and HELLO. The
+//! device itself cannot read it.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,52 +13,52 @@ pub const body_size = 256;
 pub const sealed_size = salt_size + body_size + stream.tag_size;
 pub const Sealed = [sealed_size]u8;
 pub const edges_max = 8;
-/// Of the phases of boot-phases.json, in their order.
+/// The phases of boot-phases.json, in their order.
 pub const phases_count = 8;
 
-/// What stands behind the other fields of WELCOME where there is another edge to go to.
+/// Follows the other fields of WELCOME if there is another edge.
 pub const failover_size = 8 + edges_max * endpoint_size + sealed_size;
-/// What stands behind the other fields of HELLO where a ticket is shown.
+/// Follows the other fields of HELLO if a ticket is shown.
 pub const shown_size = 8 + sealed_size;
 const endpoint_size = 6;
 
-/// Where a device may go on, and by what.
+/// Where a device may fail over, and with which ticket.
 pub const Failover = struct {
-    /// How long the ticket is good; not 0.
+    /// Lifetime of the ticket; not 0.
     lifetime_s: u32,
-    /// In the order in which they are to be asked; at least one.
+    /// In the order in which they are to be tried; at least one.
     edges: base.BoundedArray(base.Endpoint, edges_max),
     ticket: Sealed,
 };
 
 /// A ticket as a HELLO shows it.
 pub const Shown = struct {
-    /// Since the WELCOME that brought it, by the device's clock.
+    /// Time since the WELCOME that contained it, by the device's clock.
     age_us: u64,
     ticket: Sealed,
 };
 
-/// µs since the boot's begin.
+/// µs since the boot's start.
 pub const Phase = struct { start_us: u48, end_us: ?u48 = null };
 
 pub const Ticket = struct {
     boot_id: [16]u8,
     version_id: [16]u8,
-    /// Zeros: none that is managed.
+    /// Zeros: none, or not managed.
     vdisk_id: [16]u8,
     device_id: [16]u8,
-    /// Who made it.
+    /// The edge that sealed it.
     edge_id: [16]u8,
-    /// The secret of the device's proof, as WELCOME gave it.
+    /// The secret of the device's proof, from WELCOME.
     resume_secret: [32]u8,
     mac: base.Mac,
-    /// Only with `device_ram` another edge goes on with the boot.
+    /// Another edge continues the boot only with `device_ram`.
     write_cache: stream.WriteCacheClass,
     flags: Flags,
-    /// How often the boot has gone on at another edge before.
+    /// How often the boot has failed over before.
     hand_overs: u16,
     started_unix_ms: u64,
-    /// Since the boot's begin, when the ticket was made.
+    /// Time from the boot's start until the ticket was sealed.
     elapsed_us: u64,
     expires_unix_ms: u64,
     /// Bytes.
@@ -69,9 +70,9 @@ pub const Flags = packed struct(u8) {
     /// The ids of vDisk and device are those of a desired state.
     managed: bool = false,
     simulated: bool = false,
-    /// What the device's memory has no room for goes to a disk of its own.
+    /// Writes that do not fit the device's memory go to its local disk.
     local_disk: bool = false,
-    /// With a full disk of its own it reads on; else it stops.
+    /// With a full local disk it becomes read-only; otherwise it stops.
     read_only_when_full: bool = false,
     reserved: u4 = 0,
 };
@@ -114,7 +115,8 @@ pub fn parseBody(bytes: *const [body_size]u8) ParseError!Ticket {
         .edge_id = layout.edge_id,
         .resume_secret = layout.resume_secret,
         .mac = .{ .bytes = layout.mac },
-        .write_cache = std.enums.fromInt(stream.WriteCacheClass, layout.write_cache) orelse return error.BadValue,
+        .write_cache = std.enums.fromInt(stream.WriteCacheClass, layout.write_cache) orelse
+            return error.BadValue,
         .flags = flags,
         .hand_overs = stream.int(u16, &layout.hand_overs),
         .started_unix_ms = stream.int(u64, &layout.started_unix_ms),
@@ -128,7 +130,10 @@ pub fn parseBody(bytes: *const [body_size]u8) ParseError!Ticket {
         const start_us = stream.int(u48, said[0..6]);
         const end_us = stream.int(u48, said[6..12]);
         if (end_us < start_us) return error.BadValue;
-        if (start_us != never) phase.* = .{ .start_us = start_us, .end_us = if (end_us == never) null else end_us };
+        if (start_us != never) phase.* = .{
+            .start_us = start_us,
+            .end_us = if (end_us == never) null else end_us,
+        };
     }
     return ticket;
 }
@@ -151,13 +156,14 @@ pub fn emitBody(ticket: *const Ticket, out: *[body_size]u8) void {
     std.mem.writeInt(u64, &layout.expires_unix_ms, ticket.expires_unix_ms, .big);
     std.mem.writeInt(u64, &layout.disk_size, ticket.disk_size, .big);
     for (&layout.phases, &ticket.phases) |*said, *place| {
-        const start_us, const end_us = if (place.*) |phase| .{ phase.start_us, phase.end_us orelse never } else .{ never, never };
+        const start_us, const end_us = if (place.*) |phase| .{ phase.start_us, phase.end_us orelse
+            never } else .{ never, never };
         std.mem.writeInt(u48, said[0..6], start_us, .big);
         std.mem.writeInt(u48, said[6..12], end_us, .big);
     }
 }
 
-/// What follows the other fields of WELCOME. Null: all of it is zeros, and there is no other edge.
+/// Parses the fields behind those of WELCOME. Null: all are zeros, and there is no other edge.
 pub fn parseFailover(bytes: []const u8) ParseError!?Failover {
     if (bytes.len < failover_size or bytes[4] == 0) {
         try stream.expectZero(bytes);
@@ -179,7 +185,8 @@ pub fn parseFailover(bytes: []const u8) ParseError!?Failover {
             try stream.expectZero(said);
             continue;
         }
-        const edge: base.Endpoint = .{ .ip = .{ .bytes = said[0..4].* }, .port = stream.int(u16, said[4..6]) };
+        const edge: base.Endpoint =
+            .{ .ip = .{ .bytes = said[0..4].* }, .port = stream.int(u16, said[4..6]) };
         if (edge.port == 0 or edge.ip.eql(.zero)) return error.BadValue;
         failover.edges.appendAssumeCapacity(edge);
     }

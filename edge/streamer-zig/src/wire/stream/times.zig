@@ -1,5 +1,6 @@
-//! The read times of a REPORT (packages/proto/STREAM.md, "Where time went"): histograms, each from its first bucket with something in it
-//! to the last one, so that there is one way to write them. Part of `stream.zig`, which gives its guarantees.
+//! The read times of a REPORT (packages/proto/STREAM.md, "Where time went"): histograms, each from
+//! its first used bucket to the last one, so that the encoding is unique. Part of `stream.zig`,
+//! which gives its guarantees.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,14 +9,15 @@ const assert = std.debug.assert;
 const Cursor = base.Cursor;
 const Histogram = base.DurationHistogram;
 
-/// What was measured; each stands in a phase once at most, in this order.
+/// The measured interval; each occurs in a phase at most once, in this order.
 pub const Kind = enum(u8) { fetch = 0, wait = 1, turnaround = 2 };
 
-/// Where in the boot. A REPORT has either those of the whole boot or those of its phases, in this order.
+/// The part of the boot. A REPORT has either those of the whole boot or those of its phases, in
+/// this order.
 pub const Phase = enum(u8) {
     /// All of the boot so far.
     whole = 0,
-    /// Until the initramfs handed over to the system.
+    /// Until the initramfs switched to the system.
     initramfs = 1,
     /// From there until READY.
     system = 2,
@@ -25,13 +27,13 @@ const kinds = @typeInfo(Kind).@"enum".field_names.len;
 const phases = @typeInfo(Phase).@"enum".field_names.len - 1;
 const size_fixed = 16;
 const size_each_max = size_fixed + 4 * Histogram.buckets;
-/// So many stand in a REPORT at most.
+/// A REPORT contains at most this many.
 pub const count_max = phases * kinds;
 pub const size_max = count_max * size_each_max;
 
 pub const Error = error{ WrongSize, BadValue };
 
-/// As they stand in the packet, checked already.
+/// In the form of the packet, already checked.
 pub const ReadTimes = struct {
     bytes: []const u8 = &.{},
     count: u8 = 0,
@@ -45,14 +47,15 @@ pub const ReadTimes = struct {
 
         pub fn next(iterator: *Iterator) ?Entry {
             if (iterator.cursor.remaining() == 0) return null;
-            return parseEntry(&iterator.cursor) catch unreachable; // Checked by `parse` or written by ReadTimeList.
+            // Checked by `parse` or written by ReadTimeList.
+            return parseEntry(&iterator.cursor) catch unreachable;
         }
     };
 };
 
 pub const Entry = struct { phase: Phase, kind: Kind, histogram: Histogram };
 
-/// Collects those of a REPORT, and keeps them.
+/// Collects the read times of a REPORT.
 pub const ReadTimeList = struct {
     buffer: [size_max]u8 = undefined,
     size: u16 = 0,
@@ -60,14 +63,16 @@ pub const ReadTimeList = struct {
 
     pub const empty: ReadTimeList = .{};
 
-    /// In the order of `Phase` and then of `Kind`, each once; one without anything in it is left out.
+    /// In the order of `Phase` and then of `Kind`, each once; an empty one is left out.
     pub fn append(list: *ReadTimeList, phase: Phase, kind: Kind, histogram: *const Histogram) void {
         const used = histogram.used() orelse return;
         const raw = list.buffer[list.size..][0 .. size_fixed + 4 * used.counts.len];
-        raw[0..4].* = .{ @backingInt(kind), used.first, @intCast(used.counts.len), @backingInt(phase) };
+        raw[0..4].* =
+            .{ @backingInt(kind), used.first, @intCast(used.counts.len), @backingInt(phase) };
         std.mem.writeInt(u32, raw[4..8], histogram.max_us, .big);
         std.mem.writeInt(u64, raw[8..16], histogram.sum_us, .big);
-        for (used.counts, 0..) |count, index| std.mem.writeInt(u32, raw[size_fixed + 4 * index ..][0..4], count, .big);
+        for (used.counts, 0..) |count, index|
+            std.mem.writeInt(u32, raw[size_fixed + 4 * index ..][0..4], count, .big);
         list.size += @intCast(raw.len);
         list.count += 1;
     }
@@ -84,7 +89,7 @@ pub const ReadTimeList = struct {
     }
 };
 
-/// `count` of them; the cursor stands behind them then.
+/// Checks `count` of them and leaves the cursor behind them.
 pub fn parse(cursor: *Cursor, count: u8) Error!void {
     if (count > count_max) return error.BadValue;
     var before: ?Entry = null;
@@ -105,12 +110,15 @@ fn parseEntry(cursor: *Cursor) Error!Entry {
     const kind = std.enums.fromInt(Kind, head[0]) orelse return error.BadValue;
     const first, const count = .{ head[1], head[2] };
     const phase = std.enums.fromInt(Phase, head[3]) orelse return error.BadValue;
-    if (count == 0 or first >= Histogram.buckets or count > Histogram.buckets - first) return error.BadValue;
+    if (count == 0 or first >= Histogram.buckets or count > Histogram.buckets - first)
+        return error.BadValue;
     var histogram: Histogram = .{
         .max_us = std.mem.readInt(u32, head[4..8], .big),
         .sum_us = std.mem.readInt(u64, head[8..16], .big),
     };
-    for (histogram.counts[first..][0..count]) |*each| each.* = cursor.int(u32) catch return error.WrongSize;
-    if (histogram.counts[first] == 0 or histogram.counts[first + count - 1] == 0) return error.BadValue;
+    for (histogram.counts[first..][0..count]) |*each|
+        each.* = cursor.int(u32) catch return error.WrongSize;
+    if (histogram.counts[first] == 0 or histogram.counts[first + count - 1] == 0)
+        return error.BadValue;
     return .{ .phase = phase, .kind = kind, .histogram = histogram };
 }

@@ -1,4 +1,4 @@
-//! WELCOME of the stream (packages/proto/STREAM.md): what a session is about.
+//! WELCOME of the stream (packages/proto/STREAM.md): the parameters of a session.
 
 const std = @import("std");
 const stream = @import("stream.zig");
@@ -7,14 +7,14 @@ const assert = std.debug.assert;
 const ParseError = stream.ParseError;
 
 pub const welcome_size = welcome_size_known + 96;
-/// With another edge to go to, and no zeros behind it.
+/// With another edge to fail over to, and without padding.
 pub const welcome_size_failover = welcome_size + ticket_packet.failover_size;
-/// What comes first and is not hidden when the packet is sealed.
+/// The leading part that stays readable when the packet is sealed.
 pub const welcome_size_known = stream.header_size + 56;
 
 pub const Welcome = struct {
     client_nonce: [16]u8,
-    /// X25519, new in each session; zeros in one in clear text.
+    /// X25519, new in each session; zeros in clear text.
     edge_public: [32]u8 = @splat(0),
     cipher: stream.Cipher,
     version_tag: u64,
@@ -26,26 +26,27 @@ pub const Welcome = struct {
     outstanding_bytes_max: u32,
     resume_secret: [32]u8,
     version_id: [16]u8,
-    /// Bytes of the boot profile's document, a multiple of 512; 0: there is none for this device.
+    /// Size of the boot profile's document, a multiple of 512; 0: there is none for this device.
     profile_size: u32 = 0,
     write_cache: WriteCacheClass = .device_ram,
-    /// Bytes that the device may have written at a time, and which write cache it is; both 0 with `device_ram`, and else not.
+    /// Bytes that the device's writes may occupy, and the write cache's id; both 0 with
+    /// `device_ram`, otherwise not 0.
     write_cache_size: u64 = 0,
     write_cache_id: u64 = 0,
-    /// Null: there is no other edge to go to.
+    /// Null: there is no other edge to fail over to.
     failover: ?ticket_packet.Failover = null,
-    /// Zeros behind it, so that it shows which size of packet comes through.
+    /// Trailing zeros, so that its arrival proves the size of packet.
     padding: u16 = 0,
 };
 
-/// Where what a device writes is kept.
+/// Where the device's writes are kept.
 pub const WriteCacheClass = enum(u8) {
     device_ram = 0,
     /// At the edge, and gone when its process ends.
     edge = 1,
     /// On the edge's disk before it is acknowledged.
     edge_persistent = 2,
-    /// In the device's memory, and at the edge, as `edge`, what does not fit.
+    /// In the device's memory; the part that does not fit at the edge, like `edge`.
     device_ram_overflow = 3,
 };
 
@@ -74,7 +75,7 @@ comptime {
     assert(@offsetOf(WelcomeLayout, "version_tag") == welcome_size_known);
 }
 
-/// What can be read before the packet is opened.
+/// The readable part of a sealed packet.
 pub const Known = struct {
     client_nonce: [16]u8,
     edge_public: [32]u8,
@@ -112,16 +113,20 @@ pub fn parse(bytes: []const u8) ParseError!Welcome {
         .resume_secret = layout.resume_secret,
         .version_id = layout.version_id,
         .profile_size = stream.int(u32, &layout.profile_size),
-        .write_cache = std.enums.fromInt(WriteCacheClass, layout.write_cache) orelse return error.BadValue,
+        .write_cache = std.enums.fromInt(WriteCacheClass, layout.write_cache) orelse
+            return error.BadValue,
         .write_cache_size = stream.int(u64, &layout.write_cache_size),
         .write_cache_id = stream.int(u64, &layout.write_cache_id),
     };
     const has_cache = welcome.write_cache != .device_ram;
     if ((welcome.write_cache_size > 0) != has_cache) return error.BadValue;
     if ((welcome.write_cache_id > 0) != has_cache) return error.BadValue;
-    if ((welcome.cipher == .clear) != std.mem.allEqual(u8, &welcome.edge_public, 0)) return error.BadValue;
-    if (welcome.disk_size == 0 or welcome.disk_size % stream.sector_size != 0) return error.BadValue;
-    if (welcome.profile_size % stream.sector_size != 0 or welcome.profile_size > stream.profile.document_size_max) return error.BadValue;
+    if ((welcome.cipher == .clear) != std.mem.allEqual(u8, &welcome.edge_public, 0))
+        return error.BadValue;
+    if (welcome.disk_size == 0 or welcome.disk_size % stream.sector_size != 0)
+        return error.BadValue;
+    if (welcome.profile_size % stream.sector_size != 0 or
+        welcome.profile_size > stream.profile.document_size_max) return error.BadValue;
     if (welcome.fragment_size < stream.fragment_size_min) return error.BadValue;
     if (welcome.fragment_size > stream.fragment_size_max) return error.BadValue;
     if (welcome.read_size_max < stream.read_size_promised) return error.BadValue;
@@ -130,7 +135,7 @@ pub fn parse(bytes: []const u8) ParseError!Welcome {
     return welcome;
 }
 
-/// The header is there.
+/// The header is written already.
 pub fn emit(welcome: Welcome, out: []u8) []u8 {
     const layout: *WelcomeLayout = @ptrCast(out[0..welcome_size]);
     layout.client_nonce = welcome.client_nonce;

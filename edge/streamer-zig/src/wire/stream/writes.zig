@@ -1,4 +1,5 @@
-//! WRITE, CONTROL and WRITE_ACK of the stream (packages/proto/STREAM.md, "Writes"): bodies behind the header, which `stream.zig` reads.
+//! WRITE, CONTROL and WRITE_ACK of the stream (packages/proto/STREAM.md, "Writes"): bodies behind
+//! the header, which `stream.zig` parses.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -14,16 +15,17 @@ pub const write_size_max = 128 << 10;
 /// Longest discard, in bytes.
 pub const discard_size_max = 64 << 20;
 const sector_size = 512;
-/// A device's packet fits Ethernet's MTU, whatever the fragments of reads have.
+/// A device's packet fits Ethernet's MTU, whatever the fragment size of reads is.
 const packet_size_max = header_size + fragment_size_max;
 const fragment_size_max = 1440;
-/// Bytes of a packet that do not come with the payload of a fragment of the same packet size of DATA.
+/// Extra bytes of a packet compared with DATA of the same packet size.
 const overhead = write_size_fixed - header_size;
 const payload_size_min = 512 - overhead;
-pub const fragments_max = std.math.divCeil(comptime_int, write_size_max, payload_size_min) catch unreachable;
+pub const fragments_max = std.math.divCeil(comptime_int, write_size_max, payload_size_min) catch
+    unreachable;
 pub const missing_size_max = (fragments_max + 7) / 8;
 pub const write_ack_size_max = write_ack_size_min + missing_size_max;
-/// Requests that a device has not heard the end of lie within so many consecutive ids.
+/// Requests whose end a device does not know lie within this many consecutive ids.
 pub const window = 64;
 
 comptime {
@@ -33,7 +35,7 @@ comptime {
     assert(@sizeOf(Layout) == control_size);
 }
 
-/// A fragment of a write: each one says where all of it goes.
+/// A fragment of a write: each one names the range of the whole write.
 pub const Write = struct {
     version_tag: u64,
     /// Bytes; a multiple of 512.
@@ -42,7 +44,7 @@ pub const Write = struct {
     length: u32,
     /// 0 the first time.
     attempt: u16 = 0,
-    /// As of reads: the payload of all fragments but the last is `payloadSize` of it. 512 to 1440.
+    /// As in reads: the payload of all fragments but the last is `payloadSize` of it. 512 to 1440.
     fragment_size: u16,
     /// Fragment of the write, from 0.
     index: u16,
@@ -62,31 +64,34 @@ pub const Control = struct {
 };
 
 pub const WriteCode = enum(u16) {
-    /// It is done, and as durable as the class of the write cache says.
+    /// It is executed, and as durable as the write cache's class promises.
     done = 0,
-    /// The fragments of `missing` have not come.
+    /// The fragments of `missing` have not arrived.
     missing = 1,
-    /// The write cache is full; nothing was written, and nothing is until the device starts again.
+    /// The write cache is full; nothing was written, and nothing will be until the device restarts.
     cache_full = 2,
-    /// The write cache is gone; nothing is written or read any more.
+    /// The write cache is lost; nothing is written or read any more.
     cache_lost = 3,
     beyond_the_end = 4,
     version_mismatch = 5,
     /// The device has no write cache at this edge.
     no_cache = 6,
-    /// The write cache is full, and a device is to stop then: its disk stands still from here on.
+    /// The write cache is full, and the device's policy is to stop: its disk is stopped from now
+    /// on.
     stopped = 7,
-    /// The packet has come, and how the request ends is not known: it is being carried out, or has to be asked for again later.
+    /// The packet has arrived and the request has not ended: it is being executed, or must be
+    /// retransmitted later.
     not_yet = 8,
 };
 
 pub const WriteAck = struct {
     code: WriteCode,
-    /// Bit i % 8 of byte i / 8: fragment i is missing. Empty but with code `missing`.
+    /// Bit i % 8 of byte i / 8: fragment i is missing. Empty except with code `missing`.
     missing: []const u8 = "",
 
     pub fn isMissing(ack: *const WriteAck, index: u16) bool {
-        return index / 8 < ack.missing.len and ack.missing[index / 8] >> @intCast(index % 8) & 1 == 1;
+        return index / 8 < ack.missing.len and
+            ack.missing[index / 8] >> @intCast(index % 8) & 1 == 1;
     }
 };
 
@@ -108,7 +113,8 @@ pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
     return @intCast(@min(payloadSize(fragment_size), length - begin));
 }
 
-/// WRITE's payload is empty here: both packets begin the same. `choice` is a write's fragment size, or a control's operation and 0.
+/// WRITE's payload is empty here: both packets start the same. `choice` is a write's fragment size,
+/// or a control's operation and 0.
 const Layout = extern struct {
     header: [header_size]u8,
     version_tag: [8]u8,
@@ -130,7 +136,8 @@ pub fn parseWrite(bytes: []const u8) ParseError!Write {
         .index = std.mem.readInt(u16, bytes[2..4], .big),
         .payload = bytes[write_size_fixed..],
     };
-    if (write.fragment_size < sector_size or write.fragment_size > fragment_size_max) return error.BadValue;
+    if (write.fragment_size < sector_size or write.fragment_size > fragment_size_max)
+        return error.BadValue;
     if (write.length == 0 or write.length > write_size_max) return error.BadValue;
     if (write.length % sector_size != 0 or write.offset % sector_size != 0) return error.BadValue;
     if (write.index >= fragments_max) return error.BadValue;
@@ -152,7 +159,8 @@ pub fn parseControl(bytes: []const u8) ParseError!Control {
         .flush => if (control.offset != 0 or control.length != 0) return error.ReservedNotZero,
         .discard => {
             if (control.length == 0 or control.length > discard_size_max) return error.BadValue;
-            if (control.length % sector_size != 0 or control.offset % sector_size != 0) return error.BadValue;
+            if (control.length % sector_size != 0 or control.offset % sector_size != 0)
+                return error.BadValue;
         },
     }
     return control;
@@ -160,7 +168,8 @@ pub fn parseControl(bytes: []const u8) ParseError!Control {
 
 pub fn parseWriteAck(bytes: []const u8) ParseError!WriteAck {
     if (bytes.len < write_ack_size_min or bytes.len > write_ack_size_max) return error.WrongSize;
-    const code = std.enums.fromInt(WriteCode, std.mem.readInt(u16, bytes[16..18], .big)) orelse return error.BadValue;
+    const code = std.enums.fromInt(WriteCode, std.mem.readInt(u16, bytes[16..18], .big)) orelse
+        return error.BadValue;
     if (bytes[18] != 0 or bytes[19] != 0) return error.ReservedNotZero;
     const missing = bytes[write_ack_size_min..];
     if ((code == .missing) != (missing.len > 0)) return error.WrongSize;
@@ -168,7 +177,7 @@ pub fn parseWriteAck(bytes: []const u8) ParseError!WriteAck {
     return .{ .code = code, .missing = missing };
 }
 
-/// The header is there but for its index.
+/// The header is written already but for its index.
 pub fn emitWrite(write: Write, out: []u8) []u8 {
     assert(write.payload.len > 0);
     std.mem.writeInt(u16, out[2..4], write.index, .big);

@@ -1,6 +1,6 @@
 //! TFTP packets, parsed and emitted: RFC 1350 (protocol), 2347 (options), 2348 (blksize), 2349
-//! (timeout, tsize), 7440 (windowsize). The same functions serve both sides. It must never look at
-//! what a file name means.
+//! (timeout, tsize), 7440 (windowsize). The same functions serve both sides. It must never
+//! interpret a file name.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -12,7 +12,7 @@ pub const request_size_max = 512;
 pub const data_header_size = 4;
 pub const ack_size = 4;
 pub const error_text_size_max = 128;
-/// RFC 1350: the size of a DATA's bytes when nothing else was agreed.
+/// RFC 1350: the size of DATA's payload unless another was agreed.
 pub const blksize_default = 512;
 pub const blksize_min = 8;
 pub const blksize_max = 65464;
@@ -36,7 +36,7 @@ pub const ErrorCode = enum(u16) {
     _,
 };
 
-/// What a request asks for or an OACK agrees to; null is absent.
+/// Options that a request contains or an OACK accepts; null is absent.
 pub const Options = struct {
     /// 8 to 65464.
     blksize: ?u16 = null,
@@ -52,7 +52,7 @@ pub const Options = struct {
     }
 };
 
-/// RRQ or WRQ. The name is what the peer sent and never a path of ours.
+/// RRQ or WRQ. The name is the peer's text and never a path of ours.
 pub const Request = struct { file_name: []const u8, mode: Mode = .octet, options: Options = .{} };
 pub const Data = struct { block: u16, bytes: []const u8 };
 pub const Error = struct { code: ErrorCode, text: []const u8 };
@@ -111,9 +111,9 @@ fn parseRequest(cursor: *base.Cursor) ParseError!Request {
     return .{ .file_name = file_name, .mode = mode, .options = try parseOptions(cursor, .asked) };
 }
 
-/// In a request a value that we cannot give means that the option is absent (RFC 2347: the server
-/// leaves it out of its OACK); in an OACK it would leave the two sides with different sizes and is
-/// an error.
+/// In a request an unsupported value means that the option is absent (RFC 2347: the server leaves
+/// it out of its OACK); in an OACK it would leave the two sides with different sizes and is an
+/// error.
 const Strictness = enum { asked, agreed };
 
 fn parseOptions(cursor: *base.Cursor, strictness: Strictness) ParseError!Options {
@@ -122,7 +122,7 @@ fn parseOptions(cursor: *base.Cursor, strictness: Strictness) ParseError!Options
     while (cursor.remaining() > 0) {
         const name_text = try cursor.untilZero();
         if (name_text.len == 0) {
-            // ROMs that send their whole request buffer: zeros up to the end.
+            // Some ROMs send their whole request buffer: zeros up to the end.
             if (!std.mem.allEqual(u8, cursor.rest(), 0)) return error.BadOption;
             break;
         }
@@ -160,7 +160,7 @@ fn decimal(comptime T: type, text: []const u8, first: T, last: T) error{BadOptio
     return value;
 }
 
-/// Writes any packet and returns it. File names and error texts hold no zero byte.
+/// Writes any packet and returns it. File names and error texts must not contain a zero byte.
 pub fn emit(packet: *const Packet, buffer: []u8) base.ByteWriter.Error![]u8 {
     var writer: base.ByteWriter = .init(buffer);
     switch (packet.*) {
@@ -187,7 +187,7 @@ pub fn emit(packet: *const Packet, buffer: []u8) base.ByteWriter.Error![]u8 {
     return writer.written();
 }
 
-/// The four bytes before a DATA's content, for callers that read the content straight behind them.
+/// The four bytes before DATA's payload, for callers that read the payload directly behind them.
 pub fn dataHeader(block: u16) [data_header_size]u8 {
     var header: [data_header_size]u8 = undefined;
     std.mem.writeInt(u16, header[0..2], @backingInt(Opcode.data), .big);
@@ -216,7 +216,7 @@ fn emitOptions(writer: *base.ByteWriter, options: *const Options) base.ByteWrite
     if (options.windowsize) |value| try writer.print("windowsize\x00{d}\x00", .{value});
 }
 
-/// The counter that a refused packet belongs to.
+/// Returns the counter of a refused packet.
 pub fn ignoreReason(refusal: ParseError) base.IgnoreReason {
     return switch (refusal) {
         error.Truncated => .tftp_truncated,

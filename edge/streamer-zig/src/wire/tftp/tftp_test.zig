@@ -1,4 +1,4 @@
-//! The guarantees of `tftp.zig`, with the golden packets of `packages/proto/vectors/tftp-v1.json`.
+//! Tests of tftp.zig, with the golden packets of `packages/proto/vectors/tftp-v1.json`.
 
 const std = @import("std");
 const testing = std.testing;
@@ -31,7 +31,9 @@ test "each golden packet gives its values or its error, and survives being emitt
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("tftp_vectors_json");
-    const vectors = try std.json.parseFromSliceLeaky(Vectors, arena.allocator(), text, .{ .ignore_unknown_fields = true });
+    const vectors = try std.json.parseFromSliceLeaky(Vectors, arena.allocator(), text, .{
+        .ignore_unknown_fields = true,
+    });
     try testing.expectEqual(1, vectors.version);
     for (vectors.vectors) |vector| {
         errdefer std.debug.print("vector: {s}\n", .{vector.name});

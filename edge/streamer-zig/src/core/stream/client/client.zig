@@ -1,7 +1,8 @@
 //! The device's side of the stream (packages/proto/STREAM.md): sends HELLO, keeps several reads in
-//! flight, retransmits exactly the missing fragments, resumes when the edge has forgotten it, and never
-//! gives up by itself. Producer: the packets of an edge; consumers: `bootfarm-target` and the simulators.
-//! It has no clock and no socket, and allocates only in `init`; bytes go straight into the caller's buffers.
+//! flight, retransmits exactly the missing fragments, resumes when the edge has forgotten it, and
+//! never gives up by itself. Producer: the packets of an edge; consumers: `bootfarm-target` and the
+//! simulators. It has no clock and no socket, and allocates only in `init`; bytes go straight into
+//! the caller's buffers.
 //!
 //! How a caller uses it, after anything that may have changed (a packet, a timer, a new read):
 //!

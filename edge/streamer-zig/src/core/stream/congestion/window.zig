@@ -1,7 +1,7 @@
-//! Congestion control of a stream at its receiver: cwnd, ssthresh, loss detection and pacing. The device
-//! controls the rate because it sends the requests: the window limits the bytes requested and not yet
-//! received. It has no clock and no socket; its caller reports what was sent, arrived or was lost. All
-//! times are µs of one monotonic clock.
+//! Congestion control of a stream at its receiver: cwnd, ssthresh, loss detection and pacing. The
+//! device controls the rate because it sends the requests: the window limits the bytes requested
+//! and not yet received. It has no clock and no socket; its caller reports what was sent, arrived
+//! or was lost. All times are µs of one monotonic clock.
 //!
 //!     bytes = window.sendableBytes(now_us, wanted);
 //!     if (bytes > 0) { read.send_record = window.onSend(now_us, bytes); send(...); }
@@ -9,19 +9,21 @@
 //!     window.onLoss(bytes, &read.send_record, packets);
 //!     sleep no longer than until window.opensAt()
 //!
-//! - Slow start (RFC 5681, section 3.1) until a loss, or until the wait for first packets grows while
-//!   the window fills (RFC 9406, section 4.2).
+//! - Slow start (RFC 5681, section 3.1) until a loss, or until the wait for first packets grows
+//!   while the window fills (RFC 9406, section 4.2).
 //! - Congestion avoidance: one fragment more per round trip (RFC 5681), or an eighth of the window
-//!   while nothing queues in the network: devices need to converge only where they share a bottleneck.
-//! - Reduction by 3/10 (RFC 9438, section 4.6), at most once per window (RFC 9002, section 7.3.2), and
-//!   only for losses that mean congestion: three or more, and more than 1/32 of the bytes in flight; or
-//!   any loss while packets wait about as long as they did at the previous congestion. A cable with a
-//!   bad contact loses 1 % without a queue and must not slow its machine down.
-//! - Reduction by a quarter when packets wait nearly as long as they did when the network was full, so
-//!   that it drops few. Until that wait is known, only a queue of more than 0.75 ms is too long, and only
-//!   for a large window: the cause may be slow storage at the edge.
-//! - Requests are paced by the delivery rate (RFC 9002, section 7.7): an edge answers at the speed of its
-//!   own network card, and a burst of 1 MiB exceeds the buffer of a switch in front of a slower port.
+//!   while nothing queues in the network: devices need to converge only where they share a
+//!   bottleneck.
+//! - Reduction by 3/10 (RFC 9438, section 4.6), at most once per window (RFC 9002, section 7.3.2),
+//!   and only for losses that mean congestion: three or more, and more than 1/32 of the bytes in
+//!   flight; or any loss while packets wait about as long as they did at the previous congestion. A
+//!   cable with a bad contact loses 1 % without a queue and must not slow its machine down.
+//! - Reduction by a quarter when packets wait nearly as long as they did when the network was full,
+//!   so that it drops few. Until that wait is known, only a queue of more than 0.75 ms is too long,
+//!   and only for a large window: the cause may be slow storage at the edge.
+//! - Requests are paced by the delivery rate (RFC 9002, section 7.7): an edge answers at the speed
+//!   of its own network card, and a burst of 1 MiB exceeds the buffer of a switch in front of a
+//!   slower port.
 
 const std = @import("std");
 const assert = std.debug.assert;

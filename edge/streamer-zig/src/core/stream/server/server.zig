@@ -1,22 +1,23 @@
-//! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of which
-//! version a READ requests. Producer of datagrams: the host's sockets; consumer of steps: the host and
-//! the simulators. It never carries disk bytes, keeps nothing before a valid cookie, and never answers an
-//! address that has not shown a cookie with more bytes than came from it. Invalid packets are counted and
-//! ignored. Sessions are found by the address and port of their device; each packet of a session is opened
-//! with its key before it is parsed.
+//! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of
+//! which version a READ requests. Producer of datagrams: the host's sockets; consumer of steps: the
+//! host and the simulators. It never carries disk bytes, keeps nothing before a valid cookie, and
+//! never answers an address that has not shown a cookie with more bytes than came from it. Invalid
+//! packets are counted and ignored. Sessions are found by the address and port of their device;
+//! each packet of a session is opened with its key before it is parsed.
 //!
 //! How the host uses it, for each datagram:
 //!
 //!     switch (server.receive(now_us, from, datagram, &reply_buffer)) {
 //!         .ignored => |reason| {},                // counted in server.ignored already
 //!         .reply => |packet| send(from, packet),
-//!         .admit => |claim| {                     // a HELLO whose cookie is right: which boot is this?
-//!             const admission = server.admit(now_us, claim, grantOf(claim.boot_id), &reply_buffer);
-//!             // .opened: keep claim.client_nonce with the boot (Grant.token_nonce), before sending
+//!         .admit => |claim| {                     // a HELLO with a valid cookie
+//!             const grant = grantOf(claim.boot_id);
+//!             const admission = server.admit(now_us, claim, grant, &reply_buffer);
+//!             // .opened: keep claim.client_nonce with the boot before sending
 //!             if (server.showSize(&admission, &large_buffer)) |packet| send(from, packet);
 //!             if (admission.reply) |packet| send(from, packet);
 //!         },
-//!         .read => |read| {                       // send each fragment, or server.readError(read, ...)
+//!         .read => |read| {                       // send each fragment, or readError(read, ...)
 //!             var sealer = server.sealer(read.session_id) orelse return;
 //!             var fragments = read.fragments();
 //!             while (fragments.next()) |fragment|
@@ -24,7 +25,7 @@
 //!         },
 //!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
 //!         .used => |used| {},                     // reports what was used of the read-ahead
-//!         .write => |write| {},                   // execute it, then server.finishWrite(write.ref, ...)
+//!         .write => |write| {},                   // execute it, then finishWrite(write.ref, ...)
 //!         .control => |control| {},               // the same
 //!         .taken => {},                           // a part of a write
 //!         .ready => |ready| send(from, ready.reply),
