@@ -9,15 +9,19 @@ import { zigCounts } from './tally.mjs'
 const zigSource = 'edge/streamer-zig/src/'
 const nothing = { output: '', passed: 0, failed: 0, skipped: 0 }
 
-/** Files that differ from where this branch left main, committed or not; on main itself from the commit before. */
+/**
+ * Files that differ from where this branch left main, committed or not. On main itself those that are not committed, or
+ * the last commit's.
+ */
 export function changedFiles() {
   const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
   const lines = (text) => text.split('\n').filter((line) => line !== '')
   const isKnown = (name) => lines(git('branch', '--all', '--list', name)).length > 0
   const main = ['main', 'origin/main'].find(isKnown) ?? 'HEAD'
   const left = git('merge-base', 'HEAD', main)
-  const base = left === git('rev-parse', 'HEAD') ? 'HEAD~1' : left
   const untracked = lines(git('ls-files', '--others', '--exclude-standard'))
+  const isClean = git('status', '--porcelain') === ''
+  const base = isClean && left === git('rev-parse', 'HEAD') ? 'HEAD~1' : left
   return [...lines(git('diff', '--name-only', base)), ...untracked]
 }
 

@@ -33,9 +33,10 @@ export async function stopOrphan(cluster: string): Promise<boolean> {
     rmSync(path.join(cluster, 'postmaster.pid'), { force: true })
     return false
   }
+  const started = startTimeOf(pid)
   // SIGINT: fast shutdown, connections are ended and everything is written.
   process.kill(pid, 'SIGINT')
-  for (let waitedMs = 0; isPostmasterOf(pid, cluster); waitedMs += pollIntervalMs) {
+  for (let waitedMs = 0; started !== '' && startTimeOf(pid) === started; waitedMs += pollIntervalMs) {
     if (waitedMs > stopLimitMs) throw new Error(`An older PostgreSQL (pid ${pid}) in ${cluster} does not stop.`)
     await delay(pollIntervalMs)
   }
@@ -48,5 +49,19 @@ function isPostmasterOf(pid: number, cluster: string): boolean {
     return path.basename(program) === 'postgres' && readlinkSync(`/proc/${pid}/cwd`) === realpathSync(cluster)
   } catch {
     return false
+  }
+}
+
+/**
+ * Field 22 of /proc/PID/stat (proc_pid_stat(5)): with the pid it names one process, to its very end. Empty for one that
+ * is gone.
+ */
+function startTimeOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const afterName = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return afterName[0] === 'Z' ? '' : (afterName[19] ?? '')
+  } catch {
+    return ''
   }
 }
