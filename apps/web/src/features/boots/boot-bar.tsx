@@ -8,7 +8,9 @@ import { elapsedOf, layOutWaterfall } from './waterfall/waterfall-layout'
 const widthPx = 1000
 const refreshMs = 250
 
-/** A boot's phases in one line, on a scale that a list's boots share. Decoration: the list has the length in numbers. */
+/**
+ * A boot's phases in one line, on a scale that a list's boots share. Decoration: the list has the length in numbers.
+ */
 export function BootBar({ boot, scaleUs }: { boot: BootSummary; scaleUs: number }) {
   return boot.outcome === null ? (
     <GrowingBar boot={boot} scaleUs={scaleUs} />

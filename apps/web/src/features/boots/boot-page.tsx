@@ -38,7 +38,9 @@ export function BootPage({ bootId }: { bootId: string }) {
   return <QueryError noun="boot" error={query.error} onRetry={() => query.refetch()} />
 }
 
-/** Puts each change of the boot onto the open page: the event carries all that the page shows, and nothing is asked for. */
+/**
+ * Puts each change of the boot onto the open page: the event carries all that the page shows, and nothing is asked for.
+ */
 function useLiveBoot(bootId: string): void {
   const trpc = useTRPC()
   const queryClient = useQueryClient()

@@ -23,7 +23,10 @@ export function isHomeMoving({ home }: Pick<DeviceDetail, 'home'>): boolean {
   return home?.asked?.state === 'queued' || home?.asked?.state === 'running'
 }
 
-/** Which edge keeps what the device writes, and how another one does. Where a site has one edge there is nothing to choose. */
+/**
+ * Which edge keeps what the device writes, and how another one does. Where a site has one edge there is nothing to
+ * choose.
+ */
 export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
   const [isOpen, setOpen] = useState(false)
   const mayChange = useMay('device.change')

@@ -41,7 +41,8 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
         }
         const { boot } = change
         applyBootChange(queryClient, trpc, boot)
-        // Only a boot that begins or ends can enter or leave a list, or change what is counted; and an order that its device took.
+        // Only a boot that begins or ends can enter or leave a list, or change what is counted; and an order that its
+        // device took.
         const turn = `${boot.outcome} ${boot.takenPowerOrder?.id}`
         if (turns.current.get(boot.id) === turn) return
         if (turns.current.size >= bootsRememberedMax) turns.current.clear()

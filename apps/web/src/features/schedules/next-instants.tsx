@@ -21,7 +21,9 @@ interface NextInstantsProps {
   ratePerMinute: number
 }
 
-/** The next ten, in the schedule's zone and the viewer's, with what DST does to them, and how many devices each starts. */
+/**
+ * The next ten, in the schedule's zone and the viewer's, with what DST does to them, and how many devices each starts.
+ */
 export function NextInstants({ ratePerMinute, ...asked }: NextInstantsProps) {
   const query = useQuery(
     useTRPC().schedule.preview.queryOptions(asked, { placeholderData: (previous) => previous, retry: false }),
