@@ -3,11 +3,14 @@ import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
 import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
 import { nextVersionNumber } from './next-number.ts'
+import { readVersions, writeVersions } from './version-facts.ts'
 import type { registerVersionInput, updateVersionInput } from './version-schema.ts'
+import { apply } from './version-steps.ts'
 
 export const changedVersionSelect = {
   id: true,
@@ -42,6 +45,8 @@ async function register(
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId })
   const now = clock()
+  const before = await readVersions(db, { organizationId, vdiskId })
+  if (!before) throw new AppError('not_found')
   const number = await nextVersionNumber(db, { organizationId, vdiskId })
   const row = await db.vdiskVersion.create({
     data: {
@@ -55,12 +60,8 @@ async function register(
     },
     select: changedVersionSelect,
   })
-  // Where somebody has chosen a default, the new version takes its place; else the newest is it.
-  if (fields.state === 'released')
-    await db.vdisk.updateMany({
-      where: { organizationId, id: vdiskId, defaultVersionId: { not: null } },
-      data: { defaultVersionId: row.id },
-    })
+  const { next } = apply(before, { kind: 'register', version: { id: row.id, number, state: fields.state } }, now)
+  if (next) await writeVersions(db, { organizationId, vdiskId }, { before, next })
   const version = changedVersionOf(row)
   await recordChange(context, {
     kind: 'version',

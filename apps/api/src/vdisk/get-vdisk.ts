@@ -6,6 +6,7 @@ import type { VdiskDetail } from './schema.ts'
 import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
 import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
+import { allowedSteps } from './version-steps.ts'
 
 /** Throws `not_found`. */
 export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
@@ -45,7 +46,9 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
     },
   })
   if (!row) throw new AppError('not_found')
-  const resolved = resolveVersions(row, row.versions, clock())
+  const now = clock()
+  const resolved = resolveVersions(row, row.versions, now)
+  const allowed = allowedSteps(row, now)
   const tallies = await tallyDevices(db, { vdiskId, farmId: row.farmId, actor }, resolved)
   const writer = await readWriter(db, actor.organizationId, row.maintenanceDeviceId)
   const menus = new Map<string, VdiskDetail['menus'][number]>()
@@ -64,7 +67,7 @@ export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: st
     revision: row.revision,
     deviceCount: row._count.devices,
     versions: row.versions.map((version) =>
-      versionDetailOf(version, { resolved, tallies, seesEdge: seesEdgesOf(actor, row.farmId) }),
+      versionDetailOf(version, { resolved, allowed, tallies, seesEdge: seesEdgesOf(actor, row.farmId) }),
     ),
     writeCache: {
       class: row.writeCache,

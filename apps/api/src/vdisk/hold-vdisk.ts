@@ -4,7 +4,8 @@ import type { DbOrTransaction } from '../context/service-context.ts'
 import { withTrash } from '../context/with-trash.ts'
 import { emit } from '../events/event-bus.ts'
 import type { Clock } from '../rules/clock.ts'
-import { readResolved } from './version-facts.ts'
+import { readResolved, readVersions, writeVersions } from './version-facts.ts'
+import { apply } from './version-steps.ts'
 
 interface PromotionContext {
   db: DbOrTransaction
@@ -42,21 +43,13 @@ export async function withVdiskHeld<T>(
 
 /** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
 async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
-  const { organizationId, vdiskId } = key
-  const where = ownRow({ organizationId }, vdiskId)
-  const vdisk = await db.vdisk.findUnique({ where, select: { pendingVersionId: true } })
-  if (!vdisk?.pendingVersionId) return false
-  const version = await db.vdiskVersion.findFirst({
-    where: { organizationId, vdiskId, id: vdisk.pendingVersionId, releasedAt: { lte: now } },
-    select: { id: true, releasedAt: true },
-  })
-  if (!version?.releasedAt) return false
-  const before = await bootedVersion(db, key, new Date(version.releasedAt.getTime() - 1))
-  await db.vdisk.update({
-    where,
-    data: { defaultVersionId: version.id, pendingVersionId: null },
-    select: { id: true },
-  })
+  const versions = await readVersions(db, key)
+  if (!versions?.pendingVersionId) return false
+  const { next } = apply(versions, { kind: 'release' }, now)
+  const releasedAt = versions.versions.find(({ id }) => id === next?.defaultVersionId)?.releasedAt
+  if (!next || !releasedAt) return false
+  const before = await bootedVersion(db, key, new Date(releasedAt.getTime() - 1))
+  await writeVersions(db, key, { before: versions, next })
   await tellPromotion(db, key, { before, after: await bootedVersion(db, key, now), now })
   return true
 }

@@ -7,7 +7,8 @@ import { recordChange } from '../events/record-change.ts'
 import { askStore, edgesHolding } from '../store/public.ts'
 import { runningDevices } from './change-vdisk.ts'
 import { nextVersionNumber } from './next-number.ts'
-import { changedVersionNow, changeVersion, conflict, type OpenVersion, requireInStore } from './open-version.ts'
+import { changedVersionNow, changeVersion, conflict, nextVersions, type OpenVersion } from './open-version.ts'
+import { writeVersions } from './version-facts.ts'
 import type {
   ChangedVersion,
   discardMaintenanceInput,
@@ -26,17 +27,12 @@ export function startMaintenance(
   { deviceId, note, ...seen }: z.output<typeof startMaintenanceInput>,
 ): Promise<ChangedVersion> {
   return changeVersion(context, seen, async (open) => {
-    const { vdisk, place, version: parent, resolved, now } = open
+    const { vdisk, place, version: parent, versions, resolved, now } = open
     const { db, actor } = context
     const { organizationId } = actor
-    if (resolved.maintenance) {
-      const writer = await deviceName(context, vdisk.maintenanceDeviceId)
-      const { number } = resolved.maintenance
-      throw conflict(
-        `Version ${number} is in maintenance already${writer ? `: ${writer} writes it` : ''}. Seal or discard it first.`,
-      )
-    }
-    requireInStore(parent, 'maintained')
+    const writerName = resolved.maintenance ? await deviceName(context, versions.maintenanceDeviceId) : null
+    const step = { kind: 'startMaintenance', versionId: parent.id, writerName } as const
+    nextVersions(open, step)
     const device = await requireWriter(context, { deviceId, vdiskId: vdisk.id })
     const number = await nextVersionNumber(db, { organizationId, vdiskId: vdisk.id })
     const id = randomUUID()
@@ -57,11 +53,8 @@ export function startMaintenance(
       },
       select: { id: true },
     })
-    await db.vdisk.update({
-      where: ownRow({ organizationId }, vdisk.id),
-      data: { maintenanceDeviceId: device.id },
-      select: { id: true },
-    })
+    const next = nextVersions(open, { ...step, begun: { id, number, deviceId: device.id } })
+    await writeVersions(db, { organizationId, vdiskId: vdisk.id }, { before: versions, next })
     const made = await changedVersionNow(context, id)
     await recordChange(context, {
       kind: 'version',
@@ -108,16 +101,13 @@ export function sealVersion(
   { bootFiles, ...seen }: z.output<typeof sealInput>,
 ): Promise<VersionWithJobs> {
   return changeVersion(context, seen, async (open) => {
-    const { version, vdisk, place, now } = open
+    const { version, vdisk, place, versions, now } = open
     const { db, actor } = context
     const { organizationId } = actor
+    const next = nextVersions(open, { kind: 'seal', versionId: version.id })
     await requireResting(context, open)
     const edgeId = await edgeOfLayer(context, open)
-    await db.vdiskVersion.update({
-      where: ownRow({ organizationId }, version.id),
-      data: { sealAskedAt: now },
-      select: { id: true },
-    })
+    await writeVersions(db, { organizationId, vdiskId: vdisk.id }, { before: versions, next })
     const jobId = await askStore(context, {
       edgeId,
       kind: 'seal',
@@ -138,22 +128,20 @@ export function sealVersion(
   })
 }
 
-/** Throws `conflict` for a version that is not in maintenance, is being sealed, or whose device runs. */
-async function requireResting(context: ServiceContext, { version, access }: OpenVersion): Promise<void> {
-  if (access !== 'maintenance') throw conflict(`Version ${version.number} is not in maintenance.`)
-  if (version.sealAskedAt) throw conflict(`Version ${version.number} is being sealed already.`)
+/** Throws `conflict` for a version whose device runs. */
+async function requireResting(context: ServiceContext, { version }: OpenVersion): Promise<void> {
   const running = await runningDevices(context, { versionId: version.id })
   if (running.count > 0)
     throw conflict(`${running.names.join(', ')} still runs from version ${version.number}: shut it down first.`)
 }
 
 /** As its edge said; before it has, the only edge of the device's site. Throws `conflict`. */
-async function edgeOfLayer(context: ServiceContext, { version, vdisk }: OpenVersion): Promise<string> {
+async function edgeOfLayer(context: ServiceContext, { version, versions }: OpenVersion): Promise<string> {
   const { db, actor } = context
   const { organizationId } = actor
   const holding = await edgesHolding(db, { organizationId, versionId: version.id }, { isLayer: true })
   if (holding[0]) return holding[0].edgeId
-  const device = vdisk.maintenanceDeviceId
+  const device = versions.maintenanceDeviceId
   const edges = await db.edge.findMany({
     where: {
       organizationId,
@@ -177,7 +165,7 @@ async function edgeOfLayer(context: ServiceContext, { version, vdisk }: OpenVers
  */
 async function edgesThatMayHold(
   { db, actor: { organizationId } }: ServiceContext,
-  { version, vdisk }: OpenVersion,
+  { version, versions }: OpenVersion,
 ): Promise<string[]> {
   const edges = await db.edge.findMany({
     where: {
@@ -186,7 +174,7 @@ async function edgesThatMayHold(
       OR: [
         { storedVersions: { some: { organizationId, versionId: version.id, isLayer: true } } },
         {
-          site: { devices: { some: { organizationId, id: vdisk.maintenanceDeviceId ?? version.id } } },
+          site: { devices: { some: { organizationId, id: versions.maintenanceDeviceId ?? version.id } } },
           storedVersions: { some: { organizationId, versionId: version.parentVersionId ?? version.id } },
         },
       ],
@@ -203,9 +191,10 @@ export function discardMaintenance(
   seen: z.output<typeof discardMaintenanceInput>,
 ): Promise<{ name: string }> {
   return changeVersion(context, seen, async (open) => {
-    const { version, vdisk, place } = open
+    const { version, vdisk, place, versions } = open
     const { db, actor } = context
     const { organizationId } = actor
+    const next = nextVersions(open, { kind: 'discard', versionId: version.id })
     await requireResting(context, open)
     const name = `${vdisk.name} version ${version.number}`
     for (const edgeId of await edgesThatMayHold(context, open))
@@ -214,11 +203,7 @@ export function discardMaintenance(
       where: ownRow({ organizationId }, version.id),
       select: { id: true },
     })
-    await db.vdisk.update({
-      where: ownRow({ organizationId }, vdisk.id),
-      data: { maintenanceDeviceId: null },
-      select: { id: true },
-    })
+    await writeVersions(db, { organizationId, vdiskId: vdisk.id }, { before: versions, next })
     await recordChange(context, {
       kind: 'version',
       id: version.id,

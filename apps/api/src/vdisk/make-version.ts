@@ -11,9 +11,9 @@ import {
   changeVdiskVersions,
   changeVersion,
   conflict,
+  nextVersions,
   type OpenVdisk,
   type OpenVersion,
-  requireInStore,
 } from './open-version.ts'
 import type { importInput, mergeInput, VersionWithJobs } from './version-schema.ts'
 
@@ -32,7 +32,7 @@ export function mergeVersion(
     const { db, actor } = context
     const { version, vdisk } = open
     const { organizationId } = actor
-    requireInStore(version, 'merged')
+    nextVersions(open, { kind: 'merge', versionId: version.id })
     const edges = await edgesHolding(db, { organizationId, versionId: version.id }, { isLayer: false })
     if (edges.length === 0)
       throw conflict(`No edge has reported that its store holds version ${version.number} completely.`)

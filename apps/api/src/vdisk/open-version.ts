@@ -4,10 +4,11 @@ import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'
-import { accessOf, type ResolvedVersions, type VersionAccess } from '../rules/version-access.ts'
+import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
-import { readResolved, versionChoicesSelect, versionFactsSelect } from './version-facts.ts'
+import { readVersions, versionFactsSelect } from './version-facts.ts'
 import type { ChangedVersion } from './version-schema.ts'
+import { apply, type VdiskVersions, type VersionStep } from './version-steps.ts'
 
 const versionSelect = {
   ...versionFactsSelect,
@@ -29,7 +30,6 @@ const vdiskSelect = {
   id: true,
   name: true,
   farmId: true,
-  ...versionChoicesSelect,
 } satisfies Prisma.VdiskSelect
 
 export type OpenVersionRow = Prisma.VdiskVersionGetPayload<{ select: typeof versionSelect }>
@@ -38,12 +38,12 @@ export type OpenVdiskRow = Prisma.VdiskGetPayload<{ select: typeof vdiskSelect }
 export interface OpenVdisk {
   vdisk: OpenVdiskRow
   place: Place
+  versions: VdiskVersions
   resolved: ResolvedVersions
   now: Date
 }
 export interface OpenVersion extends OpenVdisk {
   version: OpenVersionRow
-  access: VersionAccess
 }
 
 /** What the caller has seen: of the vDisk, of the version, or neither. */
@@ -53,8 +53,7 @@ interface Seen {
 }
 
 /**
- * Does a change of one version with its vDisk held: nobody else changes any of the vDisk's versions meanwhile. Edges of the farm are woken,
- * and a promotion is told. Throws `not_found`; `conflict` where the caller has seen another revision.
+ * Does a change of one version with its vDisk held: nobody else changes any of the vDisk's versions meanwhile. Throws `not_found`; `conflict` where the caller has seen another revision.
  */
 export function changeVersion<T>(
   context: ServiceContext,
@@ -70,8 +69,7 @@ export function changeVersion<T>(
       select: versionSelect,
     })
     const open = await openVdisk(context, { vdiskId: version.vdiskId, revision: vdiskRevision })
-    const result = await change({ ...open, version, access: accessOf(open.resolved, version) })
-    return result
+    return change({ ...open, version })
   })
 }
 
@@ -81,10 +79,7 @@ export function changeVdiskVersions<T>(
   { vdiskId, revision }: { vdiskId: string; revision?: number },
   change: (open: OpenVdisk) => Promise<T>,
 ): Promise<T> {
-  return withVdiskHeld(context, { vdiskId }, async () => {
-    const result = await change(await openVdisk(context, { vdiskId, revision }))
-    return result
-  })
+  return withVdiskHeld(context, { vdiskId }, async () => change(await openVdisk(context, { vdiskId, revision })))
 }
 
 async function openVdisk(
@@ -99,9 +94,16 @@ async function openVdisk(
     select: vdiskSelect,
   })
   const now = clock()
-  const resolved = (await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)).get(vdiskId)
-  if (!resolved) throw new AppError('not_found')
-  return { vdisk, place, resolved, now }
+  const versions = await readVersions(db, { organizationId, vdiskId })
+  if (!versions) throw new AppError('not_found')
+  return { vdisk, place, versions, resolved: resolveVersions(versions, versions.versions, now), now }
+}
+
+/** What a step makes of the versions. Throws its refusal. */
+export function nextVersions({ versions, now }: OpenVdisk, step: VersionStep): VdiskVersions {
+  const { next, refusal } = apply(versions, step, now)
+  if (refusal) throw new AppError(refusal.code, { public: refusal.text })
+  return next
 }
 
 /** As it is now, with what further changes have to name. */
@@ -118,14 +120,4 @@ export async function changedVersionNow(
 
 export function conflict(text: string): AppError {
   return new AppError('conflict', { public: text })
-}
-
-/** Throws `conflict` for one that is written or being made yet, and for one that is no more than a file. */
-export function requireInStore({ number, sealedAt, manifestRoot }: OpenVersionRow, verb: string): void {
-  if (sealedAt === null)
-    throw conflict(`Version ${number} is not sealed yet: it can be ${verb} once it no longer changes.`)
-  if (manifestRoot === null)
-    throw conflict(
-      `Version ${number} is a plain file, which cannot be ${verb}: import it into the edges’ store as a version first.`,
-    )
 }

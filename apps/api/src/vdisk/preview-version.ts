@@ -4,14 +4,13 @@ import { usersText } from '../context/in-use.ts'
 import { ownRow } from '../context/own-row.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { accessOf, type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
-import { requireInStore } from './open-version.ts'
-import { requirePromotable, requireReleased } from './release-version.ts'
+import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
 import { versionHolders } from './remove-version.ts'
 import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
 import { versionDetailSelect } from './version-detail.ts'
 import { versionChoicesSelect } from './version-facts.ts'
 import type { previewInput, VersionPreview } from './version-schema.ts'
+import { apply } from './version-steps.ts'
 
 const childrenShownMax = 100
 const select = {
@@ -20,7 +19,6 @@ const select = {
 } satisfies Prisma.VdiskSelect
 type VdiskRow = Prisma.VdiskGetPayload<{ select: typeof select }>
 type VersionRow = VdiskRow['versions'][number]
-type Action = VersionPreview['action']
 
 /** What will happen, with nothing done. Throws `not_found`. */
 export async function previewVersion(
@@ -43,13 +41,15 @@ export async function previewVersion(
   if (!version) throw new AppError('not_found')
   const now = clock()
   const before = resolveVersions(vdisk, vdisk.versions, now)
-  const after = resolvedAfter(vdisk, { version, action, now })
+  const { next = vdisk, refusal } = apply(vdisk, { kind: action, versionId }, now)
+  const after = resolveVersions(next, next.versions, now)
+  const rowOf = (one: { id: string } | null) => vdisk.versions.find(({ id }) => id === one?.id) ?? null
   const tallies = await tallyDevices(db, { vdiskId, farmId, actor }, before)
   const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
   const holders = (await versionHolders(context, versionId)).map(usersText).filter((text) => text !== null)
   return {
     action,
-    refusals: [...refusalsOf(action, { version, resolved: before }), ...(action === 'delete' ? holders : [])],
+    refusals: action === 'delete' && holders.length > 0 ? holders : refusal ? [refusal.text] : [],
     before: before.production && { versionId: before.production.id, number: before.production.number },
     after: after.production && { versionId: after.production.id, number: after.production.number },
     changed: changesOf(tallies.groups, before, after),
@@ -58,7 +58,7 @@ export async function previewVersion(
       number: numberOf.get(id) ?? null,
       devices,
     })),
-    changesBoot: bootOf(before.production) !== bootOf(after.production),
+    changesBoot: bootOf(rowOf(before.production)) !== bootOf(rowOf(after.production)),
     holders,
     childNumbers: vdisk.versions
       .filter(({ parentVersionId }) => parentVersionId === versionId)
@@ -74,59 +74,6 @@ export async function previewVersion(
         sharedBytes: Number(sharedBytes),
         reclaimableBytes: Number(reclaimableBytes),
       })),
-  }
-}
-
-/** Who would boot what once it is done; of a merge nobody else. */
-function resolvedAfter(
-  vdisk: VdiskRow,
-  { version, action, now }: { version: VersionRow; action: Action; now: Date },
-): ResolvedVersions<VersionRow> {
-  const others = vdisk.versions.filter(({ id }) => id !== version.id)
-  switch (action) {
-    case 'promote': {
-      const released = { ...version, state: 'released' as const, releasedAt: now }
-      const pendingVersionId = vdisk.pendingVersionId === version.id ? null : vdisk.pendingVersionId
-      return resolveVersions({ ...vdisk, defaultVersionId: version.id, pendingVersionId }, [...others, released], now)
-    }
-    case 'revert':
-      return resolveVersions({ ...vdisk, defaultVersionId: version.id }, vdisk.versions, now)
-    case 'override':
-      return resolveVersions({ ...vdisk, overrideVersionId: version.id }, vdisk.versions, now)
-    case 'delete':
-      return resolveVersions(vdisk, others, now)
-    case 'merge':
-      return resolveVersions(vdisk, vdisk.versions, now)
-  }
-}
-
-/** As the procedures themselves say it. */
-function refusalsOf(
-  action: Action,
-  { version, resolved }: { version: VersionRow; resolved: ResolvedVersions },
-): string[] {
-  const open = { version, access: accessOf(resolved, version) }
-  const checks: Record<Action, () => void> = {
-    promote: () => requirePromotable(open),
-    revert: () => {
-      requireReleased(open)
-      if (resolved.default?.id === version.id)
-        throw new AppError('conflict', { public: `Version ${version.number} is the default already.` })
-    },
-    override: () => {
-      requireReleased(open)
-      if (resolved.override?.id === version.id)
-        throw new AppError('conflict', { public: `Version ${version.number} is the override already.` })
-    },
-    merge: () => requireInStore(version, 'merged'),
-    delete: () => undefined,
-  }
-  try {
-    checks[action]()
-    return []
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'conflict') return [error.publicText]
-    throw error
   }
 }
 

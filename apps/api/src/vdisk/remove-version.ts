@@ -5,13 +5,13 @@ import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
-import { accessOf } from '../rules/version-access.ts'
 import { deleteObject } from '../trash/public.ts'
 import { runningDevices } from './change-vdisk.ts'
 import { changedVersionOf, changedVersionSelect } from './change-version.ts'
 import { withVdiskHeld } from './hold-vdisk.ts'
-import { readResolved, versionFactsSelect } from './version-facts.ts'
+import { readResolved, readVersions, versionFactsSelect } from './version-facts.ts'
 import type { removeVersionInput } from './version-schema.ts'
+import { apply, holderOf } from './version-steps.ts'
 
 const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
 
@@ -30,12 +30,12 @@ async function remove(
   context: ServiceContext,
   { versionId, revision }: z.output<typeof removeVersionInput>,
 ): Promise<DeletedObject> {
-  const { db, actor } = context
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
   const row = await db.vdiskVersion.findUniqueOrThrow({
     where: ownRow({ organizationId }, versionId),
-    select: changedVersionSelect,
+    select: { ...changedVersionSelect, vdiskId: true },
   })
   requireUnused(await versionHolders(context, versionId), {
     verb: 'used',
@@ -43,6 +43,9 @@ async function remove(
       'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, reset private images, or wait for the work to end first.',
   })
   const { name } = changedVersionOf(row)
+  const versions = await readVersions(db, { organizationId, vdiskId: row.vdiskId })
+  const refusal = versions && apply(versions, { kind: 'delete', versionId }, clock()).refusal
+  if (refusal) throw new AppError(refusal.code, { public: refusal.text })
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
 }
 
@@ -60,7 +63,7 @@ export async function versionHolders(
   if (!row) throw new AppError('not_found')
   const { vdiskId } = row
   const resolved = (await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, clock())).get(vdiskId)
-  const access = resolved ? accessOf(resolved, row) : null
+  const holder = resolved ? holderOf(resolved, row) : null
   const ofVersion = { organizationId, entries: { some: { organizationId, versionId } } }
   const menus = await db.bootMenu.findMany({ where: ofVersion, ...firstNames })
   const jobs = await db.storeJob.findMany({
@@ -87,15 +90,11 @@ export async function versionHolders(
       count: await db.device.count({ where: withImages }),
       names: images.map(({ name }) => `of ${name}`),
     },
-    ...(access === 'override' || access === 'pending' || access === 'maintenance'
-      ? [{ noun: nouns[access], count: 1, names: [`of ${row.vdisk.name}`] }]
-      : []),
+    ...(holder === null ? [] : [{ noun: holder, count: 1, names: [`of ${row.vdisk.name}`] }]),
     ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }) : []),
     { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
   ]
 }
-
-const nouns = { override: 'override', pending: 'release to come', maintenance: 'maintenance' }
 
 /** What boots the vDisk's production version. */
 async function bootersOf(db: DbOrTransaction, ofVdisk: { organizationId: string; vdiskId: string }): Promise<Users[]> {

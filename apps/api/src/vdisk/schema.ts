@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
 import { pageInput, pageOf } from '../rules/page.ts'
 import { versionAtEdge } from './version-schema.ts'
+import { versionSteps } from './version-steps.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -30,6 +31,11 @@ export const vdiskVersionDetail = vdiskVersionView.extend({
   state: z.enum(['maintenance', 'test', 'released']),
   /** Null: released before, or being made yet. */
   access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
+  /**
+   * The steps that may be taken now, the usual next one first. Devices that run it, boot menus and store jobs may still
+   * refuse one: the preview and the step itself say so.
+   */
+  allowedSteps: z.array(z.enum(versionSteps)),
   /** When it was released or will be. */
   releasedAt: instant.nullable(),
   /** Null: it is written or made yet. */

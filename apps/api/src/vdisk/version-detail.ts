@@ -5,6 +5,7 @@ import type { VdiskVersionDetail } from './schema.ts'
 import type { DeviceTallies } from './tally-devices.ts'
 import { versionFactsSelect } from './version-facts.ts'
 import type { BootProfileView } from './version-schema.ts'
+import type { StepName } from './version-steps.ts'
 
 const edgesShownMax = 200
 
@@ -49,6 +50,8 @@ type AtEdgeRow = VersionDetailRow['atEdges'][number]
 
 interface DetailContext {
   resolved: ResolvedVersions
+  /** By version. */
+  allowed: Map<string, StepName[]>
   tallies: DeviceTallies
   /** Whether an edge of this site is shown. */
   seesEdge: (siteId: string) => boolean
@@ -56,7 +59,7 @@ interface DetailContext {
 
 export function versionDetailOf(
   row: VersionDetailRow,
-  { resolved, tallies, seesEdge }: DetailContext,
+  { resolved, allowed, tallies, seesEdge }: DetailContext,
 ): VdiskVersionDetail {
   const { id, number, diskPath, kernelPath, initrdPath, commandLine, note, labels, revision, state } = row
   return {
@@ -73,6 +76,7 @@ export function versionDetailOf(
     sizeBytes: Number(row.sizeBytes),
     createdAt: row.createdAt.toISOString(),
     access: accessOf(resolved, row),
+    allowedSteps: allowed.get(id) ?? [],
     releasedAt: row.releasedAt?.toISOString() ?? null,
     sealedAt: row.sealedAt?.toISOString() ?? null,
     isSealing: row.sealedAt === null && row.sealAskedAt !== null,

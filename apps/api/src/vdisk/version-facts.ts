@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import { Prisma } from '@bootfarm/db'
+import { ownRow } from '../context/own-row.ts'
 import type { DbOrTransaction } from '../context/service-context.ts'
 import {
   type ResolvedVersions,
@@ -6,6 +8,7 @@ import {
   type VersionChoices,
   type VersionFacts,
 } from '../rules/version-access.ts'
+import type { VdiskVersions } from './version-steps.ts'
 
 /** What rules/version-access.ts has to know of a version. */
 export const versionFactsSelect = {
@@ -24,6 +27,9 @@ export const versionChoicesSelect = {
   pendingVersionId: true,
   maintenanceDeviceId: true,
 } satisfies Prisma.VdiskSelect
+
+/** What version-steps.ts has to know of a version. */
+export const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
 
 /** As `choicesJson` says it. */
 export interface ChoicesJson {
@@ -72,4 +78,50 @@ export async function readResolved(
     select id::text, ${choicesJson} as json from vdisk
     where organization_id = ${organizationId}::uuid and id = any(${vdiskIds}::uuid[])`
   return new Map(rows.map(({ id, json }) => [id, resolvedOf(json, now)]))
+}
+
+/** All versions of a vDisk as steps need them; null where there is no such vDisk. */
+export async function readVersions(
+  db: DbOrTransaction,
+  { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
+): Promise<VdiskVersions | null> {
+  return db.vdisk.findUnique({
+    where: ownRow({ organizationId }, vdiskId),
+    select: { ...versionChoicesSelect, versions: { select: stepVersionSelect } },
+  })
+}
+
+/** Writes what a step has made of the versions that it found; those that came or went are the caller's. */
+export async function writeVersions(
+  db: DbOrTransaction,
+  { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
+  { before, next }: { before: VdiskVersions; next: VdiskVersions },
+): Promise<void> {
+  const known = new Map(before.versions.map((version) => [version.id, version]))
+  for (const version of next.versions) {
+    const was = known.get(version.id)
+    const data = was ? differences(versionFields, was, version) : {}
+    if (Object.keys(data).length > 0)
+      await db.vdiskVersion.update({
+        where: ownRow({ organizationId }, version.id),
+        data: data as Prisma.VdiskVersionUpdateInput,
+        select: { id: true },
+      })
+  }
+  const data = differences(choiceFields, before, next)
+  if (Object.keys(data).length > 0)
+    await db.vdisk.update({
+      where: ownRow({ organizationId }, vdiskId),
+      data: data as Prisma.VdiskUpdateInput,
+      select: { id: true },
+    })
+}
+
+const versionFields = ['state', 'releasedAt', 'sealedAt', 'sealAskedAt', 'manifestRoot'] as const
+const choiceFields = ['defaultVersionId', 'overrideVersionId', 'pendingVersionId', 'maintenanceDeviceId'] as const
+
+function differences<T extends object>(names: readonly (keyof T)[], before: T, after: T): Partial<T> {
+  const changed: Partial<T> = {}
+  for (const name of names) if (!isDeepStrictEqual(before[name], after[name])) changed[name] = after[name]
+  return changed
 }

@@ -3,7 +3,9 @@ import { ownRow } from '../../context/own-row.ts'
 import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
 import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
+import { readVersions, writeVersions } from '../../vdisk/version-facts.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
+import { apply } from '../../vdisk/version-steps.ts'
 import { recordOfEdge } from '../enrol/record-of-edge.ts'
 
 type Job = JobRow & {
@@ -154,7 +156,7 @@ async function finish(
   if (made?.versionId !== id) return 'the edge did not report what it created'
   const version = await db.vdiskVersion.findFirst({
     where: { organizationId, id },
-    select: { state: true, sealedAt: true, manifestRoot: true, commandLine: true, vdiskId: true },
+    select: { sealedAt: true, manifestRoot: true, vdiskId: true },
   })
   if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
@@ -170,28 +172,20 @@ async function finish(
   await db.vdiskVersion.update({
     where: ownRow({ organizationId }, id),
     data: {
-      sealedAt: now,
-      sealAskedAt: null,
-      manifestRoot: Uint8Array.from(root),
       manifestCounter: BigInt(made.counter),
       sizeBytes: BigInt(made.sizeBytes),
-      ...(version.state === 'maintenance' ? { state: 'test' as const } : {}),
-      ...(version.state === 'released' ? { releasedAt: now } : {}),
       ...(commandLine ? { commandLine: commandLine.data } : {}),
       ...(made.kernel ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) } : {}),
       ...(made.initrd ? { initrdSha256: made.initrd.sha256, initrdSizeBytes: BigInt(made.initrd.sizeBytes) } : {}),
     },
     select: { id: true },
   })
-  if (job.kind === 'seal')
-    await db.vdisk.updateMany({
-      where: { organizationId, id: version.vdiskId },
-      data: { maintenanceDeviceId: null },
-    })
-  if (version.state === 'released')
-    await db.vdisk.updateMany({
-      where: { organizationId, id: version.vdiskId, defaultVersionId: { not: null } },
-      data: { defaultVersionId: id },
-    })
+  // Last: what is sealed does not change any more.
+  const key = { organizationId, vdiskId: version.vdiskId }
+  const before = await readVersions(db, key)
+  if (!before) return 'the vDisk is gone'
+  const { next, refusal } = apply(before, { kind: 'finish', versionId: id, manifestRoot: Uint8Array.from(root) }, now)
+  if (refusal) return refusal.text
+  await writeVersions(db, key, { before, next })
   return null
 }

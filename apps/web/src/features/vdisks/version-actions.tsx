@@ -11,7 +11,7 @@ import { useMay } from '../session/use-may'
 import { DiscardDialog, SealDialog, StartMaintenanceDialog } from './maintenance-dialogs'
 import { DeleteVersionDialog, MergeDialog, OverrideDialog, PromoteDialog, RevertDialog } from './step-dialogs'
 import { EditVersionDialog } from './version-dialog'
-import { type Step, stepsOf, stepText } from './version-steps'
+import { arrangeSteps, type Step, stepText } from './version-step-text'
 import type { VdiskDetail, Version } from './version-types'
 
 interface VersionActionsProps {
@@ -25,7 +25,7 @@ export function VersionActions({ vdisk, version }: VersionActionsProps) {
   const takeBack = useTakeBack(vdisk)
   const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })
   if (!mayChange) return null
-  const { first, more } = stepsOf(version, vdisk)
+  const { first, more } = arrangeSteps(version)
   const choose = (step: Step) =>
     step === 'cancelRelease' || step === 'clearOverride' ? takeBack.run(step) : setOpen(step)
   return (

@@ -1,0 +1,38 @@
+import type { Version } from './version-types'
+
+/** What can be done with a version, in the words of its button. */
+export const stepText = {
+  startMaintenance: 'New version',
+  seal: 'Seal',
+  discard: 'Discard',
+  promote: 'Promote',
+  cancelRelease: 'Cancel release',
+  revert: 'Roll back to this version',
+  override: 'Override',
+  clearOverride: 'Clear override',
+  merge: 'Merge',
+  label: 'Edit note and labels',
+  delete: 'Delete',
+} as const
+export type Step = keyof typeof stepText
+
+const nextSteps: Step[] = ['seal', 'discard', 'promote', 'cancelRelease', 'clearOverride']
+/** Where there is none of those. */
+const otherwiseNext: Step[] = ['revert', 'startMaintenance']
+
+interface Steps {
+  /** What is usually done next. */
+  first: Step[]
+  more: Step[]
+}
+
+/** The allowed steps as buttons and as a menu, where its note and labels can always be edited. */
+export function arrangeSteps({ allowedSteps }: Pick<Version, 'allowedSteps'>): Steps {
+  const next = allowedSteps.filter((step) => nextSteps.includes(step))
+  const first = next.length > 0 ? next : allowedSteps.filter((step) => otherwiseNext.includes(step)).slice(0, 1)
+  const rest = allowedSteps.filter((step) => !first.includes(step))
+  return {
+    first,
+    more: [...rest.filter((step) => step !== 'delete'), 'label', ...rest.filter((step) => step === 'delete')],
+  }
+}
