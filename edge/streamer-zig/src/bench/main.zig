@@ -1,16 +1,10 @@
 //! Measures the vDisk store against plain files in one process; prints one JSON object. The caller
 //! makes the directory, a new one for each run:
 //!
-//!
-//!
 //!     zig build store-bench -- reads DIR --mib N --versions N --reads N
-//!
 //!     zig build store-bench -- difference DIR --mib N
-//!
 //!     zig build store-bench -- large DIR --extents N
-//!
 //!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
-//!
 //!     zig build store-bench -- writes-stream WORDS --mib N    (an edge; words of its boot script)
 
 const std = @import("std");

@@ -2,8 +2,6 @@
 //! and damaged packets. Bounded, seeded, with a real exit code; a failed case can be run again
 //! alone by its number.
 //!
-//!
-//!
 //!     zig build fuzz -- --seed N --cases N [--target NAME] [--case N] [--canary]
 
 const std = @import("std");

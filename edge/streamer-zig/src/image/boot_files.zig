@@ -16,7 +16,7 @@ const FileRef = disk_module.FileRef;
 
 /// Largest file that is accepted; real kernels and initramfs are smaller.
 pub const kernel_size_max = 512 << 20;
-pub const initrd_size_max = 1 << 30;
+const initrd_size_max = 1 << 30;
 /// Covers the configurations and names of one place at a time, and the result.
 pub const memory_max = 8 << 20;
 pub const initrds_max = @import("loader_texts.zig").initrds_max;

@@ -170,7 +170,7 @@ pub const Disk = struct {
     }
 
     /// Reads a small file; null if it is missing, larger, or not a file.
-    pub fn readText(
+    fn readText(
         disk: *const Disk,
         gpa: Allocator,
         place: *const FileRef,

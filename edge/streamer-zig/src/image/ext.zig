@@ -221,7 +221,7 @@ pub const Inode = struct {
 
     pub const flag_encrypted = 0x800;
     pub const flag_extents = 0x80000;
-    pub const flag_inline = 0x10000000;
+    const flag_inline = 0x10000000;
 
     /// `at` is the offset of the inode in the file system.
     fn parse(raw: []const u8, at: u64) InodeError!Inode {

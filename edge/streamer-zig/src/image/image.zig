@@ -2,24 +2,14 @@
 //! ../../../docs/ARCHITECTURE.md says what belongs here. Images are untrusted: every number is
 //! checked, every loop ends, and memory is bounded.
 //!
-//!
-//!
 //!     var disk: image.Disk = undefined;                  // about 40 KiB that must not move
-//!
 //!     try disk.open(&source);                            // a raw file, a version, a write layer
-//!
 //!     switch (try image.find(arena, &disk)) {
-//!
 //!         .found => |files| {                            // command_line has no root of a disk
-//!
 //!             try image.copy(&disk, &files.kernel, writer, &buffer);
-//!
 //!             for (files.initrds) |*initrd| try image.copy(&disk, initrd, other_writer, &buffer);
-//!
 //!         },
-//!
 //!         .reason => |reason| print("{f}", .{reason}),   // a sentence for people
-//!
 //!     }
 //!
 //! A system that was not prepared for an edge has an initramfs that cannot stream its root

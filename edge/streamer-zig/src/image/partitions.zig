@@ -118,7 +118,7 @@ fn readLogical(disk: *const Volume, layout: *Layout, extended: u64) Error!void {
             sector_size,
             at * sector_size,
         ) catch |reason| switch (reason) {
-            // The disk is truncated; whoever looks for the missing partitions reports them.
+            // The disk is truncated; the caller that looks for a missing partition reports it.
             error.BeyondTheEnd => return,
             else => return reason,
         };

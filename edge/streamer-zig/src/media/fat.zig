@@ -11,8 +11,8 @@ const assert = std.debug.assert;
 pub const sector_size = 512;
 /// The smallest number of MiB with enough clusters for a FAT16 (4085), and the largest whose
 /// sectors an El Torito catalogue can count (16 bits) with at most 65524 clusters.
-pub const size_min_mib = 3;
-pub const size_max_mib = 31;
+const size_min_mib = 3;
+const size_max_mib = 31;
 const mib = 1 << 20;
 const reserved_sectors = 1;
 const fat_count = 2;

@@ -1,12 +1,8 @@
 //! Builds a boot medium: one image that is an ISO 9660 disc for BIOS and UEFI machines, and works
 //! for both when its bytes are written to a USB stick.
 //!
-//!
-//!
 //!     0      master boot record (USB, BIOS)
-//!
 //!     32 KiB ISO 9660: boot catalogue, ISOLINUX, iPXE and its script (BIOS)
-//!
 //!     n MiB  EFI system partition, a FAT16 that is a file of the disc as well (UEFI)
 
 const std = @import("std");

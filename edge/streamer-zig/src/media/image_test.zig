@@ -3,8 +3,8 @@
 
 const std = @import("std");
 const image_module = @import("image.zig");
-const iso_reader = @import("iso_reader_test.zig");
-const fat_reader = @import("fat_reader_test.zig");
+const iso_reader = @import("test_iso_reader.zig");
+const fat_reader = @import("test_fat_reader.zig");
 const testing = std.testing;
 
 const mib = 1 << 20;

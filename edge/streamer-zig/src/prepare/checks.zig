@@ -8,7 +8,7 @@ const root_directory = @import("root_directory.zig");
 const RootDirectory = root_directory.RootDirectory;
 const Allocator = std.mem.Allocator;
 
-pub const releases_max = 16;
+const releases_max = 16;
 const text_size_max = 4 << 20;
 const program_size_max = 32 << 20;
 

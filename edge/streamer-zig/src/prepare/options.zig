@@ -13,7 +13,7 @@ pub const Options = struct {
 
     pub const write_cache_default = "ram=50%";
     /// Leaves space for a path inside the root.
-    pub const root_size_max = 1024;
+    const root_size_max = 1024;
 
     pub const Error = error{
         UnknownOption,
@@ -66,7 +66,7 @@ fn valueAfter(words: []const [*:0]const u8, index: *usize) Options.Error![:0]con
 }
 
 /// The size for tmpfs, after `ram=`.
-pub fn isWriteCache(text: []const u8) bool {
+fn isWriteCache(text: []const u8) bool {
     const size = std.mem.cutPrefix(u8, text, "ram=") orelse return false;
     if (size.len < 2) return false;
     const number = std.fmt.parseInt(u32, size[0 .. size.len - 1], 10) catch return false;

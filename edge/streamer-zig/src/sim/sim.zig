@@ -34,6 +34,6 @@ test {
     _ = @import("kit/region.zig");
     _ = @import("store/mutants.zig");
     _ = @import("store/sequences.zig");
-    _ = @import("store/write_layer_test.zig");
+    _ = @import("store/write_layer_model.zig");
     _ = @import("site/plant.zig");
 }

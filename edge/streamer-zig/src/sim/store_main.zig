@@ -131,8 +131,12 @@ fn runSequences(gpa: std.mem.Allocator, options: *const Options) !bool {
         "store: all {d} sequences of up to {d} operations, and {d} that were cut off at every changing call of an operation: " ++
             "0 wrong bytes; {d} power cuts left {d} different disks, the longest opening took {d} us\n",
         .{
-            result.counts.sequences,        options.sequences,   result.counts.cut,
-            result.model_counts.power_cuts, result.crash_states, result.model_counts.longest_opening_us,
+            result.counts.sequences,
+            options.sequences,
+            result.counts.cut,
+            result.model_counts.power_cuts,
+            result.crash_states,
+            result.model_counts.longest_opening_us,
         },
     );
     return true;

@@ -6,7 +6,7 @@ const base = @import("base");
 const Ed25519 = base.Ed25519;
 
 /// True only in the programs of the simulation.
-pub const is_compiled_in: bool = @import("store_options").is_simulated;
+const is_compiled_in: bool = @import("store_options").is_simulated;
 
 /// Each mutant is a mistake that a programmer could make.
 pub const Mutant = enum {

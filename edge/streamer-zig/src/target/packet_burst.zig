@@ -17,7 +17,7 @@ pub const PacketBurst = struct {
     /// False once the kernel or the interface has refused to segment.
     is_cut: bool = true,
     /// The network reported that nobody listens there: the kernel tells the next call, and only
-    /// once. Whoever acts on it clears it.
+    /// once. The caller that handles it clears it.
     is_refused: bool = false,
 
     /// The kernel's limit of segments, and the most bytes of a UDP packet.

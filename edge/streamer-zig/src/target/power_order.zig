@@ -9,7 +9,7 @@ const Kind = @import("core").stream.Client.Order.Kind;
 /// Timeout of the edge's acknowledgement.
 const acknowledgement_us_max = 2 * std.time.us_per_s;
 /// Grace period of the running system. systemd gives a service 90 s to stop.
-pub const grace_us = 120 * std.time.us_per_s;
+const grace_us = 120 * std.time.us_per_s;
 /// Time for other disks to write their caches before the kernel is asked.
 const sync_us = 5 * std.time.us_per_s;
 

@@ -5,7 +5,7 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-pub const word_size = 8;
+const word_size = 8;
 const lanes = 8;
 const Lanes = @Vector(lanes, u64);
 /// Odd, so that no two words of a disk are equal.

@@ -22,7 +22,7 @@ pub const Options = struct {
     queue_kb: u32 = 128,
 };
 
-pub const interface_name = "delay0";
+const interface_name = "delay0";
 
 const packet_size_max = 9100;
 /// Capacity of each direction; 6 MB of packets of 1500 bytes, 12 ms at 4 Gb/s.

@@ -247,7 +247,7 @@ pub fn openStore(model: *StoreModel) !void {
     model.is_store_open = true;
 }
 
-pub fn nextId(model: *StoreModel) Uuid {
+fn nextId(model: *StoreModel) Uuid {
     model.ids += 1;
     return idOf(model.ids << 8);
 }

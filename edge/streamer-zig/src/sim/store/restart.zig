@@ -119,7 +119,7 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.RestartKind) Failure
     }
     comeUpLayer(model, .maintenance, after) catch |err| {
         if (err != error.Lost or model.isStopped()) return err;
-        // Sealing had begun: it is finished.
+        // Sealing had started: it is finished.
         if (!device.isSettled()) return model.fail("the layer is lost and was not flushed");
         try model.sealLayer();
         model.environment.counts.seals_finished += 1;
@@ -130,7 +130,7 @@ fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKin
     const device = model.devices.getPtr(who);
     _ = model.openLayer(who) catch |err| {
         if (err != error.NotFound or !device.is_removing) return err;
-        // Whoever began the removal finishes it; until then a power cut may restore the layer.
+        // The process that started the removal finishes it; until then a power cut may restore the layer.
         try model.removeLayer(who);
         const below = model.findVersion(device.below);
         return model.beginLayer(

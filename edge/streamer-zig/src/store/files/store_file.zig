@@ -151,7 +151,7 @@ fn terminated(path: []const u8) error{BadPath}![path_size_max:0]u8 {
 }
 
 /// Returns whether a path is relative, `/`-separated, and without empty, `.` or `..` parts.
-pub fn isInside(path: []const u8) bool {
+fn isInside(path: []const u8) bool {
     if (path.len == 0 or path.len > path_size_max) return false;
     if (std.mem.findScalar(u8, path, 0) != null) return false;
     var parts = std.mem.splitScalar(u8, path, '/');

@@ -64,11 +64,11 @@ pub fn blockCount(disk_size: u64) usize {
     return @intCast(std.math.divCeil(u64, disk_size, block_size) catch unreachable);
 }
 
-pub fn recordCount(disk_size: u64) usize {
+fn recordCount(disk_size: u64) usize {
     return std.math.divCeil(usize, blockCount(disk_size), record_blocks) catch unreachable;
 }
 
-pub fn fileSize(disk_size: u64) u64 {
+fn fileSize(disk_size: u64) u64 {
     return recordCount(disk_size) * record_size;
 }
 

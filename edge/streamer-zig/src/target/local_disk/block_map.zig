@@ -18,7 +18,7 @@ pub const chunk_blocks = 512;
 /// Spare slots for new bytes of blocks that have slots: a slot is not overwritten while it is in
 /// use, so that a process may end at any instant. As many as one write has blocks.
 pub const spare_slots = 33;
-pub const all_sectors = 0xff;
+const all_sectors = 0xff;
 /// Flags of fallocate(2).
 const punch_hole_keep_size = 2 | 1;
 

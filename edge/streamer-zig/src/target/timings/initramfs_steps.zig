@@ -7,7 +7,7 @@ const step_list = @import("step_list.zig");
 const StepList = step_list.StepList;
 
 /// The stage that ends when init.sh starts.
-pub const kernel_stage = "kernel";
+const kernel_stage = "kernel";
 /// Limit of stages; init.sh has fewer.
 const stages_max = 9;
 /// Steps of a longer boot are of no interest.

@@ -16,7 +16,7 @@ pub const manager_properties =
 pub const unit_properties = "Id,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic," ++
     "InactiveEnterTimestampMonotonic";
 
-pub const slowest_units_max = 8;
+const slowest_units_max = 8;
 /// A larger value is damage.
 const instant_us_max = 24 * std.time.us_per_hour;
 
