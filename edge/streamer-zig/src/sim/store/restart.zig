@@ -130,7 +130,8 @@ fn comeUpLayer(model: *StoreModel, who: LayerKind, after: StoreDevice.RestartKin
     const device = model.devices.getPtr(who);
     _ = model.openLayer(who) catch |err| {
         if (err != error.NotFound or !device.is_removing) return err;
-        // The process that started the removal finishes it; until then a power cut may restore the layer.
+        // The process that started the removal finishes it; until then a power cut may restore
+        // the layer.
         try model.removeLayer(who);
         const below = model.findVersion(device.below);
         return model.beginLayer(
