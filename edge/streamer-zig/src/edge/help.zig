@@ -477,9 +477,10 @@ fn ofVdisk(
     comptime own: []const u8,
 ) []const u8 {
     const name = comptime std.mem.sliceTo(example, ' ');
+    const options = if (own.len == 0) "" else "\n\nOptions:\n" ++ own;
     return purpose ++ "\n\nUsage: bootfarm-edge vdisk " ++ name ++ " --store DIR " ++ usage ++
-        "\n\nExample:\n  bootfarm-edge vdisk " ++ example ++ "\n\nOptions:\n" ++
-        "  --store DIR  the directory of the store\n" ++ own ++
+        "\n\nExample:\n  bootfarm-edge vdisk " ++ example ++ options ++
+        "\n\nEvery vdisk command:\n  --store DIR  the directory of the store\n" ++
         "  --json       print the result and the progress as lines of JSON\n";
 }
 

@@ -193,7 +193,7 @@ fn findModules(from: *const Build, options: Options) Failure![]const u8 {
             place, options.modules, options.release,
         });
     }
-    return from.fail("there are no modules of kernel {s} in {s}, only of {s}", .{
+    return from.fail("there are no modules of kernel {s} in {s}; there are {s}", .{
         options.release, options.modules, try listReleases(from, options),
     });
 }
