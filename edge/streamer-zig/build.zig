@@ -60,7 +60,7 @@ fn graph(
     const store = storeModule(b, target, optimize, &below_store, .product);
     const store_import: Import = .{ .name = "store", .module = store };
     const below_agent = [_]Import{ base_import, wire_import, core_import, store_import };
-    const agent = module(b, "src/agent/agent.zig", target, optimize, &below_agent);
+    const agent = agentModule(b, target, optimize, &below_agent, .product);
     const agent_import: Import = .{ .name = "agent", .module = agent };
     const lower = below_agent ++ [_]Import{agent_import};
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
@@ -81,7 +81,7 @@ fn graph(
     };
     const simulated = below_store ++ [_]Import{simulated_store};
     const sim = module(b, "src/sim/sim.zig", target, optimize, &(simulated ++ [_]Import{
-        .{ .name = "agent", .module = module(b, "src/agent/agent.zig", target, optimize, &simulated) },
+        .{ .name = "agent", .module = agentModule(b, target, optimize, &simulated, .simulated) },
     }));
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
@@ -127,6 +127,21 @@ fn storeModule(
     const store = module(b, "src/store/store.zig", target, optimize, imports);
     store.addOptions("store_options", options);
     return store;
+}
+
+/// The simulation has an agent of its own, into which it can put mutants.
+fn agentModule(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    optimize: std.lang.Optimize,
+    imports: []const Import,
+    of: enum { product, simulated },
+) *std.Build.Module {
+    const options = b.addOptions();
+    options.addOption(bool, "has_mutants", of == .simulated);
+    const agent = module(b, "src/agent/agent.zig", target, optimize, imports);
+    agent.addOptions("agent_options", options);
+    return agent;
 }
 
 /// Makes a file outside the module's folder readable by `@embedFile(name)` and nothing else.

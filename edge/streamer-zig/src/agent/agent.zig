@@ -7,6 +7,7 @@ const std = @import("std");
 pub const catalogue = @import("catalogue.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const io = @import("io.zig");
+pub const mutants = @import("mutants.zig");
 pub const response = @import("response.zig");
 pub const stream = @import("stream.zig");
 pub const write_caches = @import("write_caches.zig");

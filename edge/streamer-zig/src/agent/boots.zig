@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
 const wire = @import("wire");
+const mutants = @import("mutants.zig");
 const write_caches = @import("write_caches.zig");
 const assert = std.debug.assert;
 
@@ -252,10 +253,23 @@ pub fn Boots(comptime Io: type) type {
         /// What a running device says of itself; returns what waits for it.
         pub fn takeReport(boots: *Self, now_us: u64, said: *const core.stream.Server.DeviceReport) stream.ReportAck {
             const ref = boots.table.findById(said.boot_id) orelse return .{};
+            if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver()) return boots.orders.waitingFor(said.boot_id);
             var report = said.report;
             if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(0);
             boots.apply(ref, now_us, .{ .guest = report });
+            if (mutants.has(.order_follows_device)) if (boots.orderOfDevice(ref)) |order| return order;
             return boots.orders.waitingFor(said.boot_id);
+        }
+
+        /// A mutant: what waits for another boot of the same device, which the table may have forgotten.
+        fn orderOfDevice(boots: *Self, ref: Ref) ?stream.ReportAck {
+            const own = boots.table.get(ref).?;
+            for (&boots.orders.bindings) |*binding| {
+                if (binding.order == .none or binding.bound.boot_id.eql(own.identity.id)) continue;
+                const mac = boots.io.macOfBoot(binding.bound.boot_id) orelse continue;
+                if (mac.eql(own.identity.mac)) return .{ .order = binding.order, .order_id = binding.bound.id.bytes };
+            }
+            return null;
         }
 
         /// What has become of the place where a boot's writes are kept.
@@ -464,7 +478,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Null: the device is to be ignored.
-        fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
+        pub fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
             const target = switch (boots.policy.decide(mac, boots.io.unixMs())) {
                 .ignored_device, .unknown_device, .disabled => return null,
                 .version_missing => {
@@ -484,7 +498,7 @@ pub fn Boots(comptime Io: type) type {
                 boots.ignored.add(.boot_table_full);
                 return err;
             };
-            boots.io.onBegin();
+            boots.io.onBegin(boots.table.get(ref).?);
             // Not its end yet: its script says it on the device's console, and by then it may be over.
             if (boots.writeOwnerBlocker(boots.table.get(ref).?)) |blocker| {
                 boots.apply(ref, now_us, .{ .suspected = .{ .cause = blocker.cause, .text = blocker.text } });
@@ -513,7 +527,7 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Writes what has changed: the report of a phase that began or ended, and the journal with it.
-        fn settle(boots: *Self, boot: *Boot) void {
+        pub fn settle(boots: *Self, boot: *Boot) void {
             if (!boot.changed) return;
             boot.changed = false;
             boot.revision += 1;

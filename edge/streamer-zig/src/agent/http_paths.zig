@@ -183,24 +183,17 @@ pub fn HttpPaths(comptime Io: type) type {
                 return null;
             const boot = paths.boots.get(asked.ref) orelse return null;
             const version = paths.boots.versionOf(boot) orelse return null;
-            const file = switch (what) {
-                .kernel => version.kernel,
-                .initrd => version.initrd,
-                .disk => switch (version.disk) {
-                    .file => |file| file,
-                    .version => return .{
-                        .status = 200,
-                        .body = .{ .disk = .{ .version_id = version.id, .size = version.disk.size() } },
-                        .tag = .{ .boot = asked.ref, .what = .disk },
-                    },
-                },
+            const tag: Tag = .{ .boot = asked.ref, .what = what };
+            const body: http_response.Body = switch (what) {
+                .kernel => .ofFile(version.kernel orelse return null),
+                .initrd => .ofFile(version.initrd orelse return null),
+                .disk => if (version.disk.plainFile()) |file|
+                    .ofFile(file)
+                else
+                    .{ .disk = .{ .version_id = version.id, .size = version.disk.size() } },
                 else => unreachable,
-            } orelse return null;
-            return .{
-                .status = 200,
-                .body = .{ .file = .{ .fd = file.fd, .size = file.size } },
-                .tag = .{ .boot = asked.ref, .what = what },
             };
+            return .{ .status = 200, .body = body, .tag = tag };
         }
 
         /// For a GRUB that reads files by HTTP; null for a name that is no configuration's.

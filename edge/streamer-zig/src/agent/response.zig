@@ -15,6 +15,11 @@ pub const Body = union(enum) {
     /// Asked for by the handler's `read`, as long as it has it.
     disk: struct { version_id: base.Uuid, size: u64 },
 
+    /// `file` has `fd` and `size`.
+    pub fn ofFile(file: anytype) Body {
+        return .{ .file = .{ .fd = file.fd, .size = file.size } };
+    }
+
     pub fn size(body: Body) u64 {
         return switch (body) {
             .none => 0,

@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const failover_module = @import("failover.zig");
+const mutants = @import("mutants.zig");
 const write_caches = @import("write_caches.zig");
 const SessionBoots = @import("session_boots.zig").SessionBoots;
 const assert = std.debug.assert;
@@ -173,7 +174,7 @@ pub fn Stream(comptime Io: type) type {
             return failover.isOutdated(port.boots, session);
         }
 
-        fn admit(
+        pub fn admit(
             port: *Self,
             claim: *const StreamServer.Claim,
             datagram: *const Datagram,
@@ -183,6 +184,7 @@ pub fn Stream(comptime Io: type) type {
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
             const grant = if (is_moving) failover.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
+            if (mutants.has(.token_twice) and claim.hello.kind == .token) port.server.forget(claim.boot_id);
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
             // Its lane has the session when the device's first READ comes.
             port.boots.io.onSessions(&port.server);
@@ -205,10 +207,12 @@ pub fn Stream(comptime Io: type) type {
             if (failover_module.isUnconfirmed(boot)) return .unknown;
             const owner_blocker = port.boots.writeOwnerBlocker(boot);
             if (owner_blocker) |blocker| why.* = .{ .cause = blocker.cause, .text = blocker.text };
-            const version = port.boots.versionOf(boot) orelse return .version_missing;
+            var version = port.boots.versionOf(boot) orelse return .version_missing;
+            if (mutants.has(.version_follows_policy))
+                version = port.boots.io.findVersion(port.boots.policy.source.standalone.assignment.version_id).?;
             var known: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
-                .token_nonce = boot.token_nonce,
+                .token_nonce = if (mutants.has(.token_twice)) null else boot.token_nonce,
                 .version_id = version.id,
                 .disk_size = version.disk.size(),
                 .profile_size = port.boots.io.profileSize(boot),
@@ -275,6 +279,8 @@ pub fn Stream(comptime Io: type) type {
                         .cipher = session.cipher(),
                     } });
                     boots.journalNow(boot);
+                    if (mutants.has(.boot_on_resumption) and admission.outcome == .resumed)
+                        _ = boots.begin(at_us, boot.identity.mac) catch null;
                 },
                 .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
                     boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } }),
@@ -324,6 +330,7 @@ pub fn Stream(comptime Io: type) type {
                 port.server.forget(read.boot_id);
                 return;
             };
+            if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1) return;
             if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
             // Nothing of the first one was sent yet: that this one came says nothing about the path to the device.
             if (port.boots.io.isReading(read)) return port.noteUnanswered(read, arrival);
@@ -342,7 +349,7 @@ pub fn Stream(comptime Io: type) type {
             port.boots.noteRead(ref, read);
             port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
                 .size = read.length,
-                .attempt = @intFromBool(read.repeated),
+                .attempt = @intFromBool(read.repeated and !mutants.has(.count_repeats)),
                 .missing_fragments = if (read.repeated) read.packets_out else 0,
                 .mtu = read.fragment_size + read.overhead + overhead_size,
             } });
@@ -428,6 +435,11 @@ pub fn Stream(comptime Io: type) type {
                     break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
                 },
             });
+            if (!mutants.has(.ready_twice) or !ready.repeated) return;
+            const boot = port.boots.get(ref) orelse return;
+            boot.changed = true;
+            boot.live_changes.outcome = true;
+            port.boots.settle(boot);
         }
     };
 }

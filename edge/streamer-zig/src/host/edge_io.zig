@@ -174,7 +174,7 @@ pub const EdgeIo = struct {
         return if (io.report_log) |file| file.backlog() else std.math.maxInt(u64);
     }
 
-    pub fn onBegin(io: *EdgeIo) void {
+    pub fn onBegin(io: *EdgeIo, _: *const core.boot.Boot) void {
         if (io.listener.begins) |begins| begins(io.listener.context);
     }
 

@@ -18,6 +18,14 @@ pub const VersionDisk = union(enum) {
         };
     }
 
+    /// The file itself of a version that is one; null: its blocks are in the store.
+    pub fn plainFile(disk: *const VersionDisk) ?store.StoreFile {
+        return switch (disk.*) {
+            .file => |file| file,
+            .version => null,
+        };
+    }
+
     /// Root hash of the version; zeros if it has none (a plain file).
     pub fn root(disk: *const VersionDisk) [32]u8 {
         return switch (disk.*) {

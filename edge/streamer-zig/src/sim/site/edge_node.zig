@@ -1,13 +1,12 @@
-//! The simulated edge: the real DHCP service, TFTP server, stream server and boot table behind made-up sockets. A crash
-//! loses all of them; what comes back is what the journal kept.
+//! The simulated edge: the agent of the product over a fake world (edge_io.zig). A crash loses all of it but what the
+//! journal kept.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
-const Boots = @import("boots.zig");
-const EdgeStream = @import("edge_stream.zig");
-const EdgeTftp = @import("edge_tftp.zig");
+const agent = @import("agent");
+const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
 const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
@@ -15,6 +14,7 @@ const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
+const Agent = EdgeIo.Agent;
 const DhcpService = core.dhcp.Service;
 
 pub const EdgeNode = @This();
@@ -28,18 +28,20 @@ pub const pool_first: base.Ip4 = .init(10, 77, 0, 10);
 
 const sessions_max = 128;
 const boots_kept_max = 96;
-const nbp_size = 61 * 1432 + 77;
-const kernel_size = 300_000;
-const initrd_size = 150_000;
+pub const nbp_size = 61 * 1432 + 77;
+pub const kernel_size = 300_000;
+pub const initrd_size = 150_000;
 const orders_max = 16;
-const published: core.tftp.Server.Catalogue.Fixed = .{ .files = &.{.{ .name = "undionly.kpxe", .size = nbp_size }} };
+const tftp_sessions_max = 64;
+const tftp_requests_max = 64;
+pub const versions_max = 2;
 
 gpa: std.mem.Allocator,
 fabric: *Fabric,
 journal: *Journal,
 disk: *Disk,
 prng: *base.Prng,
-versions: *const [Boots.versions_max]Disk.Version,
+versions: *const [versions_max]Disk.Version,
 plant: Plant,
 mode: DhcpService.Mode,
 /// Hardly more addresses than devices.
@@ -56,13 +58,18 @@ order_count: u8 = 0,
 
 /// What a crash loses.
 const Process = struct {
-    boots: Boots,
+    io: EdgeIo,
+    versions: [versions_max]EdgeIo.Version,
+    peers: core.site.PeerTable,
+    boots: Agent.Boots,
     pool: [1]core.dhcp.network.Pool,
     network: [1]core.dhcp.network.Network,
-    dhcp: DhcpService,
-    tftp: EdgeTftp,
-    stream: EdgeStream,
-    reply: DhcpService.ReplyBuffer = undefined,
+    link: [1]core.dhcp.network.Link,
+    dhcp: Agent.Dhcp,
+    catalogue: Agent.Catalogue,
+    tftp: Agent.Tftp,
+    stream: Agent.Stream,
+    http: Agent.HttpPaths,
 };
 
 pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
@@ -73,70 +80,91 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.fabric.ledger.generation = edge.generation;
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
+    for (&process.versions, edge.versions) |*version, of| version.* = .{ .id = of.id, .disk = .{ .of = of } };
+    process.io = .{
+        .fabric = edge.fabric,
+        .journal_of_site = edge.journal,
+        .disk = edge.disk,
+        .prng = edge.prng,
+        .versions = &process.versions,
+        .plant = edge.plant,
+        .dhcp = &process.dhcp,
+        .tftp_port = &process.tftp,
+        .stream_port = &process.stream,
+    };
     var table: core.boot.Table = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.plant);
+    process.peers = try .init(gpa, .{ .epoch = edge.generation, .boots_max = boots_kept_max, .others_max = 1 });
+    errdefer process.peers.deinit(gpa);
+    var devices: core.site.DiscoveredDevices = try .init(gpa);
+    errdefer devices.deinit(gpa);
+    process.boots = .{
+        .io = &process.io,
+        .table = table,
+        .peers = &process.peers,
+        .discovery = .{ .devices = devices },
+        .caches = .none(gpa, &process.io),
+    };
+    try edge.startPorts(process);
+    edge.process = process;
+    edge.tftp_wake_at_us = null;
+    edge.assign(edge.version_index);
+    edge.journal.loadOrders(&process.boots.orders, edge.plant);
+    edge.takeOrders(process);
+}
+
+fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
+    const gpa = edge.gpa;
+    const boots = &process.boots;
     process.pool = .{.{ .first = pool_first, .last = .fromInt(pool_first.toInt() + edge.pool_size - 1) }};
     process.network = .{.{ .subnet = .of(ip, 24), .mode = edge.mode, .link = 0, .pools = &process.pool }};
+    process.link = .{.{ .ip = ip }};
     var dhcp: DhcpService = try .init(gpa, .{
-        .links = &.{.{ .ip = ip }},
+        .links = &process.link,
         .networks = &process.network,
         .http_port = http_port,
         .addresses_max = 256,
     });
     errdefer dhcp.deinit(gpa);
-    if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, now_us, edge.plant);
-    var tftp: core.tftp.Server = try .init(gpa, published.catalogue(), .{
-        .sessions_max = EdgeTftp.sessions_max,
-        .requests_max = EdgeTftp.requests_max,
+    if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, edge.fabric.now_us, edge.plant);
+    process.dhcp = .{ .service = dhcp, .boots = boots };
+    const own: core.dhcp.network.Addresses = .{
+        .links = &process.link,
+        .networks = &process.network,
+        .http_port = http_port,
+        .stream_port = stream_port,
+    };
+    process.catalogue = try .init(gpa, boots, own, tftp_sessions_max);
+    errdefer process.catalogue.deinit(gpa);
+    var tftp: core.tftp.Server = try .init(gpa, process.catalogue.tftpCatalogue(), .{
+        .sessions_max = tftp_sessions_max,
+        .requests_max = tftp_requests_max,
     });
     errdefer tftp.deinit(gpa);
+    process.tftp = try .init(gpa, tftp, boots, &process.catalogue);
     var keys: core.stream.Server.Keys = .{ .cookie = undefined, .session = undefined, .resumption = edge.journal.resumption_key };
     edge.prng.fill(&keys.cookie);
     edge.prng.fill(&keys.session);
     if (edge.plant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
-    const stream: core.stream.Server = try .init(gpa, .{
+    process.stream = try .init(gpa, try .init(gpa, .{
         .keys = keys,
         .sessions_max = sessions_max,
         // What is sealed nobody can take for his own, whatever he has forgotten to look at.
         .ciphers = if (edge.plant == .accept_foreign_fragment) .{ .clear = true } else null,
-    });
-    process.* = .{
-        .pool = process.pool,
-        .network = process.network,
-        .boots = .{
-            .table = table,
-            .policy = .nothing,
-            .journal = edge.journal,
-            .ledger = edge.fabric.ledger,
-            .prng = edge.prng,
-            .versions = edge.versions,
-        },
-        .dhcp = dhcp,
-        .tftp = .{ .server = tftp, .boots = &process.boots, .fabric = edge.fabric, .own = endpoint(tftp_port) },
-        .stream = .{
-            .server = stream,
-            .boots = &process.boots,
-            .fabric = edge.fabric,
-            .disk = edge.disk,
-            .plant = edge.plant,
-            .own = endpoint(stream_port),
-        },
-    };
-    edge.process = process;
-    edge.tftp_wake_at_us = null;
-    edge.assign(edge.version_index);
-    edge.journal.loadOrders(&process.boots.orders, edge.plant);
-    process.boots.takeOrders(edge.orders[0..edge.order_count]);
+    }), boots);
+    process.http = .{ .boots = boots, .own = own };
 }
 
 /// Everything in memory is gone, without a last word.
 pub fn crash(edge: *EdgeNode) void {
     const process = edge.process orelse return;
-    process.boots.table.deinit(edge.gpa);
-    process.dhcp.deinit(edge.gpa);
-    process.tftp.server.deinit(edge.gpa);
-    process.stream.server.deinit(edge.gpa);
+    process.tftp.deinit(edge.gpa);
+    process.catalogue.deinit(edge.gpa);
+    process.dhcp.service.deinit(edge.gpa);
+    process.stream.deinit(edge.gpa);
+    process.boots.deinit(edge.gpa);
+    process.peers.deinit(edge.gpa);
     edge.gpa.destroy(process);
     edge.process = null;
 }
@@ -167,7 +195,18 @@ pub fn order(edge: *EdgeNode, device: u8) void {
     };
     edge.order_count += 1;
     const process = edge.process orelse return;
-    process.boots.takeOrders(edge.orders[0..edge.order_count]);
+    edge.takeOrders(process);
+}
+
+/// A new desired state, or the one from the disk.
+fn takeOrders(edge: *EdgeNode, process: *Process) void {
+    const boots = &process.boots;
+    boots.orders.update(edge.orders[0..edge.order_count], &boots.table, edge, keepOrder);
+}
+
+fn keepOrder(edge: *EdgeNode, bound: core.site.PowerOrders.BoundOrder) void {
+    edge.journal.writeOrder(bound);
+    edge.fabric.ledger.noteOrder(bound);
 }
 
 /// A datagram comes in; nobody listens while the edge is down.
@@ -175,13 +214,16 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
     const process = edge.process orelse return;
     const now_us = edge.fabric.now_us;
     switch (to.port) {
-        dhcp_port => edge.receiveDhcp(process, from, bytes),
-        tftp_port => process.tftp.receive(now_us, from, bytes),
-        stream_port => process.stream.receive(now_us, from, bytes),
+        dhcp_port => process.dhcp.receive(
+            &.{ .source = from, .port = .dhcp, .bytes = bytes, .at_us = now_us },
+            now_us,
+        ),
+        tftp_port => process.tftp.receive(from, bytes, now_us, now_us),
+        stream_port => edge.receiveStream(process, from, bytes),
         else => {},
     }
     edge.planTftpWake(process);
-    edge.fabric.ledger.checkTable(&process.boots.table);
+    edge.checkTables(process);
 }
 
 pub fn wake(edge: *EdgeNode) void {
@@ -195,8 +237,8 @@ pub fn wake(edge: *EdgeNode) void {
 pub fn second(edge: *EdgeNode) void {
     const process = edge.process orelse return;
     process.boots.tick(edge.fabric.now_us);
-    process.stream.server.expire(edge.fabric.now_us);
-    edge.fabric.ledger.checkTable(&process.boots.table);
+    process.stream.tick(edge.fabric.now_us);
+    edge.checkTables(process);
 }
 
 fn planTftpWake(edge: *EdgeNode, process: *Process) void {
@@ -206,48 +248,40 @@ fn planTftpWake(edge: *EdgeNode, process: *Process) void {
     edge.fabric.plan(@max(at_us, edge.fabric.now_us), .edge_wake);
 }
 
-fn receiveDhcp(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) void {
-    const now_us = edge.fabric.now_us;
-    const boots = &process.boots;
-    const service = &process.dhcp;
-    var ref: ?Boots.Ref = null;
-    const step = switch (service.receive(now_us, .{ .source = from, .port = .dhcp }, bytes, &process.reply)) {
-        .network_boot => |*request| answer: {
-            ref = boots.forDhcp(now_us, &request.client, request.packet.xid, bytes.len);
-            break :answer service.answer(now_us, request, targetOf(boots, ref), &process.reply);
-        },
-        else => |other| other,
-    };
-    switch (step) {
-        .ignored, .recorded => {},
-        .learned => |learned| if (boots.table.findByMac(learned.mac)) |known| {
-            boots.get(known).?.facts.ip = learned.ip;
-        },
-        .reply => |*reply| {
-            if (ref) |known| {
-                if (reply.ip) |given| if (given.isUnicast()) if (boots.get(known)) |boot| {
-                    boot.facts.ip = given;
-                };
-                boots.apply(known, now_us, .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } });
-            }
-            // Written before the answer goes out.
-            if (service.leasesOf(0)) |leases| edge.journal.writeLeases(leases, now_us);
-            edge.fabric.sendToDevices(endpoint(dhcp_port), reply.destination, reply.payload, 0);
-        },
-        .network_boot => unreachable,
-    }
+fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) void {
+    process.io.account.noteRequest(from, bytes);
+    if (edge.takeMutatedHello(process, from, bytes)) return;
+    process.stream.receive(&.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us }, edge.fabric.now_us);
 }
 
-fn targetOf(boots: *Boots, ref: ?Boots.Ref) DhcpService.BootTarget {
-    const boot = boots.get(ref orelse return .ignore) orelse return .ignore;
-    if (boot.outcome) |outcome| switch (outcome) {
-        .failed, .superseded => return .ignore,
-        .ready, .silent, .local_disk => {},
-    };
-    return .{ .boot = .{
-        .handle = .{ .value = boot.identity.handle },
-        .programs = .choose(&.{"undionly.kpxe"}),
-    } };
+/// True when a mutant answered a HELLO that has no cookie yet in place of the server.
+fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) bool {
+    if (edge.plant != .cookie_unchecked and edge.plant != .answer_too_long) return false;
+    const stream = wire.stream;
+    const parsed = stream.parse(bytes) catch return false;
+    if (parsed.body != .hello) return false;
+    const hello = parsed.body.hello;
+    if (!std.mem.allEqual(u8, &hello.cookie, 0)) return false;
+    if (edge.plant == .answer_too_long) {
+        const padding: [stream.hello_size + 1]u8 = @splat(0);
+        process.io.send(.stream, from, &padding);
+        return true;
+    }
+    const claim: core.stream.Server.Claim = .{ .from = from, .hello = hello, .boot_id = .fromBytes(hello.boot_id) };
+    process.stream.admit(&claim, &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us }, edge.fabric.now_us);
+    return true;
+}
+
+fn checkTables(edge: *EdgeNode, process: *Process) void {
+    const ledger = edge.fabric.ledger;
+    ledger.checkTable(&process.boots.table);
+    const server = &process.stream.server;
+    if (server.session_count > server.sessions.len)
+        ledger.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});
+    const transfers = process.tftp.server.sessionCount();
+    if (transfers > tftp_sessions_max) ledger.violate(.tables_bounded, "{d} TFTP transfers", .{transfers});
+    const waiting = process.tftp.server.requestCount();
+    if (waiting > tftp_requests_max) ledger.violate(.tables_bounded, "{d} TFTP requests", .{waiting});
 }
 
 pub const Response = struct {
@@ -255,51 +289,40 @@ pub const Response = struct {
     /// The body; null: `body_size` bytes of no meaning.
     text: ?[]const u8 = null,
     body_size: u64 = 0,
-    ref: ?Boots.Ref = null,
-    file: core.boot.LoaderFile = .other,
+    tag: agent.response.Tag = .{},
 };
 
 /// What a request over HTTP gets. Null: the edge is down.
-pub fn respond(edge: *EdgeNode, request: []const u8, peer: base.Ip4, text: *[core.loader.ipxe_script.size_max]u8) ?Response {
+pub fn respond(edge: *EdgeNode, request: []const u8, peer: base.Ip4, text: *[agent.response.text_size_max]u8) ?Response {
     const process = edge.process orelse return null;
-    const boots = &process.boots;
     const parsed = switch (wire.http_request.parse(request)) {
         .request => |parsed| parsed,
         .incomplete => return .{ .status = 400 },
         .problem => |problem| return .{ .status = problem.status() },
     };
-    const path: core.boot.Path = .parse(parsed.target);
-    if (path.handle == null) return .{ .status = 404 };
-    const ref = boots.forPath(path.handle, peer) orelse return .{ .status = 404 };
-    const boot = boots.get(ref) orelse return .{ .status = 404 };
-    const file = std.meta.stringToEnum(core.boot.LoaderFile, path.name);
-    var response: Response = .{ .status = 200, .ref = ref, .file = file orelse .script };
-    if (std.mem.eql(u8, path.name, "boot.ipxe")) {
-        response.text = core.loader.ipxe_script.write(.{
-            .identity = boot.identity,
-            .http = endpoint(http_port),
-            .stream = endpoint(stream_port),
-            .has_kernel = true,
-            .has_initrd = true,
-            .command_line = boots.policy.source.standalone.command_line,
-        }, text);
-        response.body_size = response.text.?.len;
-    } else response.body_size = switch (file orelse return .{ .status = 404 }) {
-        .kernel => kernel_size,
-        .initrd => initrd_size,
-        .script, .other => return .{ .status = 404 },
+    const response = process.http.respond(peer, &parsed, text);
+    return .{
+        .status = response.status,
+        .text = switch (response.body) {
+            .none, .file, .disk => null,
+            .text => |size| text[0..size],
+            .memory => |bytes| bytes,
+        },
+        .body_size = response.body.size(),
+        .tag = response.tag,
     };
-    boots.apply(ref, edge.fabric.now_us, .{ .loader_begin = response.file });
-    return response;
 }
 
 /// A piece of a body was taken; `is_last`: all of it has been.
-pub fn progress(edge: *EdgeNode, response: *const Response, size: u64, is_last: bool) void {
+pub fn progress(edge: *EdgeNode, response: *const Response, piece: struct { size: u64, is_first: bool, is_last: bool }) void {
     const process = edge.process orelse return;
-    const ref = response.ref orelse return;
-    const now_us = edge.fabric.now_us;
-    process.boots.apply(ref, now_us, .{ .loader_traffic = .{ .bytes_out = size, .packets_out = 1 } });
-    if (is_last) process.boots.apply(ref, now_us, .{ .loader_end = response.file });
+    process.http.progress(response.tag, .{
+        .traffic = .{ .bytes_out = piece.size, .packets_out = 1 },
+        .begins = piece.is_first,
+        .finished = piece.is_last,
+        .at_us = edge.fabric.now_us,
+        .body_size = response.body_size,
+    });
 }
 
 pub fn endpoint(port: u16) Endpoint {

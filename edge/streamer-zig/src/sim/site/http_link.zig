@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const agent = @import("agent");
 const core = @import("core");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
@@ -27,7 +28,7 @@ response: ?EdgeNode.Response = null,
 head: [128]u8 = undefined,
 head_size: u8 = 0,
 is_head_sent: bool = false,
-text: [core.loader.ipxe_script.size_max]u8 = undefined,
+text: [agent.response.text_size_max]u8 = undefined,
 sent: u64 = 0,
 
 pub fn open(http: *HttpLink, fabric: *Fabric, link: Link, request: []const u8) void {
@@ -86,10 +87,11 @@ fn deliverPiece(http: *HttpLink, fabric: *Fabric, edge: *EdgeNode, device: *Devi
     const size: usize = @intCast(@min(piece_size, response.body_size - http.sent));
     const filler: [piece_size]u8 = @splat('#');
     const bytes = if (response.text) |text| text[@intCast(http.sent)..][0..size] else filler[0..size];
+    const is_first = http.sent == 0;
     http.sent += size;
     const is_last = http.sent == response.body_size;
     if (size > 0) device.receiveHttp(fabric.now_us, bytes);
-    edge.progress(response, size, is_last);
+    edge.progress(response, .{ .size = size, .is_first = is_first, .is_last = is_last });
     fabric.trail.note(http.sent);
     const faults = &fabric.links[link].faults;
     if (is_last)

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Boots = @import("boots.zig");
+const EdgeNode = @import("edge_node.zig");
 const Disk = @import("disk.zig");
 const EventQueue = @import("event_queue.zig");
 const assert = std.debug.assert;
@@ -17,7 +17,7 @@ pub const Scenario = struct {
     mode: core.dhcp.Service.Mode,
     is_xid_shared: bool,
     speed_per_mille: u32,
-    versions: [Boots.versions_max]Disk.Version,
+    versions: [EdgeNode.versions_max]Disk.Version,
     /// Since the begin; faults end here.
     heal_at_us: u64,
     /// 0: there is no stranger.

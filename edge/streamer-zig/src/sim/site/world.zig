@@ -2,9 +2,9 @@
 //! and when. Faults come first; then everything heals and every boot must finish.
 
 const std = @import("std");
+const agent = @import("agent");
 const base = @import("base");
 const core = @import("core");
-const Boots = @import("boots.zig");
 const DeviceNode = @import("device_node.zig");
 const Disk = @import("disk.zig");
 const EdgeNode = @import("edge_node.zig");
@@ -71,6 +71,8 @@ pub const Result = struct {
 
 /// Runs a seed to its end.
 pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
+    agent.mutants.planted = std.meta.stringToEnum(agent.mutants.Mutant, @tagName(options.plant));
+    defer agent.mutants.planted = null;
     const world = try gpa.create(World);
     defer gpa.destroy(world);
     try world.init(gpa, options);

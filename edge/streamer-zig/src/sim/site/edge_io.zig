@@ -1,0 +1,343 @@
+//! The fake world of a simulated edge's agent (agent/io.zig): the site's network, clock and disk, and a journal that a crash
+//! leaves behind. It sends what the agent sends, and tells the ledger what it sees.
+
+const std = @import("std");
+const agent = @import("agent");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const stream = @import("wire").stream;
+const tftp = @import("wire").tftp;
+const wire_dhcp = @import("wire").dhcp;
+const CookieAccount = @import("../kit/cookie_account.zig");
+const Disk = @import("disk.zig");
+const EdgeNode = @import("edge_node.zig");
+const Fabric = @import("fabric.zig");
+const Journal = @import("journal.zig");
+const Ledger = @import("ledger.zig");
+const Plant = @import("plant.zig").Plant;
+
+const DesiredVersion = core.uplink.desired_state.Version;
+const ReadRequest = core.stream.Server.ReadRequest;
+const Layer = agent.write_caches.Layer;
+
+pub const Agent = agent.Agent(EdgeIo);
+
+pub const EdgeIo = @This();
+
+/// A made-up wall clock: the monotonic one and a constant.
+const unix_ms_at_0 = 1_795_000_000_000;
+
+fabric: *Fabric,
+journal_of_site: *Journal,
+disk: *Disk,
+prng: *base.Prng,
+versions: []Version,
+plant: Plant,
+account: CookieAccount = .{},
+reads_answered: u64 = 0,
+/// What devices have read of any version since the edge's start: the boot profile that every device is handed, right or wrong.
+trace: core.profile.Trace = .{},
+document: [stream.profile.document_size_max]u8 = @splat(0),
+packet: [stream.packet_size_max]u8 = undefined,
+block: [tftp.data_header_size + tftp.blksize_max]u8 = undefined,
+/// The edge's process, once it has started.
+dhcp: *Agent.Dhcp = undefined,
+tftp_port: *Agent.Tftp = undefined,
+stream_port: *Agent.Stream = undefined,
+
+pub const Version = struct {
+    id: base.Uuid,
+    disk: VersionDisk,
+    layer_above: ?base.Uuid = null,
+    kernel: ?VersionFile = .{ .fd = 1, .size = EdgeNode.kernel_size },
+    initrd: ?VersionFile = .{ .fd = 2, .size = EdgeNode.initrd_size },
+    disk_shortage: ?core.loader.disk_fit.Shortage = null,
+    loader_files: ?core.loader.kernel_fit.Files = null,
+
+    pub fn commandLine(_: *const Version) []const u8 {
+        return "quiet";
+    }
+};
+
+pub const VersionFile = struct { fd: i32, size: u64 };
+
+pub const VersionDisk = struct {
+    of: Disk.Version,
+
+    pub fn source(disk: *VersionDisk) store.BlockSource {
+        return .{ .context = disk, .vtable = &.{ .read = readBlocks }, .size = disk.of.size };
+    }
+
+    pub fn root(_: *const VersionDisk) [32]u8 {
+        return @splat(0);
+    }
+
+    pub fn plainFile(_: *const VersionDisk) ?VersionFile {
+        return null;
+    }
+
+    pub fn size(disk: *const VersionDisk) u64 {
+        return disk.of.size;
+    }
+
+    fn readBlocks(context: *anyopaque, buffer: []u8, offset: u64) store.block_source.ReadError!void {
+        const disk: *const VersionDisk = @ptrCast(@alignCast(context));
+        Disk.fill(disk.of, offset, buffer);
+    }
+};
+
+pub const Problem = enum {
+    not_described,
+
+    pub fn isGone(_: Problem) bool {
+        return true;
+    }
+
+    pub fn format(_: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        try writer.writeAll("the desired state does not describe this version");
+    }
+};
+
+pub const File = VersionFile;
+
+/// One set of one boot program, for BIOS machines.
+pub const BootFiles = struct {
+    sets: []const Set = &.{.{}},
+
+    pub const program_name = "undionly.kpxe";
+    const program: [EdgeNode.nbp_size]u8 = @splat(0);
+
+    pub const Set = struct {
+        name: []const u8 = "default",
+        first: core.dhcp.Service.Programs = .{ .bios = program_name },
+
+        pub fn find(_: *const Set, name: []const u8) ?struct { kind: enum { nbp, ipxe } = .ipxe } {
+            return if (std.mem.eql(u8, name, program_name)) .{} else null;
+        }
+    };
+
+    pub fn findSet(files: *const BootFiles, name: []const u8) ?*const Set {
+        return if (std.mem.eql(u8, name, "default")) &files.sets[0] else null;
+    }
+
+    pub fn setFor(files: *const BootFiles, _: *const core.boot.Boot, _: wire_dhcp.ClientArch) ?*const Set {
+        return &files.sets[0];
+    }
+
+    pub fn fileFor(files: *const BootFiles, _: ?*const core.boot.Boot, name: []const u8) ?[]const u8 {
+        return files.find(name);
+    }
+
+    pub fn find(_: *const BootFiles, name: []const u8) ?[]const u8 {
+        return if (std.mem.eql(u8, name, program_name)) &program else null;
+    }
+};
+
+const boot_files: BootFiles = .{};
+
+pub fn now(io: *const EdgeIo) u64 {
+    return io.fabric.now_us;
+}
+
+pub fn unixMs(io: *const EdgeIo) u64 {
+    return unix_ms_at_0 + io.fabric.now_us / std.time.us_per_ms;
+}
+
+pub fn random(io: *EdgeIo, buffer: []u8) void {
+    io.prng.fill(buffer);
+}
+
+pub fn log(_: *EdgeIo, comptime _: []const u8, _: anytype) void {}
+
+pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
+    switch (port) {
+        .dhcp => io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.dhcp_port), to, bytes, 0),
+        .pxe => unreachable,
+        .tftp => io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.tftp_port), to, bytes, 0),
+        .stream => io.sendStream(to, bytes, 0),
+    }
+}
+
+fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) void {
+    io.account.noteAnswer(io.fabric.ledger, to, bytes);
+    io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.stream_port), to, bytes, after_us);
+}
+
+pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
+    for (io.versions) |*version| if (version.id.eql(id)) return version;
+    return null;
+}
+
+pub fn openVersion(_: *EdgeIo, _: *const DesiredVersion, _: ?*const DesiredVersion) ?Problem {
+    return .not_described;
+}
+
+pub fn duplicateFile(_: *EdgeIo, file: *const VersionFile) error{Busy}!File {
+    return file.*;
+}
+
+pub fn readFile(_: *EdgeIo, _: File, buffer: []u8, offset: u64) error{ReadFailed}!void {
+    @memset(buffer, @truncate(offset >> 9));
+}
+
+pub fn closeFile(_: *EdgeIo, _: File) void {}
+
+pub fn bootFiles(_: *const EdgeIo) *const BootFiles {
+    return &boot_files;
+}
+
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
+    io.journal_of_site.write(boot);
+}
+
+/// For a mutant.
+pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
+    const kept = io.journal_of_site;
+    for (kept.boots[0..kept.boot_count]) |*boot| if (boot.identity.id.eql(id)) return boot.identity.mac;
+    return null;
+}
+
+pub fn journalFailover(_: *EdgeIo, _: *const core.boot.Boot) void {}
+
+pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
+
+pub fn keepLease(io: *EdgeIo, _: *const core.dhcp.Leases.Record) void {
+    if (io.dhcp.service.leasesOf(0)) |leases| io.journal_of_site.writeLeases(leases, io.fabric.now_us);
+}
+
+pub fn keepsReports(_: *const EdgeIo) bool {
+    return true;
+}
+
+/// Boots are told to the ledger by `onReport`, with what the JSON does not have.
+pub fn report(_: *EdgeIo, _: agent.Report) void {}
+
+pub fn isReportLogBehind(_: *const EdgeIo) bool {
+    return false;
+}
+
+pub fn reportBacklog(_: *const EdgeIo) u64 {
+    return 0;
+}
+
+pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    const version = io.findVersion(boot.assignment.version_id).?;
+    io.fabric.ledger.noteBegin(boot.identity.id, Ledger.deviceOf(boot.identity.mac), version.disk.of);
+}
+
+pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    io.fabric.ledger.noteReport(boot);
+}
+
+pub fn onVersionProblem(_: *EdgeIo, _: Problem) void {}
+
+pub fn onSessions(_: *EdgeIo, _: *core.stream.Server) void {}
+
+pub fn onTftpAck(_: *EdgeIo, _: u64) void {}
+
+pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u64) void {
+    const catalogue = io.tftp_port.catalogue;
+    var iterator = blocks.iterate();
+    while (iterator.next()) |block| {
+        const size = tftp.data_header_size + @as(usize, block.size);
+        @memcpy(io.block[0..tftp.data_header_size], &block.header);
+        const payload = io.block[tftp.data_header_size..size];
+        if (catalogue.memory(blocks.source)) |bytes|
+            @memcpy(payload, bytes[@intCast(block.offset)..][0..payload.len])
+        else
+            catalogue.read(blocks.source, payload, block.offset) catch return io.tftp_port.abort(blocks.to, now_us);
+        io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.tftp_port), blocks.to, io.block[0..size], 0);
+    }
+}
+
+pub fn isReading(_: *EdgeIo, _: *const ReadRequest) bool {
+    return false;
+}
+
+pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
+    const now_us = io.fabric.now_us;
+    if (io.disk.fails()) {
+        if (io.fabric.ledger.find(request.boot_id)) |account| account.had_store_error = true;
+        return io.stream_port.refuseRead(request, error.StoreError, now_us);
+    }
+    const latency_us = io.disk.latencyUs();
+    io.sendFragments(request, latency_us);
+    const sample: core.boot.ReadTimes.ReadSample = .{ .is_cold = false, .storage_us = latency_us, .send_us = 0 };
+    io.stream_port.noteAnswered(request, arrival, now_us, sample);
+}
+
+fn sendFragments(io: *EdgeIo, request: *const ReadRequest, after_us: u64) void {
+    var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
+    io.reads_answered += 1;
+    const version = io.versionServed(request);
+    const last_index = stream.fragmentCount(request.length, request.fragment_size) - 1;
+    var fragments = request.fragments();
+    while (fragments.next()) |fragment| {
+        if (io.plant == .forget_last_fragment and fragment.index == last_index) continue;
+        var offset = fragment.offset;
+        if (io.plant == .shift_fragment and fragment.index == 2) offset -= request.fragment_size;
+        var payload: [stream.fragment_size_max]u8 = undefined;
+        Disk.fill(version, offset, payload[0..fragment.length]);
+        io.sendStream(request.to, sealer.seal(&fragment.header, payload[0..fragment.length], &io.packet), after_us);
+    }
+}
+
+fn versionServed(io: *const EdgeIo, request: *const ReadRequest) Disk.Version {
+    const is_stale = io.plant == .stale_read and io.reads_answered % 100 == 99;
+    for (io.versions) |*version| if (version.id.eql(request.version_id) != is_stale) return version.disk.of;
+    unreachable;
+}
+
+/// The document may have become another one since the device was told its size.
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
+    var sealer = io.stream_port.server.sealer(request.session_id) orelse return;
+    var fragments = request.fragments();
+    while (fragments.next()) |fragment| {
+        const payload = io.document[@intCast(fragment.offset)..][0..fragment.length];
+        io.sendStream(request.to, sealer.seal(&fragment.header, payload, &io.packet), 0);
+    }
+}
+
+/// Writes down what has been read so far.
+pub fn profileSize(io: *EdgeIo, _: *const core.boot.Boot) u32 {
+    const units = io.trace.slice();
+    if (units.len == 0) return 0;
+    const size = stream.profile.documentSize(units.len);
+    @memset(io.document[0..size], 0);
+    for (units, 0..) |unit, index|
+        unit.encode(io.document[stream.profile.head_size + index * stream.profile.entry_size ..][0..stream.profile.entry_size]);
+    stream.profile.seal(io.document[0..size], @intCast(units.len));
+    return size;
+}
+
+pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.CacheClass) void {}
+
+pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
+
+pub fn noteProfileRead(io: *EdgeIo, request: *const ReadRequest) void {
+    if (request.kind == .demand) io.trace.demand(request.offset, request.length);
+}
+
+pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+    for (0..used.units.count()) |index| io.trace.used(used.units.at(@intCast(index)));
+}
+
+pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
+
+/// No boot here has a write cache at the edge (core/stream/client/writes_test.zig and sim/stream are about those).
+pub fn startSync(_: *EdgeIo, _: *Layer) void {
+    unreachable;
+}
+
+pub fn endSyncSoon(_: *EdgeIo, _: *Layer) void {
+    unreachable;
+}
+
+pub fn heldSubject(_: *EdgeIo) ?agent.write_caches.HoldSubject {
+    return null;
+}
+
+pub fn answerHold(_: *EdgeIo, _: agent.write_caches.HoldSubject, _: agent.write_caches.HoldAnswer) void {}
+
+pub fn setWritten(_: *EdgeIo, _: *const core.uplink.store_inventory.Written) void {}
