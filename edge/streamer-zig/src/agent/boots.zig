@@ -98,6 +98,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn withdraw(boots: *Self, ref: Ref, to: base.Uuid) void {
             const boot = boots.table.get(ref) orelse return;
             boots.peers.dropBoot(boot);
+            assert(!to.eql(.zero));
             boots.io.journalFailover(boot);
             if (boot.revision > 0) boots.io.report(.{ .withdrawn = .{ .boot_id = boot.identity.id, .to = to } });
             boots.table.remove(ref);
@@ -531,6 +532,7 @@ pub fn Boots(comptime Io: type) type {
             if (!boot.changed) return;
             boot.changed = false;
             boot.revision += 1;
+            assert(boot.identity.mac.isDevice());
             boots.peers.onBoot(boot);
             boots.journalNow(boot);
             // Its end comes as a report of its own; what is in between would take the room of other boots.

@@ -343,6 +343,7 @@ pub fn Tftp(comptime Io: type) type {
         }
 
         fn takeOwner(port: *Self, place: u16) ?Owner {
+            assert(place < port.owners.len);
             defer port.owners[place] = null;
             return port.owners[place];
         }

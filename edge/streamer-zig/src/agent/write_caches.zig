@@ -347,6 +347,8 @@ pub fn WriteCaches(comptime Io: type) type {
         }
 
         pub fn release(layers: *Self, layer: *Layer) void {
+            assert(layer.is_syncing);
+            assert(layer.waiting_count >= layer.syncing_count);
             const left = layer.waiting_count - layer.syncing_count;
             std.mem.copyForwards(WriteRef, layer.waiting[0..left], layer.waiting[layer.syncing_count..layer.waiting_count]);
             layer.waiting_count = left;
@@ -362,6 +364,7 @@ pub fn WriteCaches(comptime Io: type) type {
         }
 
         pub fn endRead(layers: *Self, layer: *Layer) void {
+            assert(layer.reads > 0);
             layer.reads -= 1;
             if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
         }

@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
 const disk_module = @import("disk.zig");
+const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
 const Fabric = @import("fabric.zig");
@@ -103,12 +104,12 @@ pub fn wake(node: *DeviceNode) void {
 
 pub fn receive(node: *DeviceNode, from: Endpoint, to: Endpoint, bytes: []u8) void {
     const now_us = node.fabric.now_us;
-    const is_edge = from.ip.eql(EdgeNode.ip);
+    const is_edge = from.ip.eql(addresses.edge_ip);
     if (to.port == dhcp_port) {
         node.device.receiveDhcp(now_us, bytes);
     } else if (node.tftp_socket == to.port) {
         node.device.receiveTftp(now_us, from, bytes);
-    } else if (node.stream_socket == to.port and is_edge and from.port == EdgeNode.stream_port) {
+    } else if (node.stream_socket == to.port and is_edge and from.port == addresses.stream_port) {
         if (node.plant == .accept_foreign_fragment) node.adopt(bytes);
         node.device.receiveStream(now_us, bytes);
     } else return;
@@ -155,7 +156,7 @@ fn act(node: *DeviceNode, action: Device.Action) void {
     switch (action) {
         .dhcp => |packet| {
             const from: Endpoint = .{ .ip = fabric.links[node.link].ip orelse .zero, .port = dhcp_port };
-            fabric.sendToEdge(node.link, from, EdgeNode.endpoint(EdgeNode.dhcp_port), packet);
+            fabric.sendToEdge(node.link, from, addresses.endpoint(addresses.dhcp_port), packet);
         },
         .use_address => |given| node.useAddress(given.ip),
         .tftp => |packet| fabric.sendToEdge(node.link, node.socket(&node.tftp_socket) orelse return, packet.to, packet.bytes),

@@ -11,7 +11,7 @@ const tftp = @import("wire").tftp;
 const wire_dhcp = @import("wire").dhcp;
 const CookieAccount = @import("../kit/cookie_account.zig");
 const Disk = @import("disk.zig");
-const EdgeNode = @import("edge_node.zig");
+const addresses = @import("addresses.zig");
 const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
 const Ledger = @import("ledger.zig");
@@ -25,6 +25,9 @@ pub const Agent = agent.Agent(EdgeIo);
 
 pub const EdgeIo = @This();
 
+const nbp_size = 61 * 1432 + 77;
+const kernel_size = 300_000;
+const initrd_size = 150_000;
 /// A made-up wall clock: the monotonic one and a constant.
 const unix_ms_at_0 = 1_795_000_000_000;
 
@@ -50,8 +53,8 @@ pub const Version = struct {
     id: base.Uuid,
     disk: VersionDisk,
     layer_above: ?base.Uuid = null,
-    kernel: ?VersionFile = .{ .fd = 1, .size = EdgeNode.kernel_size },
-    initrd: ?VersionFile = .{ .fd = 2, .size = EdgeNode.initrd_size },
+    kernel: ?VersionFile = .{ .fd = 1, .size = kernel_size },
+    initrd: ?VersionFile = .{ .fd = 2, .size = initrd_size },
     disk_shortage: ?core.loader.disk_fit.Shortage = null,
     loader_files: ?core.loader.kernel_fit.Files = null,
 
@@ -106,7 +109,7 @@ pub const BootFiles = struct {
     sets: []const Set = &.{.{}},
 
     pub const program_name = "undionly.kpxe";
-    const program: [EdgeNode.nbp_size]u8 = @splat(0);
+    const program: [nbp_size]u8 = @splat(0);
 
     pub const Set = struct {
         name: []const u8 = "default",
@@ -152,16 +155,16 @@ pub fn log(_: *EdgeIo, comptime _: []const u8, _: anytype) void {}
 
 pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
     switch (port) {
-        .dhcp => io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.dhcp_port), to, bytes, 0),
+        .dhcp => io.fabric.sendToDevices(addresses.endpoint(addresses.dhcp_port), to, bytes, 0),
         .pxe => unreachable,
-        .tftp => io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.tftp_port), to, bytes, 0),
+        .tftp => io.fabric.sendToDevices(addresses.endpoint(addresses.tftp_port), to, bytes, 0),
         .stream => io.sendStream(to, bytes, 0),
     }
 }
 
 fn sendStream(io: *EdgeIo, to: base.Endpoint, bytes: []const u8, after_us: u64) void {
     io.account.noteAnswer(io.fabric.ledger, to, bytes);
-    io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.stream_port), to, bytes, after_us);
+    io.fabric.sendToDevices(addresses.endpoint(addresses.stream_port), to, bytes, after_us);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
@@ -247,7 +250,7 @@ pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u
             @memcpy(payload, bytes[@intCast(block.offset)..][0..payload.len])
         else
             catalogue.read(blocks.source, payload, block.offset) catch return io.tftp_port.abort(blocks.to, now_us);
-        io.fabric.sendToDevices(EdgeNode.endpoint(EdgeNode.tftp_port), blocks.to, io.block[0..size], 0);
+        io.fabric.sendToDevices(addresses.endpoint(addresses.tftp_port), blocks.to, io.block[0..size], 0);
     }
 }
 

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
+const addresses = @import("addresses.zig");
 const agent = @import("agent");
 const EdgeIo = @import("edge_io.zig");
 const Disk = @import("disk.zig");
@@ -19,18 +20,8 @@ const DhcpService = core.dhcp.Service;
 
 pub const EdgeNode = @This();
 
-pub const ip: base.Ip4 = .init(10, 77, 0, 1);
-pub const dhcp_port = 67;
-pub const tftp_port = 69;
-pub const http_port = 6980;
-pub const stream_port = 6910;
-pub const pool_first: base.Ip4 = .init(10, 77, 0, 10);
-
 const sessions_max = 128;
 const boots_kept_max = 96;
-pub const nbp_size = 61 * 1432 + 77;
-pub const kernel_size = 300_000;
-pub const initrd_size = 150_000;
 const orders_max = 16;
 const tftp_sessions_max = 64;
 const tftp_requests_max = 64;
@@ -117,13 +108,13 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
 fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     const gpa = edge.gpa;
     const boots = &process.boots;
-    process.pool = .{.{ .first = pool_first, .last = .fromInt(pool_first.toInt() + edge.pool_size - 1) }};
-    process.network = .{.{ .subnet = .of(ip, 24), .mode = edge.mode, .link = 0, .pools = &process.pool }};
-    process.link = .{.{ .ip = ip }};
+    process.pool = .{.{ .first = addresses.pool_first, .last = .fromInt(addresses.pool_first.toInt() + edge.pool_size - 1) }};
+    process.network = .{.{ .subnet = .of(addresses.edge_ip, 24), .mode = edge.mode, .link = 0, .pools = &process.pool }};
+    process.link = .{.{ .ip = addresses.edge_ip }};
     var dhcp: DhcpService = try .init(gpa, .{
         .links = &process.link,
         .networks = &process.network,
-        .http_port = http_port,
+        .http_port = addresses.http_port,
         .addresses_max = 256,
     });
     errdefer dhcp.deinit(gpa);
@@ -132,8 +123,8 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     const own: core.dhcp.network.Addresses = .{
         .links = &process.link,
         .networks = &process.network,
-        .http_port = http_port,
-        .stream_port = stream_port,
+        .http_port = addresses.http_port,
+        .stream_port = addresses.stream_port,
     };
     process.catalogue = try .init(gpa, boots, own, tftp_sessions_max);
     errdefer process.catalogue.deinit(gpa);
@@ -214,12 +205,12 @@ pub fn receive(edge: *EdgeNode, from: Endpoint, to: Endpoint, bytes: []const u8)
     const process = edge.process orelse return;
     const now_us = edge.fabric.now_us;
     switch (to.port) {
-        dhcp_port => process.dhcp.receive(
+        addresses.dhcp_port => process.dhcp.receive(
             &.{ .source = from, .port = .dhcp, .bytes = bytes, .at_us = now_us },
             now_us,
         ),
-        tftp_port => process.tftp.receive(from, bytes, now_us, now_us),
-        stream_port => edge.receiveStream(process, from, bytes),
+        addresses.tftp_port => process.tftp.receive(from, bytes, now_us, now_us),
+        addresses.stream_port => edge.receiveStream(process, from, bytes),
         else => {},
     }
     edge.planTftpWake(process);
@@ -323,8 +314,4 @@ pub fn progress(edge: *EdgeNode, response: *const Response, piece: struct { size
         .at_us = edge.fabric.now_us,
         .body_size = response.body_size,
     });
-}
-
-pub fn endpoint(port: u16) Endpoint {
-    return .{ .ip = ip, .port = port };
 }

@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const stream = @import("wire").stream;
 const DeviceNode = @import("device_node.zig");
-const EdgeNode = @import("edge_node.zig");
+const addresses = @import("addresses.zig");
 const EventQueue = @import("event_queue.zig");
 const Fabric = @import("fabric.zig");
 const PacketPool = @import("../kit/packet_pool.zig");
@@ -54,12 +54,12 @@ pub fn receive(stranger: *Stranger, to: Endpoint, bytes: []const u8) void {
 fn transmit(stranger: *Stranger) void {
     var out: [stream.sealed_request_size_max]u8 = undefined;
     while (stranger.thief.transmit(stranger.fabric.now_us, &out)) |packet|
-        stranger.fabric.sendToEdge(stranger.link, own, EdgeNode.endpoint(EdgeNode.stream_port), packet);
+        stranger.fabric.sendToEdge(stranger.link, own, addresses.endpoint(addresses.stream_port), packet);
 }
 
 fn sendAgain(stranger: *Stranger) void {
     const packet = stranger.fabric.sniffed[0].pick(&stranger.prng) orelse return;
-    if (packet.to.port == EdgeNode.dhcp_port) return;
+    if (packet.to.port == addresses.dhcp_port) return;
     var copy: [PacketPool.payload_size_max]u8 = undefined;
     @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
     stranger.fabric.sendToEdge(stranger.link, own, packet.to, copy[0..packet.size]);
@@ -68,7 +68,7 @@ fn sendAgain(stranger: *Stranger) void {
 fn sendDamaged(stranger: *Stranger) void {
     const prng = &stranger.prng;
     const packet = stranger.fabric.sniffed[0].pick(prng) orelse return;
-    if (packet.to.port == EdgeNode.dhcp_port or packet.size == 0) return;
+    if (packet.to.port == addresses.dhcp_port or packet.size == 0) return;
     var copy: [PacketPool.payload_size_max]u8 = undefined;
     @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
     for (0..@intCast(prng.between(1, 8))) |_| {
@@ -84,7 +84,7 @@ fn forge(stranger: *Stranger) void {
     const prng = &stranger.prng;
     const direction: EventQueue.Direction = if (prng.chance(1, 2)) .to_edge else .to_device;
     const packet = stranger.fabric.sniffed[@backingInt(direction)].pick(prng) orelse return;
-    const is_stream = packet.from.port == EdgeNode.stream_port or packet.to.port == EdgeNode.stream_port;
+    const is_stream = packet.from.port == addresses.stream_port or packet.to.port == addresses.stream_port;
     if (!is_stream or packet.size < stream.header_size) return;
     var copy: [PacketPool.payload_size_max]u8 = undefined;
     @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
@@ -106,7 +106,7 @@ fn misdeliver(stranger: *Stranger) void {
     const node = &stranger.devices[@intCast(stranger.prng.below(stranger.devices.len))];
     const address = stranger.fabric.links[node.link].ip orelse return;
     const port = node.stream_socket orelse return;
-    if (packet.from.port != EdgeNode.stream_port or packet.link == node.link) return;
+    if (packet.from.port != addresses.stream_port or packet.link == node.link) return;
     var copy: [PacketPool.payload_size_max]u8 = undefined;
     @memcpy(copy[0..packet.size], packet.bytes[0..packet.size]);
     stranger.fabric.deliver(.{
@@ -124,8 +124,8 @@ fn sendNoise(stranger: *Stranger) void {
     prng.fill(&noise);
     // A version and type that exist get further.
     if (prng.chance(1, 2)) noise[0] = 0x10 | @as(u8, @intCast(prng.between(1, 10)));
-    const port = prng.pick(u64, &.{ EdgeNode.dhcp_port, EdgeNode.tftp_port, EdgeNode.stream_port });
-    stranger.fabric.sendToEdge(stranger.link, own, EdgeNode.endpoint(@intCast(port)), noise[0..@intCast(prng.below(noise.len))]);
+    const port = prng.pick(u64, &.{ addresses.dhcp_port, addresses.tftp_port, addresses.stream_port });
+    stranger.fabric.sendToEdge(stranger.link, own, addresses.endpoint(@intCast(port)), noise[0..@intCast(prng.below(noise.len))]);
 }
 
 /// Says hello with the token of a device that has its session already.

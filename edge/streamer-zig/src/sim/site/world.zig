@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const DeviceNode = @import("device_node.zig");
 const Disk = @import("disk.zig");
+const addresses = @import("addresses.zig");
 const EdgeNode = @import("edge_node.zig");
 const EventQueue = @import("event_queue.zig");
 const Fabric = @import("fabric.zig");
@@ -160,7 +161,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
             .device = Device.init(gpa, .{
                 .mac = Ledger.macOf(@intCast(index)),
                 .own_address = if (world.plan.mode == .proxy) address else null,
-                .tftp_port = EdgeNode.tftp_port,
+                .tftp_port = addresses.tftp_port,
                 .reads = reads.*,
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
