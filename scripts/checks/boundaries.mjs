@@ -4,8 +4,8 @@ import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
 /**
- * The floors of apps/api/src: a part imports only itself and the parts in its list. Every folder that is not listed is a
- * noun: its schema, router, rows, services and their tests. Nouns stand side by side: a noun imports only the schemas
+ * The floors of apps/api/src: a part imports only itself and the parts in its list. Every folder that is not listed is
+ * a noun: its schema, router, rows, services and their tests. Nouns stand side by side: a noun imports only the schemas
  * and the `public.ts` of another, and never in a circle. `public.ts` names what the noun offers; nothing else
  * re-exports. Nouns that only react to changes (audit, webhook) have no `public.ts`: listeners.ts connects them to
  * events/event-bus.ts.
