@@ -5,7 +5,7 @@ const std = @import("std");
 const builtin = @import("builtin");
 
 pub const key_size = 16;
-pub const nonce_size = 16;
+const nonce_size = 16;
 pub const tag_size = 16;
 
 pub const Key = [key_size]u8;

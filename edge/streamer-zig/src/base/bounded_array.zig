@@ -8,7 +8,7 @@ const assert = std.debug.assert;
 pub fn BoundedArray(comptime T: type, comptime capacity: u32) type {
     return struct {
         const Self = @This();
-        pub const capacity_max = capacity;
+        const capacity_max = capacity;
         pub const empty: Self = .{};
 
         buffer: [capacity]T = undefined,

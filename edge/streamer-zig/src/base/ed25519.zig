@@ -26,7 +26,7 @@ extern fn bootfarm_ed25519_is_signed(
 ) callconv(.c) bool;
 
 pub const KeyPair = struct {
-    pub const seed_length = 32;
+    const seed_length = 32;
 
     public_key: PublicKey,
     seed: [seed_length]u8,

@@ -36,7 +36,7 @@ pub const Uuid = struct {
     }
 
     /// The reverse of `fromMixedEndian`; the swap is its own inverse.
-    pub fn toMixedEndian(uuid: Uuid) [16]u8 {
+    fn toMixedEndian(uuid: Uuid) [16]u8 {
         return fromMixedEndian(uuid.bytes).bytes;
     }
 

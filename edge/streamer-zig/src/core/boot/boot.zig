@@ -389,6 +389,8 @@ pub const Boot = struct {
     fn begin(boot: *Boot, phase: Phase, start_us: u64, source: boot_phase.Source) void {
         if (boot.has(phase)) return;
         boot.phases[@backingInt(phase)] = .init(start_us, source);
+        assert(boot.outcome == null);
+        assert(boot.current() != null);
         boot.changed = true;
         if (boot.suspicion) |failure| {
             // Progress beyond the phase in trouble proves that the device overcame it.
@@ -400,6 +402,7 @@ pub const Boot = struct {
         const found = boot.mutable(phase) orelse return;
         if (found.end_us != null) return;
         found.end_us = @max(end_us, found.start_us);
+        assert(found.durationUs() != null);
         boot.changed = true;
     }
 
@@ -631,7 +634,9 @@ pub const Boot = struct {
             };
             found.end_us = @max(ended_us, found.start_us);
         }
+        for (&boot.phases) |*slot| if (slot.*) |*value| assert(value.end_us != null);
         boot.outcome = outcome;
+        assert(boot.isOver());
         boot.live_changes.outcome = true;
         boot.changed = true;
         boot.touched = true;

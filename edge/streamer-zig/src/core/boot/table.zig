@@ -190,6 +190,8 @@ pub const BootTable = struct {
         table.count += 1;
         if (!boot.isOver()) table.active_count += 1;
         if (boot.deviceHasBegun()) table.forgetEarlier(index);
+        assert(table.slots[index] != null);
+        assert(table.count <= table.slots.len);
         return table.refOf(index);
     }
 
@@ -217,6 +219,7 @@ pub const BootTable = struct {
         const boot = table.get(ref) orelse return;
         const was_over = boot.isOver();
         boot.supersede(now_us);
+        assert(boot.isOver());
         table.countEnd(was_over, boot);
     }
 
@@ -303,6 +306,9 @@ pub const BootTable = struct {
     }
 
     fn free(table: *BootTable, index: usize) void {
+        assert(table.slots[index] != null);
+        assert(table.macs[index] != free_mac);
+        assert(table.count > 0);
         table.slots[index] = null;
         table.macs[index] = free_mac;
         table.handles[index] = 0;

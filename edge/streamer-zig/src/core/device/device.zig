@@ -20,18 +20,18 @@ pub const Device = @This();
 pub const GuestWords = @import("guest_words.zig");
 
 /// Reads of a device in flight; each has a buffer of 128 KiB.
-pub const reads_depth = 4;
-pub const script_size_max = 4096;
+const reads_depth = 4;
+const script_size_max = 4096;
 /// Scripts that chain to another.
 const chains_max = 4;
-pub const http_attempts_max = 5;
-pub const http_retry_us = std.time.us_per_s;
+const http_attempts_max = 5;
+const http_retry_us = std.time.us_per_s;
 pub const http_request_size_max = HttpExchange.request_size_max;
 /// Silence after which a connection is abandoned.
-pub const http_idle_us_max = 10 * std.time.us_per_s;
-pub const tftp_attempts_max = 3;
+const http_idle_us_max = 10 * std.time.us_per_s;
+const tftp_attempts_max = 3;
 /// A boot without reads for this long fails; an edge may be restarted and unreachable for less.
-pub const stage2_idle_us_max = 120 * std.time.us_per_s;
+const stage2_idle_us_max = 120 * std.time.us_per_s;
 /// Bytes of a disk that a loader without a kernel reads by HTTP.
 const disk_probe_size = 512;
 

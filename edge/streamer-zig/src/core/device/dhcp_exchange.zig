@@ -11,7 +11,7 @@ pub const attempts_max = 5;
 pub const timeout_us_first = std.time.us_per_s;
 /// How long iPXE waits for a proxy's offer when it has an address and no boot file (boot client
 /// notes, iPXE 1.21).
-pub const proxy_wait_us = 3 * std.time.us_per_s;
+const proxy_wait_us = 3 * std.time.us_per_s;
 pub const vendor_class = "PXEClient:Arch:00000:UNDI:002001";
 
 /// The sender: the ROM of a simulated device, or the iPXE that it loaded.

@@ -12,9 +12,9 @@ const assert = std.debug.assert;
 pub const GuestWords = @This();
 
 /// A confirmed order is executed after this even if the edge has not acknowledged the confirmation.
-pub const order_wait_us_max = 2 * std.time.us_per_s;
+const order_wait_us_max = 2 * std.time.us_per_s;
 /// Without an acknowledgement for this long, the edge is assumed not to support reports.
-pub const first_word_us_max = 2 * std.time.us_per_s;
+const first_word_us_max = 2 * std.time.us_per_s;
 
 /// Zero before the first report.
 begun_at_us: u64 = 0,

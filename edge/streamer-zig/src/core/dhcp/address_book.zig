@@ -45,7 +45,7 @@ pub fn macOf(book: *const AddressBook, ip: Ip4) ?Mac {
     return null;
 }
 
-pub fn ipOf(book: *const AddressBook, mac: Mac) ?Ip4 {
+fn ipOf(book: *const AddressBook, mac: Mac) ?Ip4 {
     for (book.entries[0..book.count]) |entry| if (entry.mac.eql(mac)) return entry.ip;
     return null;
 }

@@ -73,7 +73,7 @@ pub const Network = struct {
     authoritative: bool = true,
     identify_by: IdentifyBy = .client_id,
 
-    pub const lease_time_s_default = 3600;
+    const lease_time_s_default = 3600;
 };
 
 /// What identifies a client. RFC 2131 section 4.2 says the client identifier, where there is one;
@@ -119,7 +119,7 @@ pub fn find(networks: []const Network, ip: Ip4) ?u8 {
 }
 
 /// Returns the network of a link.
-pub fn ofLink(networks: []const Network, link: u8) u8 {
+fn ofLink(networks: []const Network, link: u8) u8 {
     for (networks, 0..) |*network, index| {
         const own = network.link orelse continue;
         if (own == link) return @intCast(index);

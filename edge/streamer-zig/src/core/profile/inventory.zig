@@ -10,7 +10,7 @@ pub const ProfileInventory = @This();
 /// For all versions.
 pub const profiles_max = 256;
 /// For one version: eight classes of hardware, and all boots.
-pub const of_version_max = 9;
+const of_version_max = 9;
 
 summaries: [profiles_max]Summary = undefined,
 count: u16 = 0,

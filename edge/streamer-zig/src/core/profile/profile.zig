@@ -15,7 +15,7 @@ pub const BootProfile = @This();
 /// Boots that count; an earlier one's share has faded to a third by then.
 pub const memory_boots = 16;
 /// Blocks that fewer than about a quarter of the boots read are not read ahead.
-pub const weight_handed = 60;
+const weight_handed = 60;
 /// Of 255: a block with less is forgotten.
 const weight_kept = 8;
 /// A profile carried over from another version counts as at most this many boots, so that changes

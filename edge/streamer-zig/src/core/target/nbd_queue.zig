@@ -245,7 +245,7 @@ pub const NbdQueue = struct {
     }
 
     /// Counts the parts that wait for the stream.
-    pub fn readingCount(queue: *const NbdQueue) u8 {
+    fn readingCount(queue: *const NbdQueue) u8 {
         var count: u8 = 0;
         for (queue.slots) |slot| count += @intFromBool(slot.state == .reading);
         return count;

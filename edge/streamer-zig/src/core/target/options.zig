@@ -24,7 +24,7 @@ pub const TargetOptions = struct {
         bytes: u32,
     };
 
-    pub const token_size = 16;
+    const token_size = 16;
 
     /// One for each mistake in the words; `explain` has a sentence for people.
     pub const Error = error{

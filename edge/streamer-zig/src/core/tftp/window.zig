@@ -9,7 +9,7 @@ const us_per_ms = std.time.us_per_ms;
 pub const TftpWindow = @This();
 
 /// RTO before the first RTT sample.
-pub const retry_timeout_first_us = 500 * us_per_ms;
+const retry_timeout_first_us = 500 * us_per_ms;
 /// Firmware that polls its network card by a timer of 10 or 55 ms is not slow, only late.
 const retry_timeout_min_us = 100 * us_per_ms;
 const retry_timeout_max_us = 4 * std.time.us_per_s;

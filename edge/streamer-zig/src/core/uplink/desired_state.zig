@@ -10,21 +10,21 @@ const Ed25519 = base.Ed25519;
 
 pub const envelope_size_max = 8 << 20;
 pub const devices_max = 20_000;
-pub const vdisks_max = 256;
+const vdisks_max = 256;
 pub const versions_max = 1024;
-pub const power_ons_max = 1024;
+const power_ons_max = 1024;
 pub const power_orders_max = 1024;
-pub const menus_max = 256;
+const menus_max = 256;
 pub const menu_entries_max = 16;
 pub const menu_title_size_max = 64;
-pub const ignored_macs_max = 4096;
+const ignored_macs_max = 4096;
 pub const site_edges_max = 16;
 pub const site_edge_subnets_max = 32;
 pub const schedules_max = 256;
-pub const schedule_instants_max = 1024;
-pub const state_instants_max = 32_768;
-pub const state_targets_max = 131_072;
-pub const rate_per_minute_max = 6000;
+const schedule_instants_max = 1024;
+const state_instants_max = 32_768;
+const state_targets_max = 131_072;
+const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
 pub const home_edges_max = 64;
 pub const command_line_size_max = 1024;
@@ -38,7 +38,7 @@ pub const Pair = struct {
     incarnation: u64 = 0,
     counter: u64 = 0,
 
-    pub fn isHigher(pair: Pair, than: Pair) bool {
+    fn isHigher(pair: Pair, than: Pair) bool {
         if (pair.incarnation != than.incarnation) return pair.incarnation > than.incarnation;
         return pair.counter > than.counter;
     }
@@ -260,7 +260,7 @@ pub const SigningKeyStatement = struct {
     signature: []const u8,
 };
 
-pub const signing_key_statements_max = 256;
+const signing_key_statements_max = 256;
 
 pub const Envelope = struct {
     payload: []const u8,

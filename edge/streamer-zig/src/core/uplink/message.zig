@@ -12,8 +12,8 @@ const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
 const Stringify = std.json.Stringify;
 
-pub const signature_text_size = 88;
-pub const key_text_size = 44;
+const signature_text_size = 88;
+const key_text_size = 44;
 pub const join_token_size_max = 128;
 /// Bodies except reports, and answers except the state, are below this.
 pub const body_size_max = 16 * 1024;

@@ -7,10 +7,10 @@ const std = @import("std");
 const base = @import("base");
 const assert = std.debug.assert;
 
-pub const heartbeat_interval_ms = 5_000;
+const heartbeat_interval_ms = 5_000;
 pub const poll_wait_ms = 25_000;
-pub const retry_first_ms = 1_000;
-pub const retry_most_ms = 30_000;
+const retry_first_ms = 1_000;
+const retry_most_ms = 30_000;
 /// Upper bound of the delay that an API may request.
 pub const retry_after_most_ms = 300_000;
 /// Other reports may follow a new one at once; they are sent together.
@@ -62,7 +62,7 @@ pub const BackOff = struct {
 
     /// The API has answered another request: an unanswered one is retried as soon as the API
     /// allows.
-    pub fn hurry(back_off: *BackOff, now_ms: u64) void {
+    fn hurry(back_off: *BackOff, now_ms: u64) void {
         back_off.not_before_ms = @max(@min(back_off.not_before_ms, now_ms), back_off.requested_ms);
     }
 

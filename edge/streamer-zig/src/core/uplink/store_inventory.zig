@@ -14,14 +14,14 @@ const StoreFacts = store_job.StoreFacts;
 
 pub const versions_max = 2048;
 /// Versions per page, sized for the largest boot profiles.
-pub const page_max = 64;
+const page_max = 64;
 /// Even if nothing has changed.
 pub const report_interval_ms = 600_000;
 /// Maintenance versions whose devices are connected; further ones are reported as unknown.
-pub const written_max = 16;
+const written_max = 16;
 pub const Written = base.BoundedArray(base.Uuid, written_max);
 /// The whole store is verified within this time.
-pub const check_interval_ms = 7 * std.time.ms_per_day;
+const check_interval_ms = 7 * std.time.ms_per_day;
 
 /// When a version was last verified, and the result.
 pub const Check = struct { id: base.Uuid, unixMs: u64, isDamaged: bool };
@@ -96,7 +96,7 @@ pub const StoreInventory = struct {
         return null;
     }
 
-    pub fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
+    fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
         for (inventory.checks[0..inventory.check_count]) |*check|
             if (check.id.eql(id)) return check;
         return null;

@@ -50,7 +50,7 @@ pub const Arguments = struct {
     words: [words_max:null]?[*:0]const u8 = @splat(null),
     count: u8 = 0,
 
-    pub const words_max = 32;
+    const words_max = 32;
     const buffer_size = 8192;
 
     /// Maximum length of the store's path.
@@ -427,7 +427,7 @@ pub fn withoutPath(message: Message, path: []const u8) Message {
 }
 
 /// Checked here, since it is forwarded unchanged.
-pub fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
+fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
     _ = uplink_message.parseKey(given.root) catch return error.Malformed;
     if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max)
         return error.Malformed;

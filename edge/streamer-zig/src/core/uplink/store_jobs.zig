@@ -13,10 +13,10 @@ const Queue = store_job.Queue;
 const Order = desired_state.StoreJob;
 
 /// While a job runs and makes progress.
-pub const progress_interval_ms = 5_000;
+const progress_interval_ms = 5_000;
 
 /// Delay before a job that another process blocked is started again.
-pub const busy_interval_ms = 3_000;
+const busy_interval_ms = 3_000;
 
 pub const Stage = enum { waiting, running, done, failed };
 
@@ -54,7 +54,7 @@ pub const StoreJobs = struct {
     const told_max = 32;
     /// Size of a report: less than 512 bytes around its message and the created version.
     const report_size_max = 512 + 2 * store_job.message_size_max + store_job.made_size_max;
-    pub const untold_size_max = told_max * report_size_max;
+    const untold_size_max = told_max * report_size_max;
     pub const over_size_max = jobs_max * report_size_max;
 
     /// Takes the jobs of the desired state. One that is no longer listed is forgotten, even if it

@@ -11,7 +11,7 @@ const Ip4 = base.Ip4;
 const Mac = base.Mac;
 
 pub const Options = options_format.Options;
-pub const OptionCode = options_format.Code;
+const OptionCode = options_format.Code;
 pub const MessageType = options_format.MessageType;
 pub const ClientArch = options_format.ClientArch;
 pub const MachineId = options_format.MachineId;
@@ -20,7 +20,7 @@ pub const Scratch = options_format.Scratch;
 pub const server_port = 67;
 pub const client_port = 68;
 /// The port of boot servers (PXE 2.1, section 2.2.1).
-pub const pxe_port = 4011;
+const pxe_port = 4011;
 
 /// The fixed fields, up to and with the magic cookie.
 pub const header_size = 240;

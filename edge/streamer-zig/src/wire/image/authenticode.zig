@@ -7,7 +7,7 @@ const base = @import("base");
 const der = @import("der.zig");
 const assert = std.debug.assert;
 
-pub const signers_max = 4;
+const signers_max = 4;
 pub const Signers = base.BoundedArray(base.UntrustedText, signers_max);
 
 /// A certificate chain is short; this one is a limit for damaged files.

@@ -8,7 +8,7 @@ pub const Error = error{ Truncated, Malformed };
 
 pub const tag = struct {
     pub const integer = 0x02;
-    pub const octet_string = 0x04;
+    const octet_string = 0x04;
     pub const object_identifier = 0x06;
     pub const utf8_string = 0x0c;
     pub const printable_string = 0x13;

@@ -6,7 +6,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 
 pub const message_size_max = 512;
-pub const family_name = "nbd";
+const family_name = "nbd";
 
 const header_size = 20; // nlmsghdr 16, genlmsghdr 4
 const flag_request: u16 = 1;

@@ -10,7 +10,7 @@ const type_advertisement = 134;
 /// A packet that crossed a router has less: it is not from this segment.
 pub const hop_limit = 255;
 const header_size = 8;
-pub const advertisement_size = 16;
+const advertisement_size = 16;
 
 /// Tells whether this is a solicitation as a host on this segment sends it. The kernel verifies the
 /// checksum.

@@ -14,7 +14,7 @@ pub const report_size_min = 60;
 pub const report_size_max = 1200;
 pub const report_ack_size = 36;
 pub const steps_max = 24;
-pub const step_name_size_max = 32;
+const step_name_size_max = 32;
 const step_size_fixed = 18;
 /// Space of a REPORT for steps, in bytes: fewer than `steps_max` fit if all have the longest names.
 pub const steps_size_max = report_size_max - report_size_min;

@@ -7,7 +7,7 @@ const ParseError = @import("stream.zig").ParseError;
 
 const header_size = 16;
 /// Bytes in front of a fragment's payload.
-pub const write_size_fixed = 40;
+const write_size_fixed = 40;
 pub const control_size = 40;
 pub const write_ack_size_min = 20;
 /// Longest WRITE, in bytes.

@@ -10,8 +10,8 @@ pub const server_port = 69;
 /// RFC 2347: "The maximum size of a request packet is 512 octets."
 pub const request_size_max = 512;
 pub const data_header_size = 4;
-pub const ack_size = 4;
-pub const error_text_size_max = 128;
+const ack_size = 4;
+const error_text_size_max = 128;
 /// RFC 1350: the size of DATA's payload unless another was agreed.
 pub const blksize_default = 512;
 pub const blksize_min = 8;

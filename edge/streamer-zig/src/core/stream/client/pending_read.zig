@@ -11,7 +11,7 @@ const assert = std.debug.assert;
 const PendingRead = @This();
 
 /// A hole counts as lost when this many fragments beyond it have arrived.
-pub const gap_threshold = 3;
+const gap_threshold = 3;
 
 state: State = .free,
 tag: u64 = 0,

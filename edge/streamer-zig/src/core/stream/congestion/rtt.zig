@@ -2,14 +2,15 @@
 //! packages/proto/STREAM.md): SRTT, RTTVAR and RTO. All times are microseconds.
 
 const std = @import("std");
+const assert = std.debug.assert;
 const RttEstimator = @This();
 
-pub const rto_us_min = 2 * std.time.us_per_ms;
+const rto_us_min = 2 * std.time.us_per_ms;
 pub const rto_us_max = std.time.us_per_s;
 /// From 2 ms to 64 ms; above that, a read that is lost again waits longer anyway.
 const doublings_max = 5;
 /// Stalls of busy machines; a higher floor would make real losses expensive.
-pub const floor_us_max = 100 * std.time.us_per_ms;
+const floor_us_max = 100 * std.time.us_per_ms;
 
 srtt_us: u64 = 0,
 rttvar_us: u64 = 0,
@@ -62,6 +63,10 @@ pub fn onTimeout(rtt: *RttEstimator) void {
 fn update(rtt: *RttEstimator) void {
     const rto_us = std.math.clamp(rtt.srtt_us + 4 * rtt.rttvar_us, rtt.floor_us, rto_us_max);
     rtt.rto_us = @min(rto_us << rtt.doublings, rto_us_max);
+    assert(rtt.doublings <= doublings_max);
+    assert(rtt.floor_us >= rto_us_min);
+    assert(rtt.floor_us <= floor_us_max);
+    assert(rtt.rto_us >= rtt.floor_us);
 }
 
 test "the RTO follows the samples and stays within its limits" {

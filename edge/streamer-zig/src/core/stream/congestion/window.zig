@@ -38,7 +38,7 @@ pub const Options = struct {
 
 /// Bytes requested before anything is known, and after a pause without pacing: the buffer that the
 /// smallest switches have per port.
-pub const burst_bytes_min = 64 << 10;
+const burst_bytes_min = 64 << 10;
 /// Faster network cards need no larger burst.
 const burst_bytes_max = 256 << 10;
 /// Duration of a burst, where that is more than `burst_bytes_min`.
@@ -270,6 +270,7 @@ pub fn onSentBefore(window: *CongestionWindow, bytes: u64) SendRecord {
 /// A request timed out, before `onLoss` for it. The second time in a row that nothing has arrived
 /// since, everything starts over (RFC 9002, section 7.6.2).
 pub fn onTimeout(window: *CongestionWindow, record: *const SendRecord) void {
+    assert(record.serial <= window.serial);
     if (record.serial < window.timed_out_at_serial or window.delivered_at_us > record.sent_at_us)
         return;
     window.timed_out_at_serial = window.serial;
@@ -283,6 +284,7 @@ pub fn onTimeout(window: *CongestionWindow, record: *const SendRecord) void {
     window.credit = @min(window.credit, burst_bytes_min);
     window.wait_us = 0;
     window.silences = 0;
+    assert(window.cwnd_bytes <= window.ssthresh_bytes);
     window.beginRound();
 }
 
@@ -293,7 +295,7 @@ pub fn onAbandoned(window: *CongestionWindow, bytes: u64) void {
 }
 
 /// Bytes per second; 0: unknown.
-pub fn deliveryRate(window: *const CongestionWindow) u64 {
+fn deliveryRate(window: *const CongestionWindow) u64 {
     return @max(window.rate[0], window.rate[1]);
 }
 

@@ -265,7 +265,7 @@ pub const Session = struct {
         );
     }
 
-    pub fn takeCounter(session: *Session) u64 {
+    fn takeCounter(session: *Session) u64 {
         return session.takeCounters(1);
     }
 

@@ -67,9 +67,9 @@ pub const Collector = struct {
     missing: [writes.missing_size_max]u8 = undefined,
 
     /// Slots that one session may have while others need theirs.
-    pub const per_session_max = 8;
+    const per_session_max = 8;
     /// A write without progress for this long loses its slot; its device retransmits all of it.
-    pub const idle_us_max = 2 * std.time.us_per_s;
+    const idle_us_max = 2 * std.time.us_per_s;
 
     const Slot = struct {
         /// 0: free.
