@@ -120,7 +120,7 @@ describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`
     expect(exit).toBe(1)
     const text = wrong.join('\n')
     expect(text).toContain('problem dhcp: 10.78.0.2 also tells devices what to boot: "pxelinux.0" from 10.78.0.2.')
-    expect(text).toContain('problem dhcp: 10.78.0.2 tells devices an MTU of 1300 bytes, and edge0 has 1400.')
+    expect(text).toContain('problem dhcp: 10.78.0.2 tells devices an MTU of 1300 bytes, but edge0 has 1400.')
     expect(text).toContain(`warning interface: edge0, which has ${segment.edgeIp}, has an MTU of 1400 bytes.`)
     expect(text).toMatch(new RegExp(`problem ports: udp port 69 \\(TFTP\\) is taken by .+ \\(process ${tftp.pid}\\)`))
     expect(text).toMatch(/problem vdisk: \S+nowhere\.raw /)
