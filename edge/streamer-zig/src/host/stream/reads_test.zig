@@ -369,7 +369,10 @@ test "a disk that fails is reported to the device, and bytes for a device that i
     Gate.awaitArrived(1);
     Gate.open();
     site.turn();
-    try testing.expectEqual(wire.ReadErrorCode.store_error, (try slow.receive()).body.read_error.code);
+    try testing.expectEqual(
+        wire.ReadErrorCode.store_error,
+        (try slow.receive()).body.read_error.code,
+    );
     try testing.expectEqual(1, site.port.policy.store_errors);
     Gate.close();
     slow.read(2, 0, 4096);

@@ -36,7 +36,8 @@ pub fn SpscRing(comptime T: type) type {
             ring.put.store(ring.put.load(.monotonic) + 1, .release);
         }
 
-        /// For the consumer: returns the next entry, valid until `release`, or null if there is none.
+        /// For the consumer: returns the next entry, valid until `release`, or null if there is
+        /// none.
         pub fn peek(ring: *Ring) ?*T {
             const at = ring.taken.load(.monotonic);
             if (at == ring.put.load(.acquire)) return null;
