@@ -315,7 +315,7 @@ describe('merge and delete', () => {
     expect(await site().mutate('storeJob.cancel', { jobId })).toMatchObject({ state: 'cancelled' })
     expect(await accesses()).toEqual({ 1: 'default' })
     expect(await site().state()).not.toHaveProperty('storeJobs')
-    expect((await site().tryMutation('storeJob.cancel', { jobId })).text).toContain('is cancelled already')
+    expect((await site().tryMutation('storeJob.cancel', { jobId })).text).toContain('is already cancelled')
     expect((await change('version.merge', { versionId, into: 'base' })).number).toBe(3)
   })
 
