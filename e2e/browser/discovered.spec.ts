@@ -37,7 +37,7 @@ test('a rule previews its effect on waiting machines, and adopts them', async ({
   await dialog.getByLabel('Relay agent network').fill('10.1.2.3/8')
   await dialog.getByRole('textbox', { name: 'Name pattern' }).fill('lab-{nnn}')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  await expect(dialog.getByRole('alert')).toContainText('the network is 10.0.0.0/8.')
+  await expect(dialog.getByRole('alert')).toContainText('Use 10.0.0.0/8.')
   await dialog.getByLabel('Relay agent network').fill('')
   await dialog.getByRole('button', { name: 'Save' }).click()
   const rules = page.getByRole('list', { name: 'Rules in order' })
