@@ -1,6 +1,6 @@
-//! Whether a device that asks to boot by DHCP is answered by this edge: whether it may boot at all, and
-//! whose of the site's edges it is. Called before a boot is begun for it, so that an edge whose the
-//! device is not keeps nothing of it.
+//! Whether a device that asks to boot by DHCP is answered by this edge: whether it may boot at all,
+//! and whose of the site's edges it is. Called before a boot is begun for it, so that an edge whose
+//! the device is not keeps nothing of it.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +22,11 @@ pub fn judge(
     size: usize,
 ) Verdict {
     const client = &request.client;
-    const goes_on = boots.continued(now_us, client.mac, @TypeOf(boots.*).dhcpRequestOf(client, request.packet.xid, size));
+    const goes_on = boots.continued(
+        now_us,
+        client.mac,
+        @TypeOf(boots.*).dhcpRequestOf(client, request.packet.xid, size),
+    );
     if (goes_on == null) switch (boots.policy.decide(client.mac, boots.io.unixMs())) {
         .ignored_device => {
             boots.ignored.add(.dhcp_ignored_device);

@@ -1,6 +1,7 @@
-//! Module `agent`: what an edge decides, with its input and output injected. `host` gives it the real world, `sim` a fake
-//! one. It reads no clock and opens no socket or file itself, and it never waits: what may wait (a disk, a thread) is asked
-//! of `Io` and answered by a later call. docs/ARCHITECTURE.md says what belongs here.
+//! Module `agent`: what an edge decides, with its input and output injected. `host` gives it the
+//! real world, `sim` a fake one. It reads no clock and opens no socket or file itself, and it never
+//! waits: what may wait (a disk, a thread) is asked of `Io` and answered by a later call.
+//! docs/ARCHITECTURE.md says what belongs here.
 
 const std = @import("std");
 

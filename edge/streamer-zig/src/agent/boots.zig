@@ -1,6 +1,7 @@
-//! The boots of an edge: finds or begins the boot that a packet belongs to, applies what happened to it, and journals
-//! and reports it as soon as a phase changes, before any answer goes out. Called by every port of the agent; hands
-//! `Io` what is to be kept and reported. Invariant: a boot that an answer names is in the journal.
+//! The boots of an edge: finds or begins the boot that a packet belongs to, applies what happened
+//! to it, and journals and reports it as soon as a phase changes, before any answer goes out.
+//! Called by every port of the agent; hands `Io` what is to be kept and reported. Invariant: a boot
+//! that an answer names is in the journal.
 
 const std = @import("std");
 const base = @import("base");
@@ -78,7 +79,11 @@ pub fn Boots(comptime Io: type) type {
             return ref;
         }
 
-        pub fn dhcpRequestOf(client: *const core.boot.Client, xid: u32, size: usize) core.boot.DhcpRequest {
+        pub fn dhcpRequestOf(
+            client: *const core.boot.Client,
+            xid: u32,
+            size: usize,
+        ) core.boot.DhcpRequest {
             return .{
                 .message = if (client.message_type == .discover) .discover else .request,
                 .client = if (client.loader == .ipxe) .ipxe else .rom,
@@ -94,13 +99,16 @@ pub fn Boots(comptime Io: type) type {
             boots.peers.onBoot(boot);
         }
 
-        /// The device has taken another edge's answer: what was begun here was no boot. `to`: that edge.
+        /// The device has taken another edge's answer: what was begun here was no boot. `to`: that
+        /// edge.
         pub fn withdraw(boots: *Self, ref: Ref, to: base.Uuid) void {
             const boot = boots.table.get(ref) orelse return;
             boots.peers.dropBoot(boot);
             assert(!to.eql(.zero));
             boots.io.journalFailover(boot);
-            if (boot.revision > 0) boots.io.report(.{ .withdrawn = .{ .boot_id = boot.identity.id, .to = to } });
+            if (boot.revision > 0) boots.io.report(.{
+                .withdrawn = .{ .boot_id = boot.identity.id, .to = to },
+            });
             boots.table.remove(ref);
         }
 
@@ -110,13 +118,23 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// A device that is not in the desired state asks by DHCP.
-        pub fn discover(boots: *Self, now_us: u64, request: *const core.dhcp.Service.BootRequest) void {
+        pub fn discover(
+            boots: *Self,
+            now_us: u64,
+            request: *const core.dhcp.Service.BootRequest,
+        ) void {
             if (boots.policy.source == .nothing) return;
             boots.discovery.noteDhcp(boots.io, now_us, &boots.policy, request);
         }
 
         /// A device that got no boot asked for its script.
-        pub fn discoverByHttp(boots: *Self, now_us: u64, mac: base.Mac, ip: base.Ip4, query: ?core.loader.MediaQuery) void {
+        pub fn discoverByHttp(
+            boots: *Self,
+            now_us: u64,
+            mac: base.Mac,
+            ip: base.Ip4,
+            query: ?core.loader.MediaQuery,
+        ) void {
             if (boots.policy.source == .nothing or boots.policy.decide(mac, boots.io.unixMs()) != .unknown_device) return;
             boots.discovery.noteHttp(boots.io, now_us, &boots.policy, mac, ip, query);
         }
@@ -129,7 +147,12 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// The boot of a script that was asked for by address, without our DHCP.
-        pub fn forScript(boots: *Self, now_us: u64, mac: base.Mac, ip: base.Ip4) core.boot.Table.BeginError!?Ref {
+        pub fn forScript(
+            boots: *Self,
+            now_us: u64,
+            mac: base.Mac,
+            ip: base.Ip4,
+        ) core.boot.Table.BeginError!?Ref {
             const ref = blk: {
                 if (boots.table.findByMac(mac)) |ref| {
                     const boot = boots.table.get(ref).?;
@@ -161,7 +184,11 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// As the edges of the site judge a device, which has said nothing yet.
-        pub fn askedOf(boots: *const Self, mac: base.Mac, network: base.Ip4) core.site.PeerTable.DeviceRequest {
+        pub fn askedOf(
+            boots: *const Self,
+            mac: base.Mac,
+            network: base.Ip4,
+        ) core.site.PeerTable.DeviceRequest {
             return .{
                 .mac = mac,
                 .network = network,
@@ -201,7 +228,13 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// This edge answers a device by DHCP; `payload` is the whole answer.
-        pub fn noteDhcpAnswer(boots: *Self, ref: Ref, now_us: u64, server_ip: base.Ip4, payload: []const u8) void {
+        pub fn noteDhcpAnswer(
+            boots: *Self,
+            ref: Ref,
+            now_us: u64,
+            server_ip: base.Ip4,
+            payload: []const u8,
+        ) void {
             const boot = boots.table.get(ref) orelse return;
             var scratch: wire.dhcp.Scratch = undefined;
             const packet = wire.dhcp.parse(payload, &scratch) catch return;
@@ -211,10 +244,14 @@ pub fn Boots(comptime Io: type) type {
                 else => .dhcp_nak,
             };
             boot.onPacket(now_us, .from_edge, .{ .name = name });
-            if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.onOffer(now_us, offer);
+            if (core.boot.packets.Offer.of(&packet, server_ip, true)) |offer| boot.onOffer(
+                now_us,
+                offer,
+            );
         }
 
-        /// The menu that a boot's device is to show; null: it has none, or what it starts is settled.
+        /// The menu that a boot's device is to show; null: it has none, or what it starts is
+        /// settled.
         pub fn menuOf(boots: *const Self, boot: *const Boot) ?core.loader.Menu {
             if (!boot.mayChoose()) return null;
             return boots.policy.menuOf(boot.identity.mac, boots.io.unixMs());
@@ -228,7 +265,9 @@ pub fn Boots(comptime Io: type) type {
                 .local_disk => null,
             };
             boots.apply(ref, now_us, .{ .loader_begin = .script });
-            boots.apply(ref, now_us, .{ .menu_choice = .{ .title = choice.title, .assignment = assignment } });
+            boots.apply(ref, now_us, .{
+                .menu_choice = .{ .title = choice.title, .assignment = assignment },
+            });
             if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
         }
 
@@ -247,34 +286,53 @@ pub fn Boots(comptime Io: type) type {
 
         pub fn noteUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
             boots.io.noteProfileUsed(used);
-            const boot = boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
+            const boot = boots.table.get(
+                boots.table.findById(used.boot_id) orelse return,
+            ) orelse return;
             if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
         }
 
         /// What a running device says of itself; returns what waits for it.
-        pub fn takeReport(boots: *Self, now_us: u64, said: *const core.stream.Server.DeviceReport) stream.ReportAck {
+        pub fn takeReport(
+            boots: *Self,
+            now_us: u64,
+            said: *const core.stream.Server.DeviceReport,
+        ) stream.ReportAck {
             const ref = boots.table.findById(said.boot_id) orelse return .{};
-            if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver()) return boots.orders.waitingFor(said.boot_id);
+            if (mutants.has(.deaf_to_the_running) and boots.table.get(ref).?.isOver()) return boots.orders.waitingFor(
+                said.boot_id,
+            );
             var report = said.report;
-            if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(0);
+            if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(
+                0,
+            );
             boots.apply(ref, now_us, .{ .guest = report });
             if (mutants.has(.order_follows_device)) if (boots.orderOfDevice(ref)) |order| return order;
             return boots.orders.waitingFor(said.boot_id);
         }
 
-        /// A mutant: what waits for another boot of the same device, which the table may have forgotten.
+        /// A mutant: what waits for another boot of the same device, which the table may have
+        /// forgotten.
         fn orderOfDevice(boots: *Self, ref: Ref) ?stream.ReportAck {
             const own = boots.table.get(ref).?;
             for (&boots.orders.bindings) |*binding| {
                 if (binding.order == .none or binding.bound.boot_id.eql(own.identity.id)) continue;
                 const mac = boots.io.macOfBoot(binding.bound.boot_id) orelse continue;
-                if (mac.eql(own.identity.mac)) return .{ .order = binding.order, .order_id = binding.bound.id.bytes };
+                if (mac.eql(own.identity.mac)) return .{
+                    .order = binding.order,
+                    .order_id = binding.bound.id.bytes,
+                };
             }
             return null;
         }
 
         /// What has become of the place where a boot's writes are kept.
-        pub fn noteWriteCache(boots: *Self, boot_id: base.Uuid, now_us: u64, held: core.boot.Guest.CacheStatus) void {
+        pub fn noteWriteCache(
+            boots: *Self,
+            boot_id: base.Uuid,
+            now_us: u64,
+            held: core.boot.Guest.CacheStatus,
+        ) void {
             const ref = boots.table.findById(boot_id) orelse return;
             const cause: ?core.boot.phase.Cause = switch (held.state) {
                 .ok, .read_only => null,
@@ -290,7 +348,8 @@ pub fn Boots(comptime Io: type) type {
             boots.settle(boot);
         }
 
-        /// What has become of a write cache on the device's own disk: it says that it is full once a write has found no room.
+        /// What has become of a write cache on the device's own disk: it says that it is full once
+        /// a write has found no room.
         pub fn noteLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
             const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
             const order = boot.assignment.local_disk orelse return;
@@ -301,14 +360,20 @@ pub fn Boots(comptime Io: type) type {
                 .stop => .stopped,
                 .read_only => .read_only,
             };
-            boots.noteWriteCache(boot_id, now_us, .{ .class = .device_ram_local_disk, .state = state });
+            boots.noteWriteCache(boot_id, now_us, .{
+                .class = .device_ram_local_disk,
+                .state = state,
+            });
         }
 
         /// The device's own disk has failed, or has other bytes than were written.
         pub fn noteLostLocalDisk(boots: *Self, ref: Ref, now_us: u64) void {
             const boot = boots.get(ref) orelse return;
             if (boot.assignment.local_disk == null) return;
-            boots.noteWriteCache(boot.identity.id, now_us, .{ .class = .device_ram_local_disk, .state = .lost });
+            boots.noteWriteCache(boot.identity.id, now_us, .{
+                .class = .device_ram_local_disk,
+                .state = .lost,
+            });
         }
 
         pub fn get(boots: *Self, ref: Ref) ?*Boot {
@@ -322,7 +387,10 @@ pub fn Boots(comptime Io: type) type {
             return boots.writeCacheFor(&boot.assignment);
         }
 
-        fn writeCacheFor(boots: *const Self, assignment: *const core.boot.Assignment) ?write_caches.Wanted {
+        fn writeCacheFor(
+            boots: *const Self,
+            assignment: *const core.boot.Assignment,
+        ) ?write_caches.Wanted {
             if (assignment.writes) return .{ .class = .edge_persistent, .writes_version = true };
             const state = switch (boots.policy.source) {
                 .nothing, .standalone => return boots.write_cache,
@@ -340,7 +408,11 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// What follows from where its writes go.
-        fn completed(boots: *Self, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+        fn completed(
+            boots: *Self,
+            given: core.boot.Assignment,
+            mac: base.Mac,
+        ) core.boot.Assignment {
             var assignment = boots.ownImageOf(given, mac);
             const wanted = boots.writeCacheFor(&assignment) orelse return assignment;
             if (wanted.class == .device_ram_local_disk)
@@ -348,8 +420,13 @@ pub fn Boots(comptime Io: type) type {
             return assignment;
         }
 
-        /// A device with an image of its own stays with the version that this lies above, whatever others get.
-        fn ownImageOf(boots: *Self, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+        /// A device with an image of its own stays with the version that this lies above, whatever
+        /// others get.
+        fn ownImageOf(
+            boots: *Self,
+            given: core.boot.Assignment,
+            mac: base.Mac,
+        ) core.boot.Assignment {
             const wanted = boots.writeCacheFor(&given) orelse return given;
             if (wanted.class != .private) return given;
             var assignment = given;
@@ -363,8 +440,9 @@ pub fn Boots(comptime Io: type) type {
             return assignment;
         }
 
-        /// The open version of a boot; opens it if it can be. Null also for one that is written yet, by another device: without what
-        /// that one has written it would be a version that there never was.
+        /// The open version of a boot; opens it if it can be. Null also for one that is written
+        /// yet, by another device: without what that one has written it would be a version that
+        /// there never was.
         pub fn versionOf(boots: *Self, boot: *const Boot) ?*Io.Version {
             const id = boot.assignment.version_id;
             const version = boots.io.findVersion(id) orelse blk: {
@@ -374,7 +452,8 @@ pub fn Boots(comptime Io: type) type {
             return if (version.layer_above != null and !boot.assignment.writes) null else version;
         }
 
-        /// Why what this boot would write must not be kept here, since another edge keeps it; null: it may, or nothing is kept.
+        /// Why what this boot would write must not be kept here, since another edge keeps it; null:
+        /// it may, or nothing is kept.
         pub fn writeOwnerBlocker(boots: *const Self, boot: *const Boot) ?BootBlocker {
             if (!boots.keepsWrites(&boot.assignment)) return null;
             var buffer: [base.UntrustedText.size_max]u8 = undefined;
@@ -395,20 +474,32 @@ pub fn Boots(comptime Io: type) type {
             return wanted.writes_version or wanted.class == .edge_persistent or wanted.class == .private;
         }
 
-        /// Why a device cannot start what it is assigned, as far as the edge can tell; null: nothing
-        /// speaks against it.
+        /// Why a device cannot start what it is assigned, as far as the edge can tell; null:
+        /// nothing speaks against it.
         pub fn blockerOf(boots: *Self, boot: *const Boot) ?BootBlocker {
             if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
             const id = boot.assignment.version_id;
             const version = boots.io.findVersion(id) orelse {
-                if (boots.openVersion(id)) |problem| return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
+                if (boots.openVersion(id)) |problem| return boots.missingTo(
+                    &boot.assignment,
+                    boot.identity.mac,
+                    problem,
+                );
                 return boots.blockerOf(boot);
             };
             if (version.layer_above != null and !boot.assignment.writes)
-                return .{ .cause = .version_missing, .text = .init("the version is in maintenance, and this device does not write it") };
+                return .{
+                    .cause = .version_missing,
+                    .text = .init(
+                        "the version is in maintenance, and this device does not write it",
+                    ),
+                };
             // Its firmware would read, by HTTP, what lies below, and not what was written.
             if (version.layer_above != null and version.kernel == null)
-                return .{ .cause = .write_cache_unusable, .text = .init("its device cannot write a disk that boots by itself") };
+                return .{
+                    .cause = .write_cache_unusable,
+                    .text = .init("its device cannot write a disk that boots by itself"),
+                };
             if (version.disk_shortage) |shortage|
                 return .{ .cause = .disk_truncated, .text = shortage.text() };
             const files = if (version.loader_files) |*files| files else return null;
@@ -427,7 +518,10 @@ pub fn Boots(comptime Io: type) type {
         ) BootBlocker {
             const own = boots.caches.privateVersionOf(assignment, mac);
             if (problem.isGone() and own != null and own.?.eql(assignment.version_id))
-                return .{ .cause = .version_missing, .text = .init("the version below its own image is gone: reset the image") };
+                return .{
+                    .cause = .version_missing,
+                    .text = .init("the version below its own image is gone: reset the image"),
+                };
             return missing(problem);
         }
 
@@ -470,7 +564,12 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// The boot that a request goes on with; null: it would begin one.
-        pub fn continued(boots: *Self, at_us: u64, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+        pub fn continued(
+            boots: *Self,
+            at_us: u64,
+            mac: base.Mac,
+            request: core.boot.DhcpRequest,
+        ) ?Ref {
             const ref = boots.table.findByMac(mac) orelse return null;
             return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
                 .same_boot => ref,
@@ -500,9 +599,12 @@ pub fn Boots(comptime Io: type) type {
                 return err;
             };
             boots.io.onBegin(boots.table.get(ref).?);
-            // Not its end yet: its script says it on the device's console, and by then it may be over.
+            // Not its end yet: its script says it on the device's console, and by then it may be
+            // over.
             if (boots.writeOwnerBlocker(boots.table.get(ref).?)) |blocker| {
-                boots.apply(ref, now_us, .{ .suspected = .{ .cause = blocker.cause, .text = blocker.text } });
+                boots.apply(ref, now_us, .{
+                    .suspected = .{ .cause = blocker.cause, .text = blocker.text },
+                });
             } else if (boots.io.findVersion(assignment.version_id) == null) {
                 if (boots.openVersion(assignment.version_id)) |problem| {
                     const blocker = boots.missingTo(&assignment, mac, problem);
@@ -527,7 +629,8 @@ pub fn Boots(comptime Io: type) type {
             return problem;
         }
 
-        /// Writes what has changed: the report of a phase that began or ended, and the journal with it.
+        /// Writes what has changed: the report of a phase that began or ended, and the journal with
+        /// it.
         pub fn settle(boots: *Self, boot: *Boot) void {
             if (!boot.changed) return;
             boot.changed = false;
@@ -535,11 +638,15 @@ pub fn Boots(comptime Io: type) type {
             assert(boot.identity.mac.isDevice());
             boots.peers.onBoot(boot);
             boots.journalNow(boot);
-            // Its end comes as a report of its own; what is in between would take the room of other boots.
+            // Its end comes as a report of its own; what is in between would take the room of other
+            // boots.
             const is_behind = boots.io.isReportLogBehind();
             if (boots.io.keepsReports() and (boot.isOver() or !is_behind)) {
                 var buffer: [core.boot.report.size_max]u8 = undefined;
-                const options: core.boot.report.Options = .{ .revision = boot.revision, .read_phases = !is_behind };
+                const options: core.boot.report.Options = .{
+                    .revision = boot.revision,
+                    .read_phases = !is_behind,
+                };
                 boots.io.report(.{ .boot = core.boot.report.encode(boot, options, &buffer) });
             }
             boots.io.onReport(boot);

@@ -1,5 +1,5 @@
-//! What devices can ask for by TFTP: names of a table, never paths. Three kinds of things have names:
-//! boot programs in memory, kernel and initramfs of a boot's version (`b/<handle>/kernel`,
+//! What devices can ask for by TFTP: names of a table, never paths. Three kinds of things have
+//! names: boot programs in memory, kernel and initramfs of a boot's version (`b/<handle>/kernel`,
 //! `b/<handle>/initrd`), and texts made for one device when it asks, such as its loader's
 //! configuration. After its start it allocates nothing.
 
@@ -55,7 +55,12 @@ pub fn Catalogue(comptime Io: type) type {
             const text_buffers = try gpa.alloc(TextBuffer, texts_max);
             @memset(slots, .{});
             for (text_buffers) |*buffer| buffer.is_taken = false;
-            return .{ .boots = boots, .texts = .{ .boots = boots, .own = own }, .slots = slots, .text_buffers = text_buffers };
+            return .{
+                .boots = boots,
+                .texts = .{ .boots = boots, .own = own },
+                .slots = slots,
+                .text_buffers = text_buffers,
+            };
         }
 
         pub fn deinit(catalogue: *Self, gpa: std.mem.Allocator) void {
@@ -91,7 +96,11 @@ pub fn Catalogue(comptime Io: type) type {
             buffer: []u8,
             offset: u64,
         ) error{ReadFailed}!void {
-            return catalogue.boots.io.readFile(catalogue.slots[source].content.file, buffer, offset);
+            return catalogue.boots.io.readFile(
+                catalogue.slots[source].content.file,
+                buffer,
+                offset,
+            );
         }
 
         pub fn close(catalogue: *Self, source: u32) void {
@@ -115,7 +124,8 @@ pub fn Catalogue(comptime Io: type) type {
             if (try catalogue.openText(question)) |file| return file;
             const files = catalogue.boots.io.bootFiles();
             if (files.find(question.name) == null) return error.NotFound;
-            // Where there is one set, it is everybody's; looking for the boot of an address is dear.
+            // Where there is one set, it is everybody's; looking for the boot of an address is
+            // dear.
             const is_boots_own = question.handle != null or files.sets.len > 1;
             const ref = if (is_boots_own)
                 catalogue.boots.forPath(question.handle, question.peer.ip)

@@ -1,5 +1,6 @@
-//! What DHCP packets of ports 67 and 4011 mean for boots, and which answers go out. The packets come from `Io`'s sockets;
-//! answers, leases and boots go back to it. A lease is kept before the answer that promises it goes out.
+//! What DHCP packets of ports 67 and 4011 mean for boots, and which answers go out. The packets
+//! come from `Io`'s sockets; answers, leases and boots go back to it. A lease is kept before the
+//! answer that promises it goes out.
 
 const std = @import("std");
 const base = @import("base");
@@ -31,14 +32,23 @@ pub fn Dhcp(comptime Io: type) type {
 
         pub fn receive(port: *Self, packet: *const Arrival, now_us: u64) void {
             const bytes = packet.bytes;
-            const arrival: DhcpService.Arrival = .{ .source = packet.source, .port = packet.port, .link = packet.link };
+            const arrival: DhcpService.Arrival = .{
+                .source = packet.source,
+                .port = packet.port,
+                .link = packet.link,
+            };
             var ref: ?Boots.Ref = null;
             var client: ?core.boot.Client = null;
             const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
                 .network_boot => |*request| answer: {
                     const network = port.service.options.networks[request.network].subnet.ip;
                     if (admission.judge(port.boots, now_us, request, network, bytes.len) == .silence) return;
-                    ref = port.boots.forDhcp(packet.at_us, &request.client, request.packet.xid, bytes.len);
+                    ref = port.boots.forDhcp(
+                        packet.at_us,
+                        &request.client,
+                        request.packet.xid,
+                        bytes.len,
+                    );
                     client = request.client;
                     if (ref) |known| if (admission.isAddressed(request)) port.boots.take(known);
                     const target = port.targetOf(ref, &request.client);
@@ -60,7 +70,11 @@ pub fn Dhcp(comptime Io: type) type {
             }
         }
 
-        fn targetOf(port: *Self, ref: ?Boots.Ref, client: *const core.boot.Client) DhcpService.BootTarget {
+        fn targetOf(
+            port: *Self,
+            ref: ?Boots.Ref,
+            client: *const core.boot.Client,
+        ) DhcpService.BootTarget {
             const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
             // A boot that has failed gets nothing more: its device would only repeat the failure
             // without an end.
@@ -75,8 +89,8 @@ pub fn Dhcp(comptime Io: type) type {
             } };
         }
 
-        /// iPXE in a card's ROM starts scripts itself, but for a device that was given other programs
-        /// on purpose. iPXE that such a program started gets its script.
+        /// iPXE in a card's ROM starts scripts itself, but for a device that was given other
+        /// programs on purpose. iPXE that such a program started gets its script.
         fn ipxeTakesProgram(
             port: *Self,
             boot: *const core.boot.Boot,
@@ -162,7 +176,9 @@ pub fn Dhcp(comptime Io: type) type {
 
         fn noAddress(port: *Self, ref: ?Boots.Ref, now_us: u64) void {
             const known = ref orelse return;
-            port.boots.apply(known, now_us, .{ .suspected = .{ .cause = .address_pool_exhausted } });
+            port.boots.apply(known, now_us, .{
+                .suspected = .{ .cause = .address_pool_exhausted },
+            });
         }
     };
 }

@@ -65,11 +65,21 @@ pub fn Discovery(comptime Io: type) type {
             policy: *const core.boot.Policy,
             request: *const DiscoveredDevices.Request,
         ) void {
-            if (discovery.devices.note(now_us, io.unixMs(), request)) discovery.report(io, now_us, policy);
+            if (discovery.devices.note(now_us, io.unixMs(), request)) discovery.report(
+                io,
+                now_us,
+                policy,
+            );
         }
 
-        /// Reports what is due; also once a second, for what the log had no capacity for when it came.
-        pub fn report(discovery: *Self, io: *Io, now_us: u64, policy: *const core.boot.Policy) void {
+        /// Reports what is due; also once a second, for what the log had no capacity for when it
+        /// came.
+        pub fn report(
+            discovery: *Self,
+            io: *Io,
+            now_us: u64,
+            policy: *const core.boot.Policy,
+        ) void {
             while (discovery.devices.hasDue(now_us)) {
                 if (io.reportBacklog() >= backlog_max) break;
                 const device = discovery.devices.takeDue(now_us).?;

@@ -1,6 +1,6 @@
-//! Boots that fail over between the edges of a site (packages/proto/STREAM.md, "Fail-over"): what their devices are given
-//! for it, and who is taken here. Called by `stream.zig`. Invariant: a boot from another edge counts here only once its
-//! device has said something more than its hello.
+//! Boots that fail over between the edges of a site (packages/proto/STREAM.md, "Fail-over"): what
+//! their devices are given for it, and who is taken here. Called by `stream.zig`. Invariant: a boot
+//! from another edge counts here only once its device has said something more than its hello.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,7 +20,8 @@ pub fn Failover(comptime Io: type) type {
     return struct {
         const Boots = @import("boots.zig").Boots(Io);
 
-        /// Where the device of a boot may go on, and its ticket; null: there is no other edge, or no key.
+        /// Where the device of a boot may go on, and its ticket; null: there is no other edge, or
+        /// no key.
         pub fn failoverOf(
             boots: *const Boots,
             server: *const StreamServer,
@@ -32,7 +33,11 @@ pub fn Failover(comptime Io: type) type {
             const keys = site.ticket_keys.constSlice();
             if (keys.len == 0) return null;
             const now_us = boots.io.now();
-            var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream.ticket.lifetime_s, .edges = listOf(boots, boot, now_us), .ticket = undefined };
+            var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream.ticket.lifetime_s, .edges = listOf(
+                boots,
+                boot,
+                now_us,
+            ), .ticket = undefined };
             if (failover.edges.count == 0) return null;
             var salt: core.stream.ticket.Salt = undefined;
             boots.io.random(&salt);
@@ -47,13 +52,20 @@ pub fn Failover(comptime Io: type) type {
             return failover;
         }
 
-        fn listOf(boots: *const Boots, boot: *const Boot, now_us: u64) @FieldType(wire.ticket.Failover, "edges") {
+        fn listOf(boots: *const Boots, boot: *const Boot, now_us: u64) @FieldType(
+            wire.ticket.Failover,
+            "edges",
+        ) {
             var edges: @FieldType(wire.ticket.Failover, "edges") = .empty;
-            boots.peers.listStreams(now_us, boots.askedOf(boot.identity.mac, boots.network), &edges);
+            boots.peers.listStreams(now_us, boots.askedOf(
+                boot.identity.mac,
+                boots.network,
+            ), &edges);
             return edges;
         }
 
-        /// The device of this session should say hello again, since it could go on elsewhere better than it knows.
+        /// The device of this session should say hello again, since it could go on elsewhere better
+        /// than it knows.
         pub fn isOutdated(boots: *Boots, session: *const StreamServer.Session) bool {
             // It goes on nowhere else.
             if (session.write_cache.class != .device_ram) return false;
@@ -61,11 +73,20 @@ pub fn Failover(comptime Io: type) type {
             const site = if (peers.site) |*site| site else return false;
             const boot = boots.get(boots.table.findById(session.boot_id) orelse return false) orelse return false;
             const edges = listOf(boots, boot, boots.io.now());
-            return core.stream.ticket.isOutdated(if (session.failover) |*given| given else null, edges.constSlice(), site.ticket_keys.constSlice());
+            return core.stream.ticket.isOutdated(
+                if (session.failover) |*given| given else null,
+                edges.constSlice(),
+                site.ticket_keys.constSlice(),
+            );
         }
 
-        /// What the device of a hello with a ticket gets. Its boot is here from now on; it counts when the device has said anything more.
-        pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamServer.Claim) StreamServer.Grant {
+        /// What the device of a hello with a ticket gets. Its boot is here from now on; it counts
+        /// when the device has said anything more.
+        pub fn grantOf(
+            boots: *Boots,
+            server: *const StreamServer,
+            claim: *const StreamServer.Claim,
+        ) StreamServer.Grant {
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return .unknown;
             const ticket = switch (core.stream.ticket.judge(site.ticket_keys.constSlice(), &claim.hello, boots.io.unixMs())) {
@@ -87,7 +108,9 @@ pub fn Failover(comptime Io: type) type {
             // As it was given, and as this edge is to keep it: it writes nothing here.
             if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
-            if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{ .no_cache = .busy };
+            if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{
+                .no_cache = .busy,
+            };
             var granted: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
                 .token_nonce = null,
@@ -100,8 +123,13 @@ pub fn Failover(comptime Io: type) type {
             return .{ .boot = granted };
         }
 
-        /// The device waits for the edge that made its ticket. Nobody else would hear of it while that one is away.
-        fn sendBack(boots: *Boots, ticket: *const wire.ticket.Ticket, claim: *const StreamServer.Claim) StreamServer.Grant {
+        /// The device waits for the edge that made its ticket. Nobody else would hear of it while
+        /// that one is away.
+        fn sendBack(
+            boots: *Boots,
+            ticket: *const wire.ticket.Ticket,
+            claim: *const StreamServer.Claim,
+        ) StreamServer.Grant {
             const now_us = boots.io.now();
             // One that has begun another boot here since is not waiting.
             if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
@@ -137,7 +165,12 @@ pub fn Failover(comptime Io: type) type {
         }
 
         /// The device of this boot has said something: it goes on here.
-        pub fn confirm(boots: *Boots, server: *const StreamServer, ref: Boots.Ref, at_us: u64) void {
+        pub fn confirm(
+            boots: *Boots,
+            server: *const StreamServer,
+            ref: Boots.Ref,
+            at_us: u64,
+        ) void {
             const boot = boots.get(ref) orelse return;
             const state = if (boot.failover) |*state| state else return;
             if (state.is_confirmed) return;

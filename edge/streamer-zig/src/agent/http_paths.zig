@@ -76,8 +76,8 @@ pub fn HttpPaths(comptime Io: type) type {
             };
         }
 
-        /// HTTP boot firmware goes by it, or by the name where it says nothing (UEFI specification, HTTP
-        /// Boot; the names are those of IANA).
+        /// HTTP boot firmware goes by it, or by the name where it says nothing (UEFI specification,
+        /// HTTP Boot; the names are those of IANA).
         fn contentTypeOf(name: []const u8) []const u8 {
             const types = [_]struct { []const u8, []const u8 }{
                 .{ ".efi", "application/efi" },
@@ -104,7 +104,11 @@ pub fn HttpPaths(comptime Io: type) type {
                 .ready => .{ .ready = .http },
                 .failed => blk: {
                     const failure = core.boot.cause.failureOfBody(body) orelse
-                        return .saying(400, "The body is a code of 1 to 12 characters, a space, and a sentence.", text);
+                        return .saying(
+                            400,
+                            "The body is a code of 1 to 12 characters, a space, and a sentence.",
+                            text,
+                        );
                     break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
                 },
             };
@@ -118,19 +122,40 @@ pub fn HttpPaths(comptime Io: type) type {
                 }, text);
             const boot = boots.get(ref).?;
             // Of one that is up, too.
-            if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(ref, paths.boots.io.now());
-            if (boot.outcome) |outcome| switch (outcome) {
-                .ready => return if (word == .ready) no_content else .saying(409, "This boot is over: it got ready.", text),
-                .failed => return if (word == .failed) no_content else .saying(409, "This boot is over: it failed.", text),
-                .silent => return .saying(409, "This boot is over: it was silent for too long.", text),
-                .local_disk => return .saying(409, "This boot is over: the device was sent to its own disk.", text),
-                .superseded => return .saying(409, "This boot is over: its device has started again.", text),
-            };
+            if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(
+                ref,
+                paths.boots.io.now(),
+            );
+            if (boot.outcome) |outcome| return answerOver(outcome, word, text);
             boots.learnPeer(ref, peer);
             boots.note(ref, paths.boots.io.now(), .from_device, .http(.http_request, .word));
-            boots.note(ref, paths.boots.io.now(), .from_edge, .{ .name = .http_answer, .number = 204 });
+            boots.note(ref, paths.boots.io.now(), .from_edge, .{
+                .name = .http_answer,
+                .number = 204,
+            });
             boots.apply(ref, paths.boots.io.now(), event);
             return no_content;
+        }
+
+        /// Answers what a device says of a boot that is over.
+        fn answerOver(
+            outcome: core.boot.phase.OutcomeKind,
+            word: Word,
+            text: *[http_response.text_size_max]u8,
+        ) Response {
+            const is_known = switch (outcome) {
+                .ready => word == .ready,
+                .failed => word == .failed,
+                .silent, .local_disk, .superseded => false,
+            };
+            if (is_known) return no_content;
+            return .saying(409, switch (outcome) {
+                .ready => "This boot is over: it got ready.",
+                .failed => "This boot is over: it failed.",
+                .silent => "This boot is over: it was silent for too long.",
+                .local_disk => "This boot is over: the device was sent to its own disk.",
+                .superseded => "This boot is over: its device has started again.",
+            }, text);
         }
 
         fn textOf(text: []const u8, tag: Tag) Response {
@@ -142,8 +167,8 @@ pub fn HttpPaths(comptime Io: type) type {
             };
         }
 
-        /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance, or the
-        /// device starts from a boot medium.
+        /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance, or
+        /// the device starts from a boot medium.
         fn scriptOfAddress(
             paths: *Self,
             asked: struct { path: []const u8, query: []const u8 },
@@ -156,13 +181,19 @@ pub fn HttpPaths(comptime Io: type) type {
             if (!mac.isDevice()) return not_found;
             const query = core.loader.MediaQuery.parse(asked.query);
             const now_us = paths.boots.io.now();
-            const begun = paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
+            const begun = paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(
+                text,
+            );
             const ref = begun orelse {
                 paths.boots.discoverByHttp(now_us, mac, peer, query);
                 return not_found;
             };
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
-            return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse not_found;
+            return paths.scripts().answer(.{
+                .ref = ref,
+                .query = "",
+                .peer = peer,
+            }, text) orelse not_found;
         }
 
         /// Null for a name that is none of the boot's own files.
@@ -208,7 +239,11 @@ pub fn HttpPaths(comptime Io: type) type {
             var buffer: [LoaderTexts.size_max]u8 = undefined;
             const config = texts.writeGrubByHttp(ref, name, &buffer) orelse return null;
             if (config.len > text.len)
-                return .saying(500, "The kernel's command line is too long for GRUB by HTTP.", text);
+                return .saying(
+                    500,
+                    "The kernel's command line is too long for GRUB by HTTP.",
+                    text,
+                );
             @memcpy(text[0..config.len], config);
             return textOf(text[0..config.len], .{ .boot = ref, .what = .script });
         }
@@ -217,12 +252,15 @@ pub fn HttpPaths(comptime Io: type) type {
             return .{ .boots = paths.boots, .own = &paths.own };
         }
 
-        /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own
-        /// files.
+        /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's
+        /// own files.
         fn missing(paths: *Self, ref: Boots.Ref, name: []const u8) void {
             const asked: core.boot.packets.Packet = .http(.http_request, .other);
             paths.boots.note(ref, paths.boots.io.now(), .from_device, asked);
-            paths.boots.note(ref, paths.boots.io.now(), .from_edge, .{ .name = .http_answer, .number = 404 });
+            paths.boots.note(ref, paths.boots.io.now(), .from_edge, .{
+                .name = .http_answer,
+                .number = 404,
+            });
             const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
             const now_us = paths.boots.io.now();
             for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
@@ -258,7 +296,12 @@ pub fn HttpPaths(comptime Io: type) type {
             const now_us = step.at_us;
             const file = httpFile(tag.what);
             if (step.begins) boots.note(ref, now_us, .from_device, .http(.http_request, file));
-            if (step.traffic.bytes_out > 0) boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));
+            if (step.traffic.bytes_out > 0) boots.note(
+                ref,
+                now_us,
+                .from_edge,
+                .http(.http_bytes, file),
+            );
             const whole = step.finished and step.body_size > 0;
             switch (tag.what) {
                 .other => {},

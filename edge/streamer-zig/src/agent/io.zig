@@ -1,5 +1,6 @@
-//! What the agent may ask of the world. An `Io` is any type with the declarations that `check` names; "no control plane",
-//! "no data directory" and "one edge" are ways to implement it, and no state of the agent.
+//! What the agent may ask of the world. An `Io` is any type with the declarations that `check`
+//! names; "no control plane", "no data directory" and "one edge" are ways to implement it, and no
+//! state of the agent.
 //!
 //! | declaration | what it does |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Which script a boot's iPXE gets by HTTP: its menu first where it has one, then what it starts, or
-//! why it cannot be started.
+//! Which script a boot's iPXE gets by HTTP: its menu first where it has one, then what it starts,
+//! or why it cannot be started.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,23 +33,47 @@ pub fn IpxeScripts(comptime Io: type) type {
                 // Its answer was lost on the way.
                 if (outcome == .local_disk) return localDisk(asked.ref, text);
                 // Somebody took longer to choose than a silent device is waited for.
-                const begun = scripts.boots.forScript(scripts.boots.io.now(), boot.identity.mac, asked.peer);
+                const begun = scripts.boots.forScript(
+                    scripts.boots.io.now(),
+                    boot.identity.mac,
+                    asked.peer,
+                );
                 const next = (begun catch return tooMany(text)) orelse return null;
                 return scripts.menuOrStart(next, chosen, text);
             };
             return scripts.menuOrStart(asked.ref, chosen, text);
         }
 
-        /// The edge has no room for one more boot. iPXE shows the status alone; the sentence is for whoever asks with another program.
+        /// The edge has no room for one more boot. iPXE shows the status alone; the sentence is for
+        /// whoever asks with another program.
         pub fn tooMany(text: *Text) Response {
-            return .saying(503, "This edge has as many boots under way as it can: try again, or set up another edge.", text);
+            return .saying(
+                503,
+                "This edge has as many boots under way as it can: try again, or set up another edge.",
+                text,
+            );
         }
 
-        fn menuOrStart(scripts: Self, ref: Boots.Ref, chosen: ?core.loader.menu.Answer, text: *Text) ?Response {
+        fn menuOrStart(
+            scripts: Self,
+            ref: Boots.Ref,
+            chosen: ?core.loader.menu.Answer,
+            text: *Text,
+        ) ?Response {
             const boot = scripts.boots.get(ref) orelse return null;
             const menu = scripts.boots.menuOf(boot) orelse return scripts.start(ref, text);
-            const known = chosen orelse return scripts.show(ref, menu, .{ .is_changed = false }, text);
-            const choice = menu.choice(known) orelse return scripts.show(ref, menu, .{ .is_changed = true }, text);
+            const known = chosen orelse return scripts.show(
+                ref,
+                menu,
+                .{ .is_changed = false },
+                text,
+            );
+            const choice = menu.choice(known) orelse return scripts.show(
+                ref,
+                menu,
+                .{ .is_changed = true },
+                text,
+            );
             scripts.boots.choose(ref, scripts.boots.io.now(), choice);
             return switch (choice.start) {
                 .local_disk => localDisk(ref, text),
@@ -65,7 +89,9 @@ pub fn IpxeScripts(comptime Io: type) type {
             text: *Text,
         ) ?Response {
             const now_us = scripts.boots.io.now();
-            scripts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
+            scripts.boots.apply(ref, now_us, .{
+                .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs },
+            });
             const boot = scripts.boots.get(ref) orelse return null;
             return scriptOf(core.loader.ipxe_menu.write(.{
                 .menu = menu,
@@ -88,7 +114,10 @@ pub fn IpxeScripts(comptime Io: type) type {
                 boots.apply(ref, now_us, .{
                     .failed = .{ .cause = blocker.cause, .text = blocker.text },
                 });
-                return scriptOf(core.loader.ipxe_script.writeRefusal(blocker.text.slice(), text), ref);
+                return scriptOf(core.loader.ipxe_script.writeRefusal(
+                    blocker.text.slice(),
+                    text,
+                ), ref);
             }
             const version = boots.versionOf(boot) orelse return null;
             return scriptOf(core.loader.ipxe_script.write(.{

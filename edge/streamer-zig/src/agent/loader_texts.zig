@@ -31,9 +31,14 @@ pub fn LoaderTexts(comptime Io: type) type {
             assert(core.loader.pxelinux_config.size_max <= catalogue.text_size_max);
         }
 
-        /// Writes the text into `buffer` from its start and returns it; null: there is none of this name for this peer. Anybody's
-        /// packet may lead here: it is quick where it refuses, and does not take the question for a sign that a boot goes on.
-        pub fn write(texts: *Self, question: *const core.tftp.Server.FileQuery, buffer: *Buffer) ?[]const u8 {
+        /// Writes the text into `buffer` from its start and returns it; null: there is none of this
+        /// name for this peer. Anybody's packet may lead here: it is quick where it refuses, and
+        /// does not take the question for a sign that a boot goes on.
+        pub fn write(
+            texts: *Self,
+            question: *const core.tftp.Server.FileQuery,
+            buffer: *Buffer,
+        ) ?[]const u8 {
             texts.is_confirmed = question.is_confirmed;
             defer texts.is_confirmed = true;
             // Most names are of no configuration, and looking for the boot is the dear part.
@@ -73,9 +78,16 @@ pub fn LoaderTexts(comptime Io: type) type {
             buffer: *Buffer,
         ) ?[]const u8 {
             const boot = texts.boots.get(ref) orelse return null;
-            const menu = texts.boots.menuOf(boot) orelse return texts.start(ref, loader, by, buffer);
+            const menu = texts.boots.menuOf(boot) orelse return texts.start(
+                ref,
+                loader,
+                by,
+                buffer,
+            );
             const now_us = texts.boots.io.now();
-            if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
+            if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{
+                .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs },
+            });
             const options: core.loader.config_menu.Options = .{
                 .menu = menu,
                 .handle = .{ .value = boot.identity.handle },
@@ -88,8 +100,8 @@ pub fn LoaderTexts(comptime Io: type) type {
             };
         }
 
-        /// What was taken in the menu; the menu again where it has changed since. A loader that asks
-        /// again gets the same.
+        /// What was taken in the menu; the menu again where it has changed since. A loader that
+        /// asks again gets the same.
         fn take(
             texts: *Self,
             ref: Boots.Ref,
@@ -100,7 +112,12 @@ pub fn LoaderTexts(comptime Io: type) type {
             const boot = texts.boots.get(ref) orelse return null;
             const loader = loaderOf(boot);
             if (texts.boots.menuOf(boot)) |menu| {
-                const choice = menu.choice(answer) orelse return texts.menuOrStart(ref, loader, by, buffer);
+                const choice = menu.choice(answer) orelse return texts.menuOrStart(
+                    ref,
+                    loader,
+                    by,
+                    buffer,
+                );
                 texts.boots.choose(ref, texts.boots.io.now(), choice);
             }
             const outcome = boot.outcome orelse return texts.start(ref, loader, by, buffer);
@@ -115,7 +132,9 @@ pub fn LoaderTexts(comptime Io: type) type {
 
         /// Which of the two asks for an entry of the menu: PXELINUX is for BIOS machines alone.
         fn loaderOf(boot: *const core.boot.Boot) Loader {
-            const arch: wire.dhcp.ClientArch = @fromBackingInt(boot.facts.client_arch orelse return .grub);
+            const arch: wire.dhcp.ClientArch = @fromBackingInt(
+                boot.facts.client_arch orelse return .grub,
+            );
             return if (arch == .bios) .pxelinux else .grub;
         }
 
@@ -132,7 +151,9 @@ pub fn LoaderTexts(comptime Io: type) type {
                 return texts.refuse(ref, loader, blocker.cause, blocker.text, buffer);
             const version = boots.versionOf(boot) orelse return null;
             if (version.kernel == null) {
-                const text: base.UntrustedText = .init("the version has no kernel, and only iPXE starts its disk");
+                const text: base.UntrustedText = .init(
+                    "the version has no kernel, and only iPXE starts its disk",
+                );
                 return texts.refuse(ref, loader, .file_not_found, text, buffer);
             }
             const line: core.loader.kernel_line.KernelLine = .{
@@ -171,7 +192,10 @@ pub fn LoaderTexts(comptime Io: type) type {
                 texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
             }
             return switch (loader) {
-                .grub => core.loader.grub_config.writeRefusal(why.slice(), buffer[0..core.loader.grub_config.size_max]),
+                .grub => core.loader.grub_config.writeRefusal(
+                    why.slice(),
+                    buffer[0..core.loader.grub_config.size_max],
+                ),
                 .pxelinux => core.loader.pxelinux_config.writeRefusal(
                     why.slice(),
                     buffer[0..core.loader.pxelinux_config.size_max],

@@ -1,5 +1,5 @@
-//! Mistakes that the simulation can put into the agent, to see that its checks find them. The product is compiled without
-//! them: `has` is false there.
+//! Mistakes that the simulation can put into the agent, to see that its checks find them. The
+//! product is compiled without them: `has` is false there.
 
 /// True only in the programs of the simulation.
 pub const is_compiled_in: bool = @import("agent_options").has_mutants;

@@ -1,5 +1,6 @@
-//! What a request over HTTP is answered: status, body, and what the answer belongs to. Made by `http_paths.zig`, sent by
-//! the HTTP server of `Io`, which reports its progress with the answer's tag.
+//! What a request over HTTP is answered: status, body, and what the answer belongs to. Made by
+//! `http_paths.zig`, sent by the HTTP server of `Io`, which reports its progress with the answer's
+//! tag.
 
 const std = @import("std");
 const base = @import("base");
@@ -66,8 +67,8 @@ pub const Progress = struct {
     traffic: core.boot.phase.Traffic,
     /// The first of this answer.
     begins: bool = false,
-    /// The client acknowledged the last byte, or was sent all of it and went on without a word or with a reset; of a
-    /// disk: the last byte was handed to the network.
+    /// The client acknowledged the last byte, or was sent all of it and went on without a word or
+    /// with a reset; of a disk: the last byte was handed to the network.
     finished: bool = false,
     /// µs of the monotonic clock; with `begins` when the request arrived, with `finished` when the
     /// acknowledgement did.

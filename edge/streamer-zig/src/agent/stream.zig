@@ -1,6 +1,7 @@
-//! What the stream's packets mean for boots (packages/proto/STREAM.md): who is admitted, with which version and write cache;
-//! what a device reads, writes and reports. Packets come from `Io`'s socket; `Io` reads the disk bytes of a READ and sends
-//! them, since that may wait for a disk. Invariant: nobody whose proof does not hold gets a layer made or a boot changed.
+//! What the stream's packets mean for boots (packages/proto/STREAM.md): who is admitted, with which
+//! version and write cache; what a device reads, writes and reports. Packets come from `Io`'s
+//! socket; `Io` reads the disk bytes of a READ and sends them, since that may wait for a disk.
+//! Invariant: nobody whose proof does not hold gets a layer made or a boot changed.
 
 const std = @import("std");
 const base = @import("base");
@@ -45,8 +46,16 @@ pub fn Stream(comptime Io: type) type {
         store_errors: u64 = 0,
         started_us: ?u64 = null,
 
-        pub fn init(gpa: std.mem.Allocator, server: StreamServer, boots: *Boots) error{OutOfMemory}!Self {
-            return .{ .server = server, .boots = boots, .session_boots = try .init(gpa, server.sessions.len) };
+        pub fn init(
+            gpa: std.mem.Allocator,
+            server: StreamServer,
+            boots: *Boots,
+        ) error{OutOfMemory}!Self {
+            return .{
+                .server = server,
+                .boots = boots,
+                .session_boots = try .init(gpa, server.sessions.len),
+            };
         }
 
         pub fn deinit(port: *Self, gpa: std.mem.Allocator) void {
@@ -55,7 +64,8 @@ pub fn Stream(comptime Io: type) type {
             port.* = undefined;
         }
 
-        /// A device's packet is next: what is known of it is fetched while the one before is served.
+        /// A device's packet is next: what is known of it is fetched while the one before is
+        /// served.
         pub fn expect(port: *const Self, from: base.Endpoint) void {
             port.session_boots.prefetch(&port.server, &port.boots.table, from);
         }
@@ -65,11 +75,16 @@ pub fn Stream(comptime Io: type) type {
             return port.session_boots.find(&port.boots.table, read);
         }
 
-        /// `Io` has synced a layer: who waited for that is answered, and what came meanwhile gets the next sync.
+        /// `Io` has synced a layer: who waited for that is answered, and what came meanwhile gets
+        /// the next sync.
         pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
-            if (code != .done) port.boots.noteWriteCache(layer.boot_id, port.boots.io.now(), layer.held());
+            if (code != .done) port.boots.noteWriteCache(
+                layer.boot_id,
+                port.boots.io.now(),
+                layer.held(),
+            );
             for (layer.waiting[0..layer.syncing_count]) |ref| port.finishWrite(ref, code);
             caches.release(layer);
         }
@@ -84,7 +99,10 @@ pub fn Stream(comptime Io: type) type {
             io.onSessions(&port.server);
             failover.forgetUnconfirmed(boots, now_us);
             if (io.heldSubject()) |subject| if (subject == .device)
-                io.answerHold(subject, if (boots.policy.ownsWritesOf(subject.device)) .waiting else .held);
+                io.answerHold(
+                    subject,
+                    if (boots.policy.ownsWritesOf(subject.device)) .waiting else .held,
+                );
             caches.tick(now_us, &boots.table);
             caches.closeSilent(&port.server, now_us);
             if (io.heldSubject() == null) caches.held_version = null;
@@ -92,7 +110,10 @@ pub fn Stream(comptime Io: type) type {
             if (now_us - started_us < write_caches.heard_us) return;
             io.setWritten(&caches.writtenVersions(&port.server, now_us));
             const subject = io.heldSubject() orelse return;
-            if (subject == .version) io.answerHold(subject, caches.holdVersion(subject.version, &port.server, now_us));
+            if (subject == .version) io.answerHold(
+                subject,
+                caches.holdVersion(subject.version, &port.server, now_us),
+            );
         }
 
         fn finishWrite(port: *Self, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
@@ -105,7 +126,11 @@ pub fn Stream(comptime Io: type) type {
             const layer = layers.find(ref.boot_id) orelse return port.finishWrite(ref, .cache_lost);
             switch (layers.carryOut(layer, ref, order)) {
                 .ended => |code| {
-                    if (code != .done) port.boots.noteWriteCache(ref.boot_id, port.boots.io.now(), layer.held());
+                    if (code != .done) port.boots.noteWriteCache(
+                        ref.boot_id,
+                        port.boots.io.now(),
+                        layer.held(),
+                    );
                     port.finishWrite(ref, code);
                 },
                 .waits => {},
@@ -116,7 +141,11 @@ pub fn Stream(comptime Io: type) type {
         /// What it means for its boot happened when it arrived.
         pub fn receive(port: *Self, datagram: *const Datagram, now_us: u64) void {
             const io = port.boots.io;
-            const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
+            const from, const bytes, const at_us = .{
+                datagram.from,
+                datagram.bytes,
+                datagram.at_us,
+            };
             const step = port.server.receive(now_us, from, bytes, &port.reply);
             const speaks: ?Boots.Ref = switch (step) {
                 .read => |*read| port.bootOf(read),
@@ -129,15 +158,25 @@ pub fn Stream(comptime Io: type) type {
                 .ignored, .taken => {},
                 .reply => |packet| io.send(.stream, from, packet),
                 .admit => |*claim| port.admit(claim, datagram, now_us),
-                .read => |*read| port.takeRead(read, speaks, .{ .size = bytes.len, .at_us = at_us }),
-                .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| io.send(.stream, from, packet),
+                .read => |*read| port.takeRead(
+                    read,
+                    speaks,
+                    .{ .size = bytes.len, .at_us = at_us },
+                ),
+                .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| io.send(
+                    .stream,
+                    from,
+                    packet,
+                ),
                 .used => |*used| port.boots.noteUsed(used),
                 .write => |*write| port.carryOut(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
                 }),
                 .control => |*control| port.carryOut(control.ref, switch (control.operation) {
                     .flush => .flush,
-                    .discard => .{ .discard = .{ .offset = control.offset, .length = control.length } },
+                    .discard => .{
+                        .discard = .{ .offset = control.offset, .length = control.length },
+                    },
                 }),
                 .ready => |*ready| {
                     port.becomeReady(ready, at_us);
@@ -148,7 +187,10 @@ pub fn Stream(comptime Io: type) type {
                     if (port.layerOf(report.boot_id)) |layer| {
                         // Of a device that has memory for it first, both together.
                         const is_shared = layer.class == .device_ram_overflow;
-                        const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{ 0, 0 };
+                        const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{
+                            0,
+                            0,
+                        };
                         said.report.write_cache_size = layer.inner.head.limit_bytes +| size;
                         // One that takes nothing more is full, though a block's room may be left.
                         const used = if (layer.is_closed) layer.inner.head.limit_bytes else layer.inner.usedBytes();
@@ -168,7 +210,8 @@ pub fn Stream(comptime Io: type) type {
             }
         }
 
-        /// Its report is said again behind the hello: nothing of it is lost, nor an order that waits for the device.
+        /// Its report is said again behind the hello: nothing of it is lost, nor an order that
+        /// waits for the device.
         fn wantsHello(port: *Self, report: *const StreamServer.DeviceReport) bool {
             const session = port.server.findById(report.session_id) orelse return false;
             return failover.isOutdated(port.boots, session);
@@ -183,14 +226,28 @@ pub fn Stream(comptime Io: type) type {
             var why: Why = .{};
             const is_moving = claim.hello.kind == .ticket;
             const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
-            const grant = if (is_moving) failover.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
-            if (mutants.has(.token_twice) and claim.hello.kind == .token) port.server.forget(claim.boot_id);
+            const grant = if (is_moving) failover.grantOf(port.boots, &port.server, claim) else port.grantOf(
+                known,
+                claim,
+                &why,
+            );
+            if (mutants.has(.token_twice) and claim.hello.kind == .token) port.server.forget(
+                claim.boot_id,
+            );
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
             // Its lane has the session when the device's first READ comes.
             port.boots.io.onSessions(&port.server);
             // Of one that comes from another edge nothing is told before it is sure that it does.
-            if (known) |ref| port.noteAdmission(ref, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
-            if (port.server.showSize(&admission, &port.large)) |packet| port.boots.io.send(.stream, claim.from, packet);
+            if (known) |ref| port.noteAdmission(
+                ref,
+                .{ .claim = claim, .admission = &admission, .why = why },
+                datagram,
+            );
+            if (port.server.showSize(&admission, &port.large)) |packet| port.boots.io.send(
+                .stream,
+                claim.from,
+                packet,
+            );
             if (admission.reply) |packet| port.boots.io.send(.stream, claim.from, packet);
         }
 
@@ -199,9 +256,17 @@ pub fn Stream(comptime Io: type) type {
         }
 
         /// What a boot is told beside that it is refused; null: what the refusal stands for.
-        const Why = struct { cause: ?core.boot.phase.Cause = null, text: base.UntrustedText = .empty };
+        const Why = struct {
+            cause: ?core.boot.phase.Cause = null,
+            text: base.UntrustedText = .empty,
+        };
 
-        fn grantOf(port: *Self, ref: ?Boots.Ref, claim: *const StreamServer.Claim, why: *Why) StreamServer.Grant {
+        fn grantOf(
+            port: *Self,
+            ref: ?Boots.Ref,
+            claim: *const StreamServer.Claim,
+            why: *Why,
+        ) StreamServer.Grant {
             const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
             if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
             if (failover_module.isUnconfirmed(boot)) return .unknown;
@@ -220,20 +285,27 @@ pub fn Stream(comptime Io: type) type {
             // Who is nobody gets no layer made.
             if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
             // What is open here was begun here: a device that writes it goes on.
-            if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{ .no_cache = .cache_failed };
+            if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{
+                .no_cache = .cache_failed,
+            };
             why.* = .{};
             if (boot.assignment.writes and version.layer_above == null) {
                 why.* = .{ .text = .init("the version is sealed: start the device again") };
                 return .{ .no_cache = .cache_failed };
             }
-            const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
+            const wanted = port.boots.writeCacheOf(boot) orelse return .{
+                .no_cache = .cache_failed,
+            };
             const caches = &port.boots.caches;
             if (!caches.isAvailable()) {
                 if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
                 known.failover = failover.failoverOf(port.boots, &port.server, boot, &known);
                 return .{ .boot = known };
             }
-            const below: write_caches.Below = .{ .source = version.disk.source(), .root = version.disk.root() };
+            const below: write_caches.Below = .{
+                .source = version.disk.source(),
+                .root = version.disk.root(),
+            };
             switch (caches.grant(boot, below, wanted, claim.hello.kind)) {
                 .none => {},
                 .cache => |cache| known.write_cache = cache,
@@ -262,7 +334,9 @@ pub fn Stream(comptime Io: type) type {
             const claim, const admission = .{ asked.claim, asked.admission };
             const boot = boots.get(ref) orelse return;
             boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
-            if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{ .name = .stream_answer });
+            if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{
+                .name = .stream_answer,
+            });
             switch (admission.outcome) {
                 .opened, .resumed => {
                     if (admission.outcome == .opened) {
@@ -287,13 +361,24 @@ pub fn Stream(comptime Io: type) type {
                 .version_missing => boots.apply(
                     ref,
                     at_us,
-                    .{ .failed = .{ .cause = asked.why.cause orelse .version_missing, .text = asked.why.text } },
+                    .{
+                        .failed = .{
+                            .cause = asked.why.cause orelse .version_missing,
+                            .text = asked.why.text,
+                        },
+                    },
                 ),
                 .no_cache => |code| if (asked.why.cause orelse causeOf(code)) |cause|
-                    boots.apply(ref, at_us, .{ .failed = .{ .cause = cause, .text = asked.why.text } }),
+                    boots.apply(
+                        ref,
+                        at_us,
+                        .{ .failed = .{ .cause = cause, .text = asked.why.text } },
+                    ),
                 .no_cipher => boots.apply(ref, at_us, .{ .failed = .{
                     .cause = .stream_unreachable,
-                    .text = .init("no cipher in common with the edge; clear text needs its --clear"),
+                    .text = .init(
+                        "no cipher in common with the edge; clear text needs its --clear",
+                    ),
                 } }),
                 .repeated, .busy, .stale => {},
             }
@@ -324,7 +409,12 @@ pub fn Stream(comptime Io: type) type {
             return known.eql(ip);
         }
 
-        fn takeRead(port: *Self, read: *const StreamServer.ReadRequest, boot: ?Boots.Ref, arrival: Arrival) void {
+        fn takeRead(
+            port: *Self,
+            read: *const StreamServer.ReadRequest,
+            boot: ?Boots.Ref,
+            arrival: Arrival,
+        ) void {
             const ref = boot orelse {
                 // Its slot was given to another boot: the device has to say hello again.
                 port.server.forget(read.boot_id);
@@ -332,20 +422,31 @@ pub fn Stream(comptime Io: type) type {
             };
             if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1) return;
             if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
-            // Nothing of the first one was sent yet: that this one came says nothing about the path to the device.
+            // Nothing of the first one was sent yet: that this one came says nothing about the path
+            // to the device.
             if (port.boots.io.isReading(read)) return port.noteUnanswered(read, arrival);
             port.noteCame(ref, read, arrival);
             port.boots.io.read(read, arrival);
         }
 
         /// A READ of a session that another thread serves has come.
-        pub fn takeForeignRead(port: *Self, read: *const StreamServer.ReadRequest, ref: Boots.Ref, arrival: Arrival) void {
+        pub fn takeForeignRead(
+            port: *Self,
+            read: *const StreamServer.ReadRequest,
+            ref: Boots.Ref,
+            arrival: Arrival,
+        ) void {
             port.server.onRead(read, arrival.at_us);
             failover.confirm(port.boots, &port.server, ref, arrival.at_us);
             port.noteCame(ref, read, arrival);
         }
 
-        fn noteCame(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
+        fn noteCame(
+            port: *Self,
+            ref: Boots.Ref,
+            read: *const StreamServer.ReadRequest,
+            arrival: Arrival,
+        ) void {
             port.boots.noteRead(ref, read);
             port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
                 .size = read.length,
@@ -353,7 +454,10 @@ pub fn Stream(comptime Io: type) type {
                 .missing_fragments = if (read.repeated) read.packets_out else 0,
                 .mtu = read.fragment_size + read.overhead + overhead_size,
             } });
-            port.boots.note(ref, arrival.at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
+            port.boots.note(ref, arrival.at_us, .from_device, .{
+                .name = .stream_read,
+                .number = read.offset,
+            });
         }
 
         /// All of a READ's bytes are on their way.
@@ -369,24 +473,42 @@ pub fn Stream(comptime Io: type) type {
             port.noteTimes(ref, read, measured);
         }
 
-        pub fn noteTraffic(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival, at_us: u64) void {
+        pub fn noteTraffic(
+            port: *Self,
+            ref: Boots.Ref,
+            read: *const StreamServer.ReadRequest,
+            arrival: Arrival,
+            at_us: u64,
+        ) void {
             port.boots.apply(ref, at_us, .{ .stream_traffic = .{
                 .bytes_in = arrival.size,
                 .packets_in = 1,
                 .bytes_out = read.wireBytes(),
                 .packets_out = read.packets_out,
             } });
-            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+            port.boots.note(ref, at_us, .from_edge, .{
+                .name = .stream_bytes,
+                .number = read.offset,
+            });
         }
 
-        pub fn noteTimes(port: *Self, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.boot.ReadTimes.ReadSample) void {
+        pub fn noteTimes(
+            port: *Self,
+            ref: Boots.Ref,
+            read: *const StreamServer.ReadRequest,
+            measured: core.boot.ReadTimes.ReadSample,
+        ) void {
             // A repeated one asks for little, and was counted the first time.
             const boot = port.boots.get(ref) orelse return;
             if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
         }
 
         /// A READ gets no answer; the device asks again.
-        pub fn noteUnanswered(port: *Self, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
+        pub fn noteUnanswered(
+            port: *Self,
+            read: *const StreamServer.ReadRequest,
+            arrival: Arrival,
+        ) void {
             const ref = port.bootOf(read) orelse return;
             port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
                 .bytes_in = arrival.size,
@@ -409,7 +531,11 @@ pub fn Stream(comptime Io: type) type {
                 error.Stopped => .stopped,
                 error.StoreError => .store_error,
             };
-            if (code == .store_error) port.noteStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(read.boot_id, at_us, layer.held());
+            if (code == .store_error) port.noteStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(
+                read.boot_id,
+                at_us,
+                layer.held(),
+            );
             const packet = port.server.readError(read, code, &port.reply) orelse return;
             port.boots.io.send(.stream, session.from, packet);
         }
@@ -429,9 +555,15 @@ pub fn Stream(comptime Io: type) type {
             port.boots.apply(ref, at_us, switch (ready.outcome) {
                 .ready => .{ .ready = .stream },
                 .failed => blk: {
-                    const failure = core.boot.cause.failureOf(ready.code.slice(), ready.sentence.slice());
+                    const failure = core.boot.cause.failureOf(
+                        ready.code.slice(),
+                        ready.sentence.slice(),
+                    );
                     // Of one that is up, too.
-                    if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(ref, at_us);
+                    if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(
+                        ref,
+                        at_us,
+                    );
                     break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
                 },
             });

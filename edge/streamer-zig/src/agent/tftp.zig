@@ -1,5 +1,6 @@
-//! What TFTP packets mean for boots: which boot a transfer belongs to, what it counts, what its failure suggests. Packets
-//! come from `Io`'s socket; it sends packets, and reads and sends blocks. A transfer is known by its peer's endpoint.
+//! What TFTP packets mean for boots: which boot a transfer belongs to, what it counts, what its
+//! failure suggests. Packets come from `Io`'s socket; it sends packets, and reads and sends blocks.
+//! A transfer is known by its peer's endpoint.
 
 const std = @import("std");
 const base = @import("base");
@@ -43,12 +44,17 @@ pub fn Tftp(comptime Io: type) type {
             first_sends: u16 = 0,
         };
 
-        /// A peer that repeats itself while its first large blocks are sent over and over hears small
-        /// packets only.
+        /// A peer that repeats itself while its first large blocks are sent over and over hears
+        /// small packets only.
         const first_sends_suspicious = 4;
         const repeated_acks_suspicious = 2;
 
-        pub fn init(gpa: std.mem.Allocator, server: TftpServer, boots: *Boots, catalogue: *Catalogue) error{OutOfMemory}!Self {
+        pub fn init(
+            gpa: std.mem.Allocator,
+            server: TftpServer,
+            boots: *Boots,
+            catalogue: *Catalogue,
+        ) error{OutOfMemory}!Self {
             assert(server.options.blksize_max <= 1468);
             const owners = try gpa.alloc(?Owner, server.sessions.len);
             @memset(owners, null);
@@ -62,7 +68,13 @@ pub fn Tftp(comptime Io: type) type {
         }
 
         /// A datagram that arrived at `at_us`.
-        pub fn receive(port: *Self, from: base.Endpoint, bytes: []const u8, at_us: u64, now_us: u64) void {
+        pub fn receive(
+            port: *Self,
+            from: base.Endpoint,
+            bytes: []const u8,
+            at_us: u64,
+            now_us: u64,
+        ) void {
             const step = port.server.receive(now_us, from, bytes, &port.reply);
             if (step.ignored == .tftp_stale_ack) port.noteRepeatedAck(from);
             port.act(&step, bytes, .{ .now_us = now_us, .at_us = at_us });
@@ -120,9 +132,18 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             switch (event.*) {
                 .requested => |*transfer| {
-                    const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
+                    const ref = port.lookUp(
+                        transfer.handle,
+                        transfer.peer.ip,
+                        now_us,
+                    ) orelse return;
                     const what = port.catalogue.what(transfer.file.source);
-                    port.begin(.{ .ref = ref, .what = what }, transfer.peer.ip, datagram.len, now_us);
+                    port.begin(
+                        .{ .ref = ref, .what = what },
+                        transfer.peer.ip,
+                        datagram.len,
+                        now_us,
+                    );
                 },
                 .started => |*transfer| {
                     const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
@@ -139,28 +160,22 @@ pub fn Tftp(comptime Io: type) type {
                     port.noteFrom(ref, datagram, now_us);
                     // OVMF says so when it only wanted the size, and asks again.
                     port.boots.apply(ref, now_us, .{
-                        .suspected = .{ .cause = .tftp_option_refused, .text = errorText(datagram) },
+                        .suspected = .{
+                            .cause = .tftp_option_refused,
+                            .text = errorText(datagram),
+                        },
                     });
                 },
                 .unanswered => |*unanswered| {
-                    const ref = port.lookUp(unanswered.handle, unanswered.peer.ip, now_us) orelse return;
+                    const ref = port.lookUp(
+                        unanswered.handle,
+                        unanswered.peer.ip,
+                        now_us,
+                    ) orelse return;
                     port.noteFrom(ref, datagram, now_us);
                     port.suspect(ref, &unanswered.why, now_us);
                 },
-                .finished => |*finished| {
-                    port.boots.io.onTftpAck(now_us);
-                    const owner = port.takeOwner(finished.transfer.slot) orelse return;
-                    port.credit(owner, .{
-                        .bytes_in = datagram.len,
-                        .packets_in = @intFromBool(datagram.len > 0),
-                        .retries = finished.retries,
-                    }, now_us);
-                    port.noteFrom(owner.ref, datagram, now_us);
-                    port.boots.apply(owner.ref, now_us, switch (owner.what) {
-                        .boot_program => .nbp_end,
-                        else => |what| .{ .loader_end = loaderFile(what) },
-                    });
-                },
+                .finished => |*finished| port.finish(finished, datagram, now_us),
                 .failed => |*failed| {
                     const owner = port.takeOwner(failed.transfer.slot) orelse return;
                     port.credit(owner, .{ .retries = failed.retries }, now_us);
@@ -169,6 +184,26 @@ pub fn Tftp(comptime Io: type) type {
                 },
                 .refused => |*refused| port.tellRefused(refused, now_us),
             }
+        }
+
+        fn finish(
+            port: *Self,
+            finished: *const @FieldType(TftpServer.Event, "finished"),
+            datagram: []const u8,
+            now_us: u64,
+        ) void {
+            port.boots.io.onTftpAck(now_us);
+            const owner = port.takeOwner(finished.transfer.slot) orelse return;
+            port.credit(owner, .{
+                .bytes_in = datagram.len,
+                .packets_in = @intFromBool(datagram.len > 0),
+                .retries = finished.retries,
+            }, now_us);
+            port.noteFrom(owner.ref, datagram, now_us);
+            port.boots.apply(owner.ref, now_us, switch (owner.what) {
+                .boot_program => .nbp_end,
+                else => |what| .{ .loader_end = loaderFile(what) },
+            });
         }
 
         fn begin(port: *Self, owner: Owner, ip: base.Ip4, size: usize, now_us: u64) void {
@@ -205,8 +240,8 @@ pub fn Tftp(comptime Io: type) type {
             };
         }
 
-        /// Loaders probe for files that need not exist; only a program that this edge named itself is
-        /// missed. The probes of some show that they run.
+        /// Loaders probe for files that need not exist; only a program that this edge named itself
+        /// is missed. The probes of some show that they run.
         fn tellRefused(
             port: *Self,
             refused: *const @FieldType(TftpServer.Event, "refused"),
@@ -214,7 +249,9 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             if (refused.why != .not_found) return;
             const name = refused.name.slice();
-            const is_loaders = core.loader.grub_config.isProbe(name) or core.loader.pxelinux_config.isProbe(name);
+            const is_loaders = core.loader.grub_config.isProbe(name) or core.loader.pxelinux_config.isProbe(
+                name,
+            );
             if (refused.handle == null and !is_loaders) return;
             const ref = port.lookUp(refused.handle, refused.peer.ip, now_us) orelse return;
             port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });
@@ -279,7 +316,11 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             for (step.events.constSlice()) |*event| switch (event.*) {
                 .requested => |*transfer| {
-                    const ref = port.lookUp(transfer.handle, transfer.peer.ip, now_us) orelse return;
+                    const ref = port.lookUp(
+                        transfer.handle,
+                        transfer.peer.ip,
+                        now_us,
+                    ) orelse return;
                     const owner: Owner = .{
                         .ref = ref,
                         .what = port.catalogue.what(transfer.file.source),
@@ -299,9 +340,18 @@ pub fn Tftp(comptime Io: type) type {
             now_us: u64,
         ) void {
             if (blocks.slot == TftpServer.Transfer.no_slot)
-                return port.countFirst(step, .{ .name = .tftp_data, .number = 1 }, blocks.byteCount(), now_us);
+                return port.countFirst(
+                    step,
+                    .{ .name = .tftp_data, .number = 1 },
+                    blocks.byteCount(),
+                    now_us,
+                );
             const owner = port.owners[blocks.slot] orelse return;
-            if (blocks.first == 1) port.noteFirstBlocks(&port.owners[blocks.slot].?, blocks.blksize, now_us);
+            if (blocks.first == 1) port.noteFirstBlocks(
+                &port.owners[blocks.slot].?,
+                blocks.blksize,
+                now_us,
+            );
             // `begin` has counted the first acknowledgement.
             const is_counted = datagram.len == 0 or step.events.count > 0;
             port.credit(owner, .{

@@ -1,7 +1,8 @@
-//! The write caches that this edge keeps for devices (docs/write-caches.md): one layer for each boot whose writes stay at the
-//! edge. Decides who gets a layer, who owns it, when it is closed, and what a write is answered. `Io` syncs layers without
-//! making the agent wait, and says when a sync has ended. Invariant: what was acknowledged is never answered from the
-//! version below; a layer that is lost answers nothing.
+//! The write caches that this edge keeps for devices (docs/write-caches.md): one layer for each
+//! boot whose writes stay at the edge. Decides who gets a layer, who owns it, when it is closed,
+//! and what a write is answered. `Io` syncs layers without making the agent wait, and says when a
+//! sync has ended. Invariant: what was acknowledged is never answered from the version below; a
+//! layer that is lost answers nothing.
 
 const std = @import("std");
 const base = @import("base");
@@ -32,7 +33,8 @@ pub const Wanted = struct {
     full: core.uplink.desired_state.WriteCacheFull = .stop,
     /// What becomes of a persistent layer of another version.
     of_another_version: enum { refuse, discard } = .refuse,
-    /// The device is the one that writes its version, which is in maintenance: the layer is the version's, not the device's.
+    /// The device is the one that writes its version, which is in maintenance: the layer is the
+    /// version's, not the device's.
     writes_version: bool = false,
 };
 
@@ -110,7 +112,11 @@ pub const Layer = struct {
 
     pub fn cache(layer: *const Layer) core.stream.Server.WriteCache {
         const id = std.mem.readInt(u64, layer.inner.head.layer_id.bytes[8..16], .big);
-        return .{ .class = layer.class.onWire(), .size = layer.inner.head.limit_bytes, .id = id | 1 };
+        return .{
+            .class = layer.class.onWire(),
+            .size = layer.inner.head.limit_bytes,
+            .id = id | 1,
+        };
     }
 
     fn isInUse(layer: *const Layer) bool {
@@ -162,9 +168,15 @@ pub fn WriteCaches(comptime Io: type) type {
         /// A maintenance version whose layer somebody else holds for now.
         held_version: ?Uuid = null,
 
-        /// `files` are those of the store's directory, in which `layers` is made where it is missing; `NotWritable` where it
-        /// cannot be and `wanted` needs it.
-        pub fn init(gpa: std.mem.Allocator, io: *Io, files: store.Files, capacity: u32, wanted: Wanted) error{ OutOfMemory, NotWritable }!Self {
+        /// `files` are those of the store's directory, in which `layers` is made where it is
+        /// missing; `NotWritable` where it cannot be and `wanted` needs it.
+        pub fn init(
+            gpa: std.mem.Allocator,
+            io: *Io,
+            files: store.Files,
+            capacity: u32,
+            wanted: Wanted,
+        ) error{ OutOfMemory, NotWritable }!Self {
             files.makeDir(parent) catch |err| if (err != error.Exists and wanted.class != .device_ram) return error.NotWritable;
             const layers = try gpa.alloc(?*Layer, capacity);
             @memset(layers, null);
@@ -204,7 +216,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return null;
         }
 
-        /// The write cache of a boot that opens or resumes its session; `below` is good for as long as the boot is known.
+        /// The write cache of a boot that opens or resumes its session; `below` is good for as long
+        /// as the boot is known.
         pub fn grant(
             layers: *Self,
             boot: *const core.boot.Boot,
@@ -221,8 +234,12 @@ pub fn WriteCaches(comptime Io: type) type {
             if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
                 return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
             // The session was opened with a layer, and that ended with its process.
-            if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{ .refused = .{ .code = .cache_lost } };
-            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{ .refused = .{ .code = .busy } };
+            if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{
+                .refused = .{ .code = .cache_lost },
+            };
+            const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{
+                .refused = .{ .code = .busy },
+            };
             if (open_still) |layer| {
                 // The version may have been closed and opened again since.
                 layer.inner.below = below.source;
@@ -233,8 +250,14 @@ pub fn WriteCaches(comptime Io: type) type {
             return .{ .cache = layer.cache() };
         }
 
-        /// Takes the layer of a maintenance version away, unless its device is heard: nobody opens it as long as `held_version` names it.
-        pub fn holdVersion(layers: *Self, version_id: Uuid, server: *const core.stream.Server, now_us: u64) HoldAnswer {
+        /// Takes the layer of a maintenance version away, unless its device is heard: nobody opens
+        /// it as long as `held_version` names it.
+        pub fn holdVersion(
+            layers: *Self,
+            version_id: Uuid,
+            server: *const core.stream.Server,
+            now_us: u64,
+        ) HoldAnswer {
             const layer = for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
                 if (layer.isOf(version_id)) break layer;
@@ -251,7 +274,11 @@ pub fn WriteCaches(comptime Io: type) type {
         }
 
         /// Maintenance versions whose devices are heard.
-        pub fn writtenVersions(layers: *const Self, server: *const core.stream.Server, now_us: u64) core.uplink.store_inventory.Written {
+        pub fn writtenVersions(
+            layers: *const Self,
+            server: *const core.stream.Server,
+            now_us: u64,
+        ) core.uplink.store_inventory.Written {
             var written: core.uplink.store_inventory.Written = .empty;
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -262,8 +289,13 @@ pub fn WriteCaches(comptime Io: type) type {
             return written;
         }
 
-        /// The version that a device's own image of this vDisk lies above; null: it has none yet, or one that cannot be read.
-        pub fn privateVersionOf(layers: *Self, assignment: *const core.boot.Assignment, mac: base.Mac) ?Uuid {
+        /// The version that a device's own image of this vDisk lies above; null: it has none yet,
+        /// or one that cannot be read.
+        pub fn privateVersionOf(
+            layers: *Self,
+            assignment: *const core.boot.Assignment,
+            mac: base.Mac,
+        ) ?Uuid {
             if (!layers.isAvailable()) return null;
             var dir: store.files.Name = undefined;
             const name = device_layers.nameOf(.{
@@ -284,7 +316,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return counts;
         }
 
-        /// Once a second: what stays on the disk is closed while its device is not heard; it says hello when it wants to go on.
+        /// Once a second: what stays on the disk is closed while its device is not heard; it says
+        /// hello when it wants to go on.
         pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -306,7 +339,10 @@ pub fn WriteCaches(comptime Io: type) type {
             result catch |err| return switch (err) {
                 error.Full, error.NoSpace => |full| blk: {
                     layer.is_closed = true;
-                    if (full == error.Full) log_lines.full(layers.io, layer) else log_lines.diskFull(layers.io, layer);
+                    if (full == error.Full) log_lines.full(layers.io, layer) else log_lines.diskFull(
+                        layers.io,
+                        layer,
+                    );
                     break :blk .{ .ended = layer.refusal(order).? };
                 },
                 error.BeyondTheEnd => .{ .ended = .beyond_the_end },
@@ -324,7 +360,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return .waits;
         }
 
-        /// Begins the syncs that somebody waits for: one for all that has come to a layer since its last one.
+        /// Begins the syncs that somebody waits for: one for all that has come to a layer since its
+        /// last one.
         pub fn beginSyncs(layers: *Self) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -332,7 +369,9 @@ pub fn WriteCaches(comptime Io: type) type {
                 layer.is_syncing = true;
                 layer.syncing_count = layer.waiting_count;
                 layer.result = {};
-                if (layer.inner.beginSync(&layer.batch)) layers.io.startSync(layer) else layers.io.endSyncSoon(layer);
+                if (layer.inner.beginSync(&layer.batch)) layers.io.startSync(layer) else layers.io.endSyncSoon(
+                    layer,
+                );
             }
         }
 
@@ -350,7 +389,11 @@ pub fn WriteCaches(comptime Io: type) type {
             assert(layer.is_syncing);
             assert(layer.waiting_count >= layer.syncing_count);
             const left = layer.waiting_count - layer.syncing_count;
-            std.mem.copyForwards(WriteRef, layer.waiting[0..left], layer.waiting[layer.syncing_count..layer.waiting_count]);
+            std.mem.copyForwards(
+                WriteRef,
+                layer.waiting[0..left],
+                layer.waiting[layer.syncing_count..layer.waiting_count],
+            );
             layer.waiting_count = left;
             layer.syncing_count = 0;
             layer.is_syncing = false;
@@ -373,9 +416,22 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn tick(layers: *Self, now_us: u64, table: *core.boot.Table) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
-                if (layer.fill.note(now_us, used, limit)) |mark| log_lines.fill(layers.io, layer, now_us, mark);
-                layer.level = if (layer.is_closed) .full else levelOf(store.layer_fill.percentOf(used, limit));
+                const used, const limit = .{
+                    layer.inner.usedBytes(),
+                    layer.inner.head.limit_bytes,
+                };
+                if (layer.fill.note(now_us, used, limit)) |mark| log_lines.fill(
+                    layers.io,
+                    layer,
+                    now_us,
+                    mark,
+                );
+                layer.level = if (layer.is_closed) .full else levelOf(
+                    store.layer_fill.percentOf(
+                        used,
+                        limit,
+                    ),
+                );
                 const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
                 const is_over = boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
                 // A persistent one waits for the device's next boot, which takes it over.
@@ -385,8 +441,14 @@ pub fn WriteCaches(comptime Io: type) type {
             }
         }
 
-        /// The layer of an earlier boot of the same device, where it is still open. Throws where a thread works for it.
-        fn takeOver(layers: *Self, binding: *const WriteLayer.Binding, boot_id: Uuid, wanted: Wanted) error{Busy}!?*Layer {
+        /// The layer of an earlier boot of the same device, where it is still open. Throws where a
+        /// thread works for it.
+        fn takeOver(
+            layers: *Self,
+            binding: *const WriteLayer.Binding,
+            boot_id: Uuid,
+            wanted: Wanted,
+        ) error{Busy}!?*Layer {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
                 if (!layer.device_id.eql(binding.device_id)) continue;
@@ -467,7 +529,12 @@ pub fn WriteCaches(comptime Io: type) type {
                         const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
                         if (kind == .resumption or is_kept) return error.AnotherVersion;
                         try WriteLayer.remove(files, dir);
-                        layers.io.log("write cache of device {f}: what it had written above another version is removed", .{binding.device_id});
+                        layers.io.log(
+                            "write cache of device {f}: what it had written above another version is removed",
+                            .{
+                                binding.device_id,
+                            },
+                        );
                     },
                     else => return err,
                 }
@@ -495,12 +562,22 @@ pub fn WriteCaches(comptime Io: type) type {
         /// `Held`: a process makes a version of it, or removes it.
         const Blocker = OpenError || error{Held};
 
-        fn refusalOf(layers: *Self, boot: *const core.boot.Boot, err: Blocker, kind: wire.HelloKind) Refusal {
+        fn refusalOf(
+            layers: *Self,
+            boot: *const core.boot.Boot,
+            err: Blocker,
+            kind: wire.HelloKind,
+        ) Refusal {
             const mac = boot.identity.mac;
             if (boot.assignment.writes) return layers.refusalOfWriter(boot, err);
             switch (err) {
                 error.AnotherVersion, error.AnotherSize => {
-                    layers.io.log("{f}: its write cache belongs to another version of its disk; remove it, or give the device that version", .{mac});
+                    layers.io.log(
+                        "{f}: its write cache belongs to another version of its disk; remove it, or give the device that version",
+                        .{
+                            mac,
+                        },
+                    );
                     return .{ .code = .cache_version };
                 },
                 error.Lost, error.Damaged => {
@@ -511,20 +588,34 @@ pub fn WriteCaches(comptime Io: type) type {
                     return .{ .code = .cache_lost };
                 },
                 else => {
-                    layers.io.log("{f}: its write cache cannot be {s} ({t})", .{ mac, if (kind == .token) "made" else "opened", err });
+                    layers.io.log(
+                        "{f}: its write cache cannot be {s} ({t})",
+                        .{
+                            mac,
+                            if (kind == .token) "made" else "opened",
+                            err,
+                        },
+                    );
                     return .{ .code = .cache_failed };
                 },
             }
         }
 
-        /// What a maintenance version's device is told; nothing of the version below is served in place of what was written.
+        /// What a maintenance version's device is told; nothing of the version below is served in
+        /// place of what was written.
         fn refusalOfWriter(layers: *Self, boot: *const core.boot.Boot, err: Blocker) Refusal {
             const code: wire.RefuseCode, const text = switch (err) {
-                error.AnotherVersion, error.AnotherSize => .{ .cache_version, "what was written lies above another version" },
+                error.AnotherVersion, error.AnotherSize => .{
+                    .cache_version,
+                    "what was written lies above another version",
+                },
                 error.Lost => .{ .cache_lost, "what was written is missing or cut short" },
                 error.Damaged => .{ .cache_lost, "what was written is damaged" },
                 error.AnotherDevice => .{ .cache_failed, "another device writes this version" },
-                error.AnotherClass => .{ .cache_failed, "what lies in its place is no maintenance version" },
+                error.AnotherClass => .{
+                    .cache_failed,
+                    "what lies in its place is no maintenance version",
+                },
                 error.InUse => .{ .cache_failed, "another process writes this version" },
                 error.Held => .{ .cache_failed, "the version is being sealed or discarded" },
                 error.NoSpace => .{ .cache_failed, "the edge's disk is full" },
@@ -532,7 +623,14 @@ pub fn WriteCaches(comptime Io: type) type {
                 error.NewerFormat => .{ .cache_failed, "a later edge has written this version" },
                 else => .{ .cache_failed, "the edge's store cannot be written" },
             };
-            layers.io.log("{f}: it cannot write version {f}: {s}", .{ boot.identity.mac, boot.assignment.version_id, text });
+            layers.io.log(
+                "{f}: it cannot write version {f}: {s}",
+                .{
+                    boot.identity.mac,
+                    boot.assignment.version_id,
+                    text,
+                },
+            );
             return .{ .code = code, .text = .init(text) };
         }
     };
@@ -546,10 +644,18 @@ fn levelOf(percent: u8) FillLevel {
 }
 
 fn limitOf(wanted: Wanted, binding: *const WriteLayer.Binding) u64 {
-    return wanted.limit_bytes orelse std.mem.alignForward(u64, binding.disk_size, WriteLayer.block_size);
+    return wanted.limit_bytes orelse std.mem.alignForward(
+        u64,
+        binding.disk_size,
+        WriteLayer.block_size,
+    );
 }
 
-fn bindingOf(boot: *const core.boot.Boot, below: *const Below, wanted: *const Wanted) WriteLayer.Binding {
+fn bindingOf(
+    boot: *const core.boot.Boot,
+    below: *const Below,
+    wanted: *const Wanted,
+) WriteLayer.Binding {
     return .{
         .class = if (wanted.writes_version) .maintenance else switch (wanted.class) {
             .device_ram, .device_ram_local_disk => unreachable,

@@ -42,7 +42,10 @@ const Site = struct {
 
     fn init(wanted: write_caches.Wanted) !Site {
         var tmp = testing.tmpDir(.{});
-        try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([disk_size]u8, @splat('b')) });
+        try tmp.dir.writeFile(testing.io, .{
+            .sub_path = "disk",
+            .data = &@as([disk_size]u8, @splat('b')),
+        });
         const io = try testing.allocator.create(SyncingIo);
         io.* = .{};
         const on = try testing.allocator.create(store.LinuxFiles);
@@ -71,10 +74,19 @@ const Site = struct {
         site.layers.closeAll();
     }
 
-    fn grant(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) write_caches.Granted {
+    fn grant(
+        site: *Site,
+        boot: *const core.boot.Boot,
+        kind: @import("wire").stream.HelloKind,
+    ) write_caches.Granted {
         var wanted = site.wanted;
         if (boot.assignment.writes) wanted = .{ .class = .edge_persistent, .writes_version = true };
-        return site.layers.grant(boot, .{ .source = site.source(), .root = site.root }, wanted, kind);
+        return site.layers.grant(
+            boot,
+            .{ .source = site.source(), .root = site.root },
+            wanted,
+            kind,
+        );
     }
 
     fn source(site: *Site) store.BlockSource {
@@ -88,7 +100,11 @@ const Site = struct {
 
     fn write(site: *Site, layer: *write_caches.Layer, byte: u8) !@import("wire").stream.WriteCode {
         const bytes: [512]u8 = @splat(byte);
-        const ref: core.stream.Server.WriteRef = .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
+        const ref: core.stream.Server.WriteRef = .{
+            .boot_id = layer.boot_id,
+            .session_id = 1,
+            .request_id = 1,
+        };
         switch (site.layers.carryOut(layer, ref, .{ .write = .{ .offset = 512, .bytes = &bytes } })) {
             .ended => |code| return code,
             .later => return error.Later,
@@ -113,7 +129,12 @@ const Site = struct {
 
 fn bootOf(id: u8, version: u8) core.boot.Boot {
     return .init(
-        .{ .id = .fromBytes(@splat(id)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 9 } }, .handle = 1, .token = @splat(1) },
+        .{
+            .id = .fromBytes(@splat(id)),
+            .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 9 } },
+            .handle = 1,
+            .token = @splat(1),
+        },
         .{ .version_id = .fromBytes(@splat(version)) },
         0,
         0,
@@ -163,7 +184,10 @@ test "a device that was served with a write cache never goes on without it" {
         } else {
             const id = (try site.layers.files.nextName("layers", "", &name)).?;
             var buffer: [store.files.name_size_max]u8 = undefined;
-            try store.WriteLayer.remove(site.layers.files, try std.mem.print(&buffer, "layers/{s}", .{id}));
+            try store.WriteLayer.remove(
+                site.layers.files,
+                try std.mem.print(&buffer, "layers/{s}", .{id}),
+            );
         }
         try testing.expectEqual(.cache_lost, site.grant(&boot, .resumption).refused.code);
     }
@@ -183,12 +207,19 @@ test "a write cache that is full stops its device, or takes no writes any more, 
         try testing.expectEqual(.ok, layer.held().state);
         const bytes: [4096]u8 = @splat('x');
         const order: write_caches.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
-        const ref: core.stream.Server.WriteRef = .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 2 };
+        const ref: core.stream.Server.WriteRef = .{
+            .boot_id = boot.identity.id,
+            .session_id = 1,
+            .request_id = 2,
+        };
         const code: @import("wire").stream.WriteCode = if (wanted.full == .stop) .stopped else .cache_full;
         try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
         // Also what had its place before, and what would make room.
         try testing.expectEqual(code, try site.write(layer, 'x'));
-        try testing.expectEqual(code, site.layers.carryOut(layer, ref, .{ .discard = .{ .offset = 0, .length = 4096 } }).ended);
+        try testing.expectEqual(
+            code,
+            site.layers.carryOut(layer, ref, .{ .discard = .{ .offset = 0, .length = 4096 } }).ended,
+        );
         const flushed = site.layers.carryOut(layer, ref, .flush);
         switch (wanted.full) {
             .stop => {
@@ -226,7 +257,9 @@ test "a device with an image of its own stays with the version that this lies ab
     try testing.expectEqual(.done, try site.write(layer, 'w'));
     // Another version is the default now: the device is given the old one again.
     const promoted = bootOf(2, 2);
-    try testing.expect(site.layers.privateVersionOf(&promoted.assignment, mac).?.eql(boot.assignment.version_id));
+    try testing.expect(
+        site.layers.privateVersionOf(&promoted.assignment, mac).?.eql(boot.assignment.version_id),
+    );
     // Never the new one with what was written above the old one, nor without it.
     site.wanted.of_another_version = .discard;
     site.endProcess();
@@ -237,7 +270,10 @@ test "a device with an image of its own stays with the version that this lies ab
     try testing.expectEqual(null, site.layers.privateVersionOf(&other.assignment, mac));
     const head = (try walkOne(&site)).head catch unreachable;
     const files = site.layers.files;
-    try testing.expectEqual(1, try store.device_layers.drop(files, head.binding.device_id, .private, null));
+    try testing.expectEqual(
+        1,
+        try store.device_layers.drop(files, head.binding.device_id, .private, null),
+    );
     try testing.expectEqual(null, site.layers.privateVersionOf(&promoted.assignment, mac));
     _ = site.grant(&promoted, .token).cache;
     try testing.expectEqual('b', try site.byteOf(site.layers.find(promoted.identity.id).?));
@@ -250,7 +286,12 @@ fn walkOne(site: *Site) !store.device_layers.LayerInfo {
 
 fn putSession(server: *core.stream.Server, boot_id: base.Uuid, last_packet_at_us: u64) void {
     const from: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
-    server.sessions[0] = .{ .id = 1, .boot_id = boot_id, .from = from, .last_packet_at_us = last_packet_at_us };
+    server.sessions[0] = .{
+        .id = 1,
+        .boot_id = boot_id,
+        .from = from,
+        .last_packet_at_us = last_packet_at_us,
+    };
     server.session_count = 1;
     server.index.put(from, 0);
 }
@@ -272,7 +313,10 @@ test "what stays on the disk is closed while its device is not heard, and only t
     const files = site.layers.files;
     const device_id = site.layers.find(boot.identity.id).?.device_id;
     site.layers.closeSilent(&server, 129 * std.time.us_per_s);
-    try testing.expectError(error.InUse, store.device_layers.drop(files, device_id, .edge_persistent, null));
+    try testing.expectError(
+        error.InUse,
+        store.device_layers.drop(files, device_id, .edge_persistent, null),
+    );
     site.layers.closeSilent(&server, 130 * std.time.us_per_s);
     try testing.expectEqual(null, site.layers.find(boot.identity.id));
     // The device has to say hello, and finds its layer again.
@@ -280,7 +324,10 @@ test "what stays on the disk is closed while its device is not heard, and only t
     _ = site.grant(&boot, .resumption).cache;
     try testing.expectEqual('w', try site.byteOf(site.layers.find(boot.identity.id).?));
     site.layers.closeSilent(&server, 131 * std.time.us_per_s);
-    try testing.expectEqual(1, try store.device_layers.drop(files, device_id, .edge_persistent, null));
+    try testing.expectEqual(
+        1,
+        try store.device_layers.drop(files, device_id, .edge_persistent, null),
+    );
     // A device that comes back after that never goes on with the version alone.
     try testing.expectEqual(.cache_lost, site.grant(&boot, .resumption).refused.code);
     const next = bootOf(2, 1);
@@ -304,7 +351,11 @@ fn bootOfWriter(id: u8, version: u8, device: u8) core.boot.Boot {
     return boot;
 }
 
-fn refusalTo(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) write_caches.Refusal {
+fn refusalTo(
+    site: *Site,
+    boot: *const core.boot.Boot,
+    kind: @import("wire").stream.HelloKind,
+) write_caches.Refusal {
     return site.grant(boot, kind).refused;
 }
 
@@ -320,7 +371,10 @@ test "a maintenance version has one writer, lies under its own id, and is told f
     const id = (try site.layers.files.nextName("layers", "", &name)).?;
     try testing.expectEqualStrings(&boot.assignment.version_id.toText(), id);
     const second = bootOfWriter(8, 5, 2);
-    try testing.expectEqualStrings("another device writes this version", refusalTo(&site, &second, .token).text.slice());
+    try testing.expectEqualStrings(
+        "another device writes this version",
+        refusalTo(&site, &second, .token).text.slice(),
+    );
     // The same one again, with the same process and with another.
     const next = bootOfWriter(9, 5, 1);
     try testing.expectEqual(first.id, site.grant(&next, .token).cache.id);
@@ -333,7 +387,10 @@ test "a maintenance version has one writer, lies under its own id, and is told f
     site.root = @splat(4);
     const above = refusalTo(&site, &next, .token);
     try testing.expectEqual(.cache_version, above.code);
-    try testing.expectEqualStrings("what was written lies above another version", above.text.slice());
+    try testing.expectEqualStrings(
+        "what was written lies above another version",
+        above.text.slice(),
+    );
 }
 
 test "a layer that is sealed or discarded is taken from nobody who is there, and given to nobody meanwhile" {
@@ -348,18 +405,37 @@ test "a layer that is sealed or discarded is taken from nobody who is there, and
     _ = site.grant(&boot, .token).cache;
     putSession(&server, boot.identity.id, 1);
     const version_id = boot.assignment.version_id;
-    try testing.expectEqual(.written, site.layers.holdVersion(version_id, &server, write_caches.heard_us));
-    try testing.expectEqualSlices(base.Uuid, &.{version_id}, site.layers.writtenVersions(&server, write_caches.heard_us).constSlice());
-    try testing.expectEqual(0, site.layers.writtenVersions(&server, write_caches.heard_us + 1).count);
+    try testing.expectEqual(
+        .written,
+        site.layers.holdVersion(version_id, &server, write_caches.heard_us),
+    );
+    try testing.expectEqualSlices(
+        base.Uuid,
+        &.{version_id},
+        site.layers.writtenVersions(&server, write_caches.heard_us).constSlice(),
+    );
+    try testing.expectEqual(
+        0,
+        site.layers.writtenVersions(&server, write_caches.heard_us + 1).count,
+    );
     try testing.expect(site.layers.find(boot.identity.id) != null);
-    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_caches.heard_us + 1));
+    try testing.expectEqual(
+        .held,
+        site.layers.holdVersion(version_id, &server, write_caches.heard_us + 1),
+    );
     try testing.expectEqual(null, site.layers.find(boot.identity.id));
     const again = refusalTo(&site, &boot, .resumption);
     try testing.expectEqualStrings("the version is being sealed or discarded", again.text.slice());
     // Another process has it to itself now.
     var buffer: [store.files.name_size_max]u8 = undefined;
-    try store.WriteLayer.remove(site.layers.files, try std.mem.print(&buffer, "layers/{f}", .{version_id}));
-    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_caches.heard_us + 2));
+    try store.WriteLayer.remove(
+        site.layers.files,
+        try std.mem.print(&buffer, "layers/{f}", .{version_id}),
+    );
+    try testing.expectEqual(
+        .held,
+        site.layers.holdVersion(version_id, &server, write_caches.heard_us + 2),
+    );
     site.layers.held_version = null;
     try testing.expectEqual(.cache_lost, refusalTo(&site, &boot, .resumption).code);
     _ = site.grant(&boot, .token).cache;

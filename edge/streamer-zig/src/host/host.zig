@@ -104,7 +104,7 @@ test {
     _ = @import("stream/steering.zig");
     _ = stream_shards;
     _ = @import("boots/profiles_test.zig");
-    _ = @import("boots/boots_test.zig");
+    _ = @import("edge_io_test.zig");
     _ = @import("sys.zig");
     _ = @import("files/journal.zig");
     _ = @import("files/report_log.zig");

@@ -1,5 +1,6 @@
-//! The fake world of a simulated edge's agent (agent/io.zig): the site's network, clock and disk, and a journal that a crash
-//! leaves behind. It sends what the agent sends, and tells the ledger what it sees.
+//! The fake world of a simulated edge's agent (agent/io.zig): the site's network, clock and disk,
+//! and a journal that a crash leaves behind. It sends what the agent sends, and tells the ledger
+//! what it sees.
 
 const std = @import("std");
 const agent = @import("agent");
@@ -39,7 +40,8 @@ versions: []Version,
 plant: Plant,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
-/// What devices have read of any version since the edge's start: the boot profile that every device is handed, right or wrong.
+/// What devices have read of any version since the edge's start: the boot profile that every device
+/// is handed, right or wrong.
 trace: core.profile.Trace = .{},
 document: [stream.profile.document_size_max]u8 = @splat(0),
 packet: [stream.packet_size_max]u8 = undefined,
@@ -84,7 +86,11 @@ pub const VersionDisk = struct {
         return disk.of.size;
     }
 
-    fn readBlocks(context: *anyopaque, buffer: []u8, offset: u64) store.block_source.ReadError!void {
+    fn readBlocks(
+        context: *anyopaque,
+        buffer: []u8,
+        offset: u64,
+    ) store.block_source.ReadError!void {
         const disk: *const VersionDisk = @ptrCast(@alignCast(context));
         Disk.fill(disk.of, offset, buffer);
     }
@@ -124,11 +130,19 @@ pub const BootFiles = struct {
         return if (std.mem.eql(u8, name, "default")) &files.sets[0] else null;
     }
 
-    pub fn setFor(files: *const BootFiles, _: *const core.boot.Boot, _: wire_dhcp.ClientArch) ?*const Set {
+    pub fn setFor(
+        files: *const BootFiles,
+        _: *const core.boot.Boot,
+        _: wire_dhcp.ClientArch,
+    ) ?*const Set {
         return &files.sets[0];
     }
 
-    pub fn fileFor(files: *const BootFiles, _: ?*const core.boot.Boot, name: []const u8) ?[]const u8 {
+    pub fn fileFor(
+        files: *const BootFiles,
+        _: ?*const core.boot.Boot,
+        name: []const u8,
+    ) ?[]const u8 {
         return files.find(name);
     }
 
@@ -206,7 +220,10 @@ pub fn journalFailover(_: *EdgeIo, _: *const core.boot.Boot) void {}
 pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
 
 pub fn keepLease(io: *EdgeIo, _: *const core.dhcp.Leases.Record) void {
-    if (io.dhcp.service.leasesOf(0)) |leases| io.journal_of_site.writeLeases(leases, io.fabric.now_us);
+    if (io.dhcp.service.leasesOf(0)) |leases| io.journal_of_site.writeLeases(
+        leases,
+        io.fabric.now_us,
+    );
 }
 
 pub fn keepsReports(_: *const EdgeIo) bool {
@@ -226,7 +243,9 @@ pub fn reportBacklog(_: *const EdgeIo) u64 {
 
 pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
     const version = io.findVersion(boot.assignment.version_id).?;
-    io.fabric.ledger.noteBegin(boot.identity.id, Ledger.deviceOf(boot.identity.mac), version.disk.of);
+    io.fabric.ledger.noteBegin(boot.identity.id, Ledger.deviceOf(
+        boot.identity.mac,
+    ), version.disk.of);
 }
 
 pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
@@ -249,8 +268,13 @@ pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u
         if (catalogue.memory(blocks.source)) |bytes|
             @memcpy(payload, bytes[@intCast(block.offset)..][0..payload.len])
         else
-            catalogue.read(blocks.source, payload, block.offset) catch return io.tftp_port.abort(blocks.to, now_us);
-        io.fabric.sendToDevices(addresses.endpoint(addresses.tftp_port), blocks.to, io.block[0..size], 0);
+            catalogue.read(blocks.source, payload, block.offset) catch return io.tftp_port.abort(
+                blocks.to,
+                now_us,
+            );
+        io.fabric.sendToDevices(addresses.endpoint(
+            addresses.tftp_port,
+        ), blocks.to, io.block[0..size], 0);
     }
 }
 
@@ -266,7 +290,11 @@ pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arri
     }
     const latency_us = io.disk.latencyUs();
     io.sendFragments(request, latency_us);
-    const sample: core.boot.ReadTimes.ReadSample = .{ .is_cold = false, .storage_us = latency_us, .send_us = 0 };
+    const sample: core.boot.ReadTimes.ReadSample = .{
+        .is_cold = false,
+        .storage_us = latency_us,
+        .send_us = 0,
+    };
     io.stream_port.noteAnswered(request, arrival, now_us, sample);
 }
 
@@ -282,7 +310,11 @@ fn sendFragments(io: *EdgeIo, request: *const ReadRequest, after_us: u64) void {
         if (io.plant == .shift_fragment and fragment.index == 2) offset -= request.fragment_size;
         var payload: [stream.fragment_size_max]u8 = undefined;
         Disk.fill(version, offset, payload[0..fragment.length]);
-        io.sendStream(request.to, sealer.seal(&fragment.header, payload[0..fragment.length], &io.packet), after_us);
+        io.sendStream(request.to, sealer.seal(
+            &fragment.header,
+            payload[0..fragment.length],
+            &io.packet,
+        ), after_us);
     }
 }
 
@@ -309,7 +341,9 @@ pub fn profileSize(io: *EdgeIo, _: *const core.boot.Boot) u32 {
     const size = stream.profile.documentSize(units.len);
     @memset(io.document[0..size], 0);
     for (units, 0..) |unit, index|
-        unit.encode(io.document[stream.profile.head_size + index * stream.profile.entry_size ..][0..stream.profile.entry_size]);
+        unit.encode(
+            io.document[stream.profile.head_size + index * stream.profile.entry_size ..][0..stream.profile.entry_size],
+        );
     stream.profile.seal(io.document[0..size], @intCast(units.len));
     return size;
 }
@@ -328,7 +362,8 @@ pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) v
 
 pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
 
-/// No boot here has a write cache at the edge (core/stream/client/writes_test.zig and sim/stream are about those).
+/// No boot here has a write cache at the edge (core/stream/client/writes_test.zig and sim/stream
+/// are about those).
 pub fn startSync(_: *EdgeIo, _: *Layer) void {
     unreachable;
 }

@@ -1,5 +1,5 @@
-//! The simulated edge: the agent of the product over a fake world (edge_io.zig). A crash loses all of it but what the
-//! journal kept.
+//! The simulated edge: the agent of the product over a fake world (edge_io.zig). A crash loses all
+//! of it but what the journal kept.
 
 const std = @import("std");
 const base = @import("base");
@@ -71,7 +71,10 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.fabric.ledger.generation = edge.generation;
     const process = try gpa.create(Process);
     errdefer gpa.destroy(process);
-    for (&process.versions, edge.versions) |*version, of| version.* = .{ .id = of.id, .disk = .{ .of = of } };
+    for (&process.versions, edge.versions) |*version, of| version.* = .{
+        .id = of.id,
+        .disk = .{ .of = of },
+    };
     process.io = .{
         .fabric = edge.fabric,
         .journal_of_site = edge.journal,
@@ -86,7 +89,11 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     var table: core.boot.Table = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.plant);
-    process.peers = try .init(gpa, .{ .epoch = edge.generation, .boots_max = boots_kept_max, .others_max = 1 });
+    process.peers = try .init(gpa, .{
+        .epoch = edge.generation,
+        .boots_max = boots_kept_max,
+        .others_max = 1,
+    });
     errdefer process.peers.deinit(gpa);
     var devices: core.site.DiscoveredDevices = try .init(gpa);
     errdefer devices.deinit(gpa);
@@ -108,8 +115,13 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
 fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     const gpa = edge.gpa;
     const boots = &process.boots;
-    process.pool = .{.{ .first = addresses.pool_first, .last = .fromInt(addresses.pool_first.toInt() + edge.pool_size - 1) }};
-    process.network = .{.{ .subnet = .of(addresses.edge_ip, 24), .mode = edge.mode, .link = 0, .pools = &process.pool }};
+    process.pool = .{
+        .{ .first = addresses.pool_first, .last = .fromInt(addresses.pool_first.toInt() + edge.pool_size - 1) },
+    };
+    process.network = .{.{ .subnet = .of(
+        addresses.edge_ip,
+        24,
+    ), .mode = edge.mode, .link = 0, .pools = &process.pool }};
     process.link = .{.{ .ip = addresses.edge_ip }};
     var dhcp: DhcpService = try .init(gpa, .{
         .links = &process.link,
@@ -134,7 +146,11 @@ fn startPorts(edge: *EdgeNode, process: *Process) error{OutOfMemory}!void {
     });
     errdefer tftp.deinit(gpa);
     process.tftp = try .init(gpa, tftp, boots, &process.catalogue);
-    var keys: core.stream.Server.Keys = .{ .cookie = undefined, .session = undefined, .resumption = edge.journal.resumption_key };
+    var keys: core.stream.Server.Keys = .{
+        .cookie = undefined,
+        .session = undefined,
+        .resumption = edge.journal.resumption_key,
+    };
     edge.prng.fill(&keys.cookie);
     edge.prng.fill(&keys.session);
     if (edge.plant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
@@ -242,7 +258,10 @@ fn planTftpWake(edge: *EdgeNode, process: *Process) void {
 fn receiveStream(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []const u8) void {
     process.io.account.noteRequest(from, bytes);
     if (edge.takeMutatedHello(process, from, bytes)) return;
-    process.stream.receive(&.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us }, edge.fabric.now_us);
+    process.stream.receive(
+        &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us },
+        edge.fabric.now_us,
+    );
 }
 
 /// True when a mutant answered a HELLO that has no cookie yet in place of the server.
@@ -258,8 +277,16 @@ fn takeMutatedHello(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: [
         process.io.send(.stream, from, &padding);
         return true;
     }
-    const claim: core.stream.Server.Claim = .{ .from = from, .hello = hello, .boot_id = .fromBytes(hello.boot_id) };
-    process.stream.admit(&claim, &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us }, edge.fabric.now_us);
+    const claim: core.stream.Server.Claim = .{
+        .from = from,
+        .hello = hello,
+        .boot_id = .fromBytes(hello.boot_id),
+    };
+    process.stream.admit(
+        &claim,
+        &.{ .from = from, .bytes = bytes, .at_us = edge.fabric.now_us },
+        edge.fabric.now_us,
+    );
     return true;
 }
 
@@ -270,9 +297,13 @@ fn checkTables(edge: *EdgeNode, process: *Process) void {
     if (server.session_count > server.sessions.len)
         ledger.violate(.tables_bounded, "{d} sessions at the edge", .{server.session_count});
     const transfers = process.tftp.server.sessionCount();
-    if (transfers > tftp_sessions_max) ledger.violate(.tables_bounded, "{d} TFTP transfers", .{transfers});
+    if (transfers > tftp_sessions_max) ledger.violate(.tables_bounded, "{d} TFTP transfers", .{
+        transfers,
+    });
     const waiting = process.tftp.server.requestCount();
-    if (waiting > tftp_requests_max) ledger.violate(.tables_bounded, "{d} TFTP requests", .{waiting});
+    if (waiting > tftp_requests_max) ledger.violate(.tables_bounded, "{d} TFTP requests", .{
+        waiting,
+    });
 }
 
 pub const Response = struct {
@@ -284,7 +315,12 @@ pub const Response = struct {
 };
 
 /// What a request over HTTP gets. Null: the edge is down.
-pub fn respond(edge: *EdgeNode, request: []const u8, peer: base.Ip4, text: *[agent.response.text_size_max]u8) ?Response {
+pub fn respond(
+    edge: *EdgeNode,
+    request: []const u8,
+    peer: base.Ip4,
+    text: *[agent.response.text_size_max]u8,
+) ?Response {
     const process = edge.process orelse return null;
     const parsed = switch (wire.http_request.parse(request)) {
         .request => |parsed| parsed,
@@ -305,7 +341,11 @@ pub fn respond(edge: *EdgeNode, request: []const u8, peer: base.Ip4, text: *[age
 }
 
 /// A piece of a body was taken; `is_last`: all of it has been.
-pub fn progress(edge: *EdgeNode, response: *const Response, piece: struct { size: u64, is_first: bool, is_last: bool }) void {
+pub fn progress(
+    edge: *EdgeNode,
+    response: *const Response,
+    piece: struct { size: u64, is_first: bool, is_last: bool },
+) void {
     const process = edge.process orelse return;
     process.http.progress(response.tag, .{
         .traffic = .{ .bytes_out = piece.size, .packets_out = 1 },

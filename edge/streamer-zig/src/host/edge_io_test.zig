@@ -3,11 +3,11 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const EdgeIo = @import("../edge_io.zig").EdgeIo;
-const Boots = @import("../edge_io.zig").Agent.Boots;
-const BootFiles = @import("../files/boot_files.zig").BootFiles;
-const BootJournal = @import("../files/boot_journal.zig").BootJournal;
-const ReportLog = @import("../files/report_log.zig").ReportLog;
+const EdgeIo = @import("edge_io.zig").EdgeIo;
+const Boots = @import("edge_io.zig").Agent.Boots;
+const BootFiles = @import("files/boot_files.zig").BootFiles;
+const BootJournal = @import("files/boot_journal.zig").BootJournal;
+const ReportLog = @import("files/report_log.zig").ReportLog;
 const report_log = core.uplink.report_log;
 const testing = std.testing;
 const gpa = testing.allocator;
@@ -130,7 +130,7 @@ const Site = struct {
 
     fn ignoreReport(_: *anyopaque, _: *const core.boot.Boot) void {}
     fn ignoreWritten(_: *anyopaque) void {}
-    fn ignoreProblem(_: *anyopaque, _: @import("../files/version_table.zig").Problem) void {}
+    fn ignoreProblem(_: *anyopaque, _: @import("files/version_table.zig").Problem) void {}
 };
 
 test "a device that is switched off by hand is told as not heard since its last word, once, also by an edge that starts again" {
