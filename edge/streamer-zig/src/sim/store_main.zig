@@ -1,4 +1,4 @@
-//! The simulation of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power
+//! The simulation of the vDisk store (docs/vdisk-store.md, "Simulation"): random operations with power
 //! cuts, sequences, flipped bits, mutants.
 
 const std = @import("std");
