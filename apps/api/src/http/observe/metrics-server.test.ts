@@ -26,7 +26,7 @@ function edgeMetricNames(): string[] {
     new URL('../../../../../edge/streamer-zig/src/host/metrics/page.zig', import.meta.url),
     'utf8',
   )
-  return [...page.matchAll(/\b(?:head|gauge|counter|seconds)\(writer, "(\w+)"/g)].map(
+  return [...page.matchAll(/\b(?:head|gauge|counter|seconds)\(\s*writer,\s*"(\w+)"/g)].map(
     ([, name]) => `bootfarm_edge_${name}`,
   )
 }
