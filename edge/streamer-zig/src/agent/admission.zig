@@ -1,6 +1,6 @@
-//! Whether a device that asks to boot by DHCP is answered by this edge: whether it may boot at all,
-//! and whose of the site's edges it is. Called before a boot is begun for it, so that an edge whose
-//! the device is not keeps nothing of it.
+//! Decides whether this edge answers a device that requests a boot by DHCP: whether the device may
+//! boot at all, and which edge of the site owns it. Runs before a boot begins, so that an edge that
+//! does not own the device keeps no state for it.
 
 const std = @import("std");
 const base = @import("base");
@@ -8,11 +8,11 @@ const core = @import("core");
 
 pub const Verdict = enum {
     answer,
-    /// It gets no answer here; counted already.
+    /// This edge does not answer; the reason is counted already.
     silence,
 };
 
-/// `network`: the first address of the one that the device is in.
+/// Judges a request. `network` is the first address of the device's network.
 pub fn judge(
     /// `*Boots(Io)`.
     boots: anytype,
@@ -48,14 +48,14 @@ pub fn judge(
     switch (boots.peers.decide(now_us, asked, .of(boot, is_loader))) {
         .answer => return .answer,
         .leave => {
-            // A device that begins anew elsewhere has left its boot here.
+            // A device that starts again at another edge has left its boot here.
             if (goes_on == null) boots.endEarlier(now_us, client.mac);
             return .silence;
         },
     }
 }
 
-/// The device has turned to this edge by name: other servers' answers are out of the question.
+/// Returns whether the device addressed this edge by name: it takes no other server's answer.
 pub fn isAddressed(request: *const core.dhcp.Service.BootRequest) bool {
     if (request.arrival.port == .pxe) return true;
     if (request.client.message_type == .discover) return false;

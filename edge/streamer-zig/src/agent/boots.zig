@@ -26,9 +26,9 @@ pub fn Boots(comptime Io: type) type {
         table: core.boot.Table,
         policy: core.boot.Policy = .nothing,
         waiting: core.site.WaitingDevices = .{},
-        /// Orders that running devices have not carried out yet.
+        /// Power orders that running devices have not carried out yet.
         orders: core.site.PowerOrders = .{},
-        /// What the other edges of the site say; without others every device is this edge's own.
+        /// Messages of the other edges of the site; without others this edge owns every device.
         peers: *core.site.PeerTable,
         discovery: Discovery,
         caches: WriteCaches,
@@ -36,7 +36,7 @@ pub fn Boots(comptime Io: type) type {
         network: base.Ip4 = .zero,
         /// The write cache of every boot in standalone use.
         write_cache: write_caches.Wanted = .{},
-        /// Devices are told to take their streams in clear text.
+        /// Boot scripts tell devices to use clear text for their streams.
         clear: bool = false,
         ignored: base.IgnoredCounters = .{},
 
@@ -49,7 +49,7 @@ pub fn Boots(comptime Io: type) type {
             boots.* = undefined;
         }
 
-        /// The boot that a DHCP request belongs to, or begins; null: the device is to be ignored.
+        /// Returns the boot that a DHCP request belongs to or begins; null: ignore the device.
         pub fn forDhcp(
             boots: *Self,
             now_us: u64,
@@ -61,7 +61,7 @@ pub fn Boots(comptime Io: type) type {
             const ref = boots.continued(now_us, client.mac, request) orelse
                 (boots.begin(now_us, client.mac) catch null) orelse return null;
             const boot = boots.table.get(ref).?;
-            // Facts are the firmware's: what iPXE says later is about itself.
+            // Facts come from the firmware: what iPXE sends later describes iPXE.
             if (boot.facts.client_arch == null) {
                 boot.facts.client_arch = @backingInt(client.arch);
                 boot.facts.vendor_class = client.vendor_class;
@@ -92,15 +92,14 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
-        /// The device has turned to this edge by name: the boot is this edge's.
+        /// The device addressed this edge by name: the boot belongs to this edge.
         pub fn take(boots: *Self, ref: Ref) void {
             const boot = boots.table.get(ref) orelse return;
             boot.is_taken = true;
             boots.peers.onBoot(boot);
         }
 
-        /// The device has taken another edge's answer: what was begun here was no boot. `to`: that
-        /// edge.
+        /// The device accepted the answer of the edge `to`: what began here is no boot.
         pub fn withdraw(boots: *Self, ref: Ref, to: base.Uuid) void {
             const boot = boots.table.get(ref) orelse return;
             boots.peers.dropBoot(boot);
@@ -112,12 +111,12 @@ pub fn Boots(comptime Io: type) type {
             boots.table.remove(ref);
         }
 
-        /// A device asked here in vain: what it has written is at another edge.
+        /// Reports a device that cannot continue here because another edge keeps its writes.
         pub fn tellWaiting(boots: *Self, waiting: *const core.site.WaitingDevices.Waiting) void {
             boots.io.report(.{ .waiting = waiting });
         }
 
-        /// A device that is not in the desired state asks by DHCP.
+        /// Records a DHCP request of a device that is not in the desired state.
         pub fn discover(
             boots: *Self,
             now_us: u64,
@@ -127,7 +126,7 @@ pub fn Boots(comptime Io: type) type {
             boots.discovery.noteDhcp(boots.io, now_us, &boots.policy, request);
         }
 
-        /// A device that got no boot asked for its script.
+        /// Records a script request of a device that is not in the desired state.
         pub fn discoverByHttp(
             boots: *Self,
             now_us: u64,
@@ -139,14 +138,15 @@ pub fn Boots(comptime Io: type) type {
             boots.discovery.noteHttp(boots.io, now_us, &boots.policy, mac, ip, query);
         }
 
-        /// The device has begun a boot of which this edge has no more than that.
+        /// The device started a boot at another edge: its boot here is superseded.
         pub fn endEarlier(boots: *Self, now_us: u64, mac: base.Mac) void {
             const ref = boots.table.findByMac(mac) orelse return;
             boots.table.supersede(ref, now_us);
             boots.settle(boots.table.get(ref).?);
         }
 
-        /// The boot of a script that was asked for by address, without our DHCP.
+        /// Returns or begins the boot of a script that is requested by MAC address, without our
+        /// DHCP.
         pub fn forScript(
             boots: *Self,
             now_us: u64,
@@ -167,13 +167,14 @@ pub fn Boots(comptime Io: type) type {
             return ref;
         }
 
-        /// The boot of a path `b/<handle>/...`, or of the address that asks for a bare name.
+        /// Returns the boot of a path `b/<handle>/...`, or that of the address that requests a bare
+        /// name.
         pub fn forPath(boots: *const Self, handle: ?core.boot.Handle, ip: base.Ip4) ?Ref {
             if (handle) |known| return boots.table.findByHandle(known.value);
             return boots.table.findActiveByIp(ip);
         }
 
-        /// A power command was sent: it begins a boot, unless the device is in the middle of one.
+        /// A power command was sent: it begins a boot unless the device is booting already.
         pub fn powerOn(boots: *Self, now_us: u64, mac: base.Mac) void {
             if (!mac.isDevice()) return;
             if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
@@ -183,7 +184,7 @@ pub fn Boots(comptime Io: type) type {
             boots.apply(ref, now_us, .power_command);
         }
 
-        /// As the edges of the site judge a device, which has said nothing yet.
+        /// Describes a device that has sent nothing yet, as the edges of the site judge it.
         pub fn askedOf(
             boots: *const Self,
             mac: base.Mac,
@@ -205,7 +206,7 @@ pub fn Boots(comptime Io: type) type {
             boots.table.get(ref).?.facts.ip = ip;
         }
 
-        /// The address that a download or stream came from, where DHCP has not shown one.
+        /// Learns the address of a download or stream where DHCP has not shown one.
         pub fn learnPeer(boots: *Self, ref: Ref, ip: base.Ip4) void {
             const boot = boots.table.get(ref) orelse return;
             if (boot.facts.ip == null) boot.facts.ip = ip;
@@ -216,7 +217,7 @@ pub fn Boots(comptime Io: type) type {
             if (boots.table.get(ref)) |boot| boots.settle(boot);
         }
 
-        /// A packet of this boot passed.
+        /// Records a packet of this boot.
         pub fn note(
             boots: *Self,
             ref: Ref,
@@ -227,7 +228,7 @@ pub fn Boots(comptime Io: type) type {
             if (boots.table.get(ref)) |boot| boot.onPacket(now_us, direction, packet);
         }
 
-        /// This edge answers a device by DHCP; `payload` is the whole answer.
+        /// Records this edge's own DHCP answer; `payload` is the whole packet.
         pub fn noteDhcpAnswer(
             boots: *Self,
             ref: Ref,
@@ -250,14 +251,13 @@ pub fn Boots(comptime Io: type) type {
             );
         }
 
-        /// The menu that a boot's device is to show; null: it has none, or what it starts is
-        /// settled.
+        /// Returns the menu to show; null: the device has none, or its choice is made.
         pub fn menuOf(boots: *const Self, boot: *const Boot) ?core.loader.Menu {
             if (!boot.mayChoose()) return null;
             return boots.policy.menuOf(boot.identity.mac, boots.io.unixMs());
         }
 
-        /// What was taken in the menu, by hand or by its time-out; on disk when it returns.
+        /// Applies a menu choice, by hand or by timeout; it is journaled when this returns.
         pub fn choose(boots: *Self, ref: Ref, now_us: u64, choice: core.loader.menu.Choice) void {
             const boot = boots.table.get(ref) orelse return;
             const assignment: ?core.boot.Assignment = switch (choice.start) {
@@ -271,7 +271,7 @@ pub fn Boots(comptime Io: type) type {
             if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
         }
 
-        /// The boot's first session is open: from now on it may be learned from.
+        /// The boot's first session is open: recording for the boot profile may begin.
         pub fn beginProfile(boots: *Self, boot: *Boot) void {
             boot.read_ahead.had_profile = boots.io.profileSize(boot) > 0;
             const wanted = boots.writeCacheOf(boot) orelse return;
@@ -292,7 +292,7 @@ pub fn Boots(comptime Io: type) type {
             if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
         }
 
-        /// What a running device says of itself; returns what waits for it.
+        /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,
             now_us: u64,
@@ -311,7 +311,7 @@ pub fn Boots(comptime Io: type) type {
             return boots.orders.waitingFor(said.boot_id);
         }
 
-        /// A mutant: what waits for another boot of the same device, which the table may have
+        /// Mutant: returns an order for another boot of the same device, which the table may have
         /// forgotten.
         fn orderOfDevice(boots: *Self, ref: Ref) ?stream.ReportAck {
             const own = boots.table.get(ref).?;
@@ -326,7 +326,7 @@ pub fn Boots(comptime Io: type) type {
             return null;
         }
 
-        /// What has become of the place where a boot's writes are kept.
+        /// Applies the status of a boot's write cache.
         pub fn noteWriteCache(
             boots: *Self,
             boot_id: base.Uuid,
@@ -348,8 +348,8 @@ pub fn Boots(comptime Io: type) type {
             boots.settle(boot);
         }
 
-        /// What has become of a write cache on the device's own disk: it says that it is full once
-        /// a write has found no room.
+        /// Applies the status of a write cache on the device's own disk: it reports itself full
+        /// after the first write that does not fit.
         pub fn noteLocalDisk(boots: *Self, boot_id: base.Uuid, now_us: u64) void {
             const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
             const order = boot.assignment.local_disk orelse return;
@@ -366,7 +366,7 @@ pub fn Boots(comptime Io: type) type {
             });
         }
 
-        /// The device's own disk has failed, or has other bytes than were written.
+        /// The device's own disk failed, or returned other bytes than were written.
         pub fn noteLostLocalDisk(boots: *Self, ref: Ref, now_us: u64) void {
             const boot = boots.get(ref) orelse return;
             if (boot.assignment.local_disk == null) return;
@@ -380,9 +380,9 @@ pub fn Boots(comptime Io: type) type {
             return boots.table.get(ref);
         }
 
-        /// Where a boot's writes are to be kept; null: in a way that this edge does not know.
+        /// Returns where a boot's writes are kept; null: a class that this edge does not know.
         pub fn writeCacheOf(boots: *const Self, boot: *const Boot) ?write_caches.Wanted {
-            // As its kernel was told, whatever is chosen meanwhile.
+            // The kernel line fixed it, whatever is configured meanwhile.
             if (boot.assignment.local_disk != null) return .{ .class = .device_ram_local_disk };
             return boots.writeCacheFor(&boot.assignment);
         }
@@ -407,7 +407,7 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
-        /// What follows from where its writes go.
+        /// Completes an assignment with what follows from its write cache.
         fn completed(
             boots: *Self,
             given: core.boot.Assignment,
@@ -420,8 +420,8 @@ pub fn Boots(comptime Io: type) type {
             return assignment;
         }
 
-        /// A device with an image of its own stays with the version that this lies above, whatever
-        /// others get.
+        /// A device with a private image stays with the version below that image, whatever others
+        /// get.
         fn ownImageOf(
             boots: *Self,
             given: core.boot.Assignment,
@@ -440,9 +440,9 @@ pub fn Boots(comptime Io: type) type {
             return assignment;
         }
 
-        /// The open version of a boot; opens it if it can be. Null also for one that is written
-        /// yet, by another device: without what that one has written it would be a version that
-        /// there never was.
+        /// Returns the open version of a boot, and opens it if possible. Null also for a version in
+        /// maintenance that another device writes: without those writes it would be a version that
+        /// never existed.
         pub fn versionOf(boots: *Self, boot: *const Boot) ?*Io.Version {
             const id = boot.assignment.version_id;
             const version = boots.io.findVersion(id) orelse blk: {
@@ -452,8 +452,8 @@ pub fn Boots(comptime Io: type) type {
             return if (version.layer_above != null and !boot.assignment.writes) null else version;
         }
 
-        /// Why what this boot would write must not be kept here, since another edge keeps it; null:
-        /// it may, or nothing is kept.
+        /// Returns a blocker if another edge is the write owner of this boot's device; null: this
+        /// edge may keep the writes, or nothing is kept.
         pub fn writeOwnerBlocker(boots: *const Self, boot: *const Boot) ?BootBlocker {
             if (!boots.keepsWrites(&boot.assignment)) return null;
             var buffer: [base.UntrustedText.size_max]u8 = undefined;
@@ -466,7 +466,7 @@ pub fn Boots(comptime Io: type) type {
             return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
         }
 
-        /// What it writes outlives the boot.
+        /// Returns whether the boot's writes outlive it.
         fn keepsWrites(boots: *const Self, assignment: *const core.boot.Assignment) bool {
             if (boots.policy.source == .state) if (describedVersion(boots.policy.source.state, assignment.version_id)) |version|
                 if (version.layerAboveVersionId != null) return true;
@@ -474,8 +474,8 @@ pub fn Boots(comptime Io: type) type {
             return wanted.writes_version or wanted.class == .edge_persistent or wanted.class == .private;
         }
 
-        /// Why a device cannot start what it is assigned, as far as the edge can tell; null:
-        /// nothing speaks against it.
+        /// Returns why the device cannot start its assignment, as far as the edge can tell; null:
+        /// no objection.
         pub fn blockerOf(boots: *Self, boot: *const Boot) ?BootBlocker {
             if (boots.writeOwnerBlocker(boot)) |blocker| return blocker;
             const id = boot.assignment.version_id;
@@ -494,7 +494,7 @@ pub fn Boots(comptime Io: type) type {
                         "the version is in maintenance, and this device does not write it",
                     ),
                 };
-            // Its firmware would read, by HTTP, what lies below, and not what was written.
+            // Firmware would read the version below by HTTP, without what was written.
             if (version.layer_above != null and version.kernel == null)
                 return .{
                     .cause = .write_cache_unusable,
@@ -528,21 +528,21 @@ pub fn Boots(comptime Io: type) type {
         fn missing(problem: Io.Problem) BootBlocker {
             var buffer: [base.UntrustedText.size_max]u8 = undefined;
             var writer: std.Io.Writer = .fixed(&buffer);
-            // What is too long is cut.
+            // Text that is too long is cut.
             writer.print("{f}", .{problem}) catch {};
             return .{ .cause = .version_missing, .text = .init(writer.buffered()) };
         }
 
-        /// The state as it is on disk must be what is in memory, before the device learns that its
-        /// token is used.
+        /// Journals a boot: disk and memory must agree before the device learns that its token is
+        /// used.
         pub fn journalNow(boots: *Self, boot: *Boot) void {
             boots.io.journal(boot);
             boot.touched = false;
         }
 
-        /// Once a second: ends silent boots, and keeps the counts of the others on disk.
+        /// Runs once a second: ends silent boots and journals the counts of the others.
         pub fn tick(boots: *Self, now_us: u64) void {
-            // Boots of before a start may have gone on at other edges, who say so first.
+            // Boots from before a restart may have failed over; the other edges report that first.
             if (!boots.peers.isStarting(now_us)) boots.table.tick(now_us);
             var iterator = boots.table.iterate();
             while (iterator.next()) |boot| {
@@ -554,7 +554,7 @@ pub fn Boots(comptime Io: type) type {
             boots.discovery.report(boots.io, now_us, &boots.policy);
         }
 
-        /// A machine that is switched off by hand says nothing.
+        /// A machine that is switched off by hand falls silent.
         fn noticeSilence(boot: *Boot, now_us: u64) void {
             const outcome = boot.outcome orelse return;
             const guest = if (boot.guest) |*known| known else return;
@@ -563,7 +563,7 @@ pub fn Boots(comptime Io: type) type {
             boot.touched = true;
         }
 
-        /// The boot that a request goes on with; null: it would begin one.
+        /// Returns the boot that a request continues; null: it would begin one.
         pub fn continued(
             boots: *Self,
             at_us: u64,
@@ -577,7 +577,7 @@ pub fn Boots(comptime Io: type) type {
             };
         }
 
-        /// Null: the device is to be ignored.
+        /// Begins a boot; null: ignore the device.
         pub fn begin(boots: *Self, now_us: u64, mac: base.Mac) core.boot.Table.BeginError!?Ref {
             const target = switch (boots.policy.decide(mac, boots.io.unixMs())) {
                 .ignored_device, .unknown_device, .disabled => return null,
@@ -599,8 +599,8 @@ pub fn Boots(comptime Io: type) type {
                 return err;
             };
             boots.io.onBegin(boots.table.get(ref).?);
-            // Not its end yet: its script says it on the device's console, and by then it may be
-            // over.
+            // Only suspected: the script shows it on the device's console, and it may have passed
+            // by then.
             if (boots.writeOwnerBlocker(boots.table.get(ref).?)) |blocker| {
                 boots.apply(ref, now_us, .{
                     .suspected = .{ .cause = blocker.cause, .text = blocker.text },
@@ -616,7 +616,7 @@ pub fn Boots(comptime Io: type) type {
             return ref;
         }
 
-        /// Null when the version is open.
+        /// Opens a version; returns null when it is open.
         fn openVersion(boots: *Self, id: base.Uuid) ?Io.Problem {
             const state = switch (boots.policy.source) {
                 .state => |state| state,
@@ -629,8 +629,7 @@ pub fn Boots(comptime Io: type) type {
             return problem;
         }
 
-        /// Writes what has changed: the report of a phase that began or ended, and the journal with
-        /// it.
+        /// Journals and reports a change: a phase that began or ended.
         pub fn settle(boots: *Self, boot: *Boot) void {
             if (!boot.changed) return;
             boot.changed = false;
@@ -638,8 +637,8 @@ pub fn Boots(comptime Io: type) type {
             assert(boot.identity.mac.isDevice());
             boots.peers.onBoot(boot);
             boots.journalNow(boot);
-            // Its end comes as a report of its own; what is in between would take the room of other
-            // boots.
+            // The end of a boot has its own report; while the log is behind, reports in between
+            // would displace those of other boots.
             const is_behind = boots.io.isReportLogBehind();
             if (boots.io.keepsReports() and (boot.isOver() or !is_behind)) {
                 var buffer: [core.boot.report.size_max]u8 = undefined;

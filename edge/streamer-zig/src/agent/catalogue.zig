@@ -1,7 +1,7 @@
-//! What devices can ask for by TFTP: names of a table, never paths. Three kinds of things have
+//! The files that devices can download by TFTP: names of a table, never paths. Three kinds have
 //! names: boot programs in memory, kernel and initramfs of a boot's version (`b/<handle>/kernel`,
-//! `b/<handle>/initrd`), and texts made for one device when it asks, such as its loader's
-//! configuration. After its start it allocates nothing.
+//! `b/<handle>/initrd`), and texts made for one device on request, such as its loader's
+//! configuration. Allocates nothing after the start.
 
 const std = @import("std");
 const core = @import("core");
@@ -12,10 +12,10 @@ const File = core.tftp.Server.File;
 pub const FileQuery = core.tftp.Server.FileQuery;
 
 pub const text_size_max = 8192;
-/// Texts that can be on their way at once.
+/// Texts that can be in flight at once.
 const texts_max = 128;
 
-/// Which phase of a boot a download belongs to.
+/// The phase of a boot that a download belongs to.
 pub const What = enum { boot_program, configuration, kernel, initrd };
 
 pub fn Catalogue(comptime Io: type) type {
@@ -26,7 +26,7 @@ pub fn Catalogue(comptime Io: type) type {
 
         boots: *Boots,
         texts: LoaderTexts,
-        /// What transfers hold, by their `source`.
+        /// Open files, indexed by the `source` of a transfer.
         slots: []Slot,
         text_buffers: []TextBuffer,
 
@@ -35,21 +35,21 @@ pub fn Catalogue(comptime Io: type) type {
         const Content = union(enum) {
             free,
             memory: []const u8,
-            /// The transfer's own.
+            /// Owned by the transfer.
             file: Io.File,
             text: struct { buffer: u32, size: u32 },
         };
 
         const TextBuffer = struct { is_taken: bool = false, bytes: [text_size_max]u8 = undefined };
 
-        /// Room for `transfers_max` transfers.
+        /// Allocates slots for `transfers_max` transfers.
         pub fn init(
             gpa: std.mem.Allocator,
             boots: *Boots,
             own: core.dhcp.network.Addresses,
             transfers_max: usize,
         ) error{OutOfMemory}!Self {
-            // One more is open while a peer's new request takes the place of its transfer.
+            // One more is open while a peer's new request replaces its transfer.
             const slots = try gpa.alloc(Slot, transfers_max + 1);
             errdefer gpa.free(slots);
             const text_buffers = try gpa.alloc(TextBuffer, texts_max);
@@ -79,7 +79,7 @@ pub fn Catalogue(comptime Io: type) type {
             return catalogue.slots[source].what;
         }
 
-        /// The bytes themselves where they are in memory.
+        /// Returns the bytes where they are in memory; null: use `read`.
         pub fn memory(catalogue: *const Self, source: u32) ?[]const u8 {
             return switch (catalogue.slots[source].content) {
                 .free => unreachable,
@@ -124,8 +124,8 @@ pub fn Catalogue(comptime Io: type) type {
             if (try catalogue.openText(question)) |file| return file;
             const files = catalogue.boots.io.bootFiles();
             if (files.find(question.name) == null) return error.NotFound;
-            // Where there is one set, it is everybody's; looking for the boot of an address is
-            // dear.
+            // With one set there is nothing to choose, and finding the boot of an address scans all
+            // boots.
             const is_boots_own = question.handle != null or files.sets.len > 1;
             const ref = if (is_boots_own)
                 catalogue.boots.forPath(question.handle, question.peer.ip)
@@ -136,7 +136,7 @@ pub fn Catalogue(comptime Io: type) type {
             return catalogue.take(.{ .memory = bytes }, .boot_program, bytes.len);
         }
 
-        /// What a boot's version brings along.
+        /// Files that come with a boot's version.
         const OwnFile = enum { kernel, initrd };
 
         fn openOwnFile(

@@ -1,6 +1,6 @@
-//! What DHCP packets of ports 67 and 4011 mean for boots, and which answers go out. The packets
-//! come from `Io`'s sockets; answers, leases and boots go back to it. A lease is kept before the
-//! answer that promises it goes out.
+//! Decides the answers to DHCP packets of ports 67 and 4011 and applies them to boots. Packets come
+//! from the sockets of `Io`; answers, leases and boots go back to it. Invariant: a lease is kept
+//! before the answer that promises it goes out.
 
 const std = @import("std");
 const base = @import("base");
@@ -76,8 +76,7 @@ pub fn Dhcp(comptime Io: type) type {
             client: *const core.boot.Client,
         ) DhcpService.BootTarget {
             const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
-            // A boot that has failed gets nothing more: its device would only repeat the failure
-            // without an end.
+            // A failed boot gets no more answers: its device would repeat the failure for ever.
             if (boot.isOver()) switch (boot.outcome.?) {
                 .failed, .superseded => return .ignore,
                 .ready, .silent, .local_disk => {},
@@ -89,8 +88,8 @@ pub fn Dhcp(comptime Io: type) type {
             } };
         }
 
-        /// iPXE in a card's ROM starts scripts itself, but for a device that was given other
-        /// programs on purpose. iPXE that such a program started gets its script.
+        /// iPXE in a card's ROM runs scripts itself, unless the device was given other programs on
+        /// purpose. iPXE that such a program started gets its script.
         fn ipxeTakesProgram(
             port: *Self,
             boot: *const core.boot.Boot,
@@ -114,7 +113,7 @@ pub fn Dhcp(comptime Io: type) type {
                 if (reply.ip) |ip| if (ip.isUnicast()) {
                     if (port.boots.get(known)) |boot| boot.facts.ip = ip;
                 };
-                // The request arrived earlier; on a machine at work, milliseconds.
+                // The request arrived earlier; milliseconds on a busy machine.
                 const sent_us = port.boots.io.now();
                 port.boots.apply(
                     known,
@@ -133,7 +132,7 @@ pub fn Dhcp(comptime Io: type) type {
             }, reply.destination, reply.payload);
         }
 
-        /// What the device was told to load first; what iPXE is told later is not.
+        /// Records the first program that the device is told to load, not what iPXE is told later.
         fn noteProgram(port: *Self, ref: Boots.Ref, client: *const core.boot.Client) void {
             const boot = port.boots.get(ref) orelse return;
             if (boot.facts.program != null) return;
@@ -143,7 +142,8 @@ pub fn Dhcp(comptime Io: type) type {
             boot.facts.program = .{ .set = .init(set.name), .file = .init(file) };
         }
 
-        /// Nothing to load: the set that was chosen is not here, or has none for the architecture.
+        /// There is nothing to load: the chosen set is not here, or has no program for the
+        /// architecture.
         fn noProgram(
             port: *Self,
             ref: ?Boots.Ref,
@@ -156,7 +156,7 @@ pub fn Dhcp(comptime Io: type) type {
             const chosen = &boot.assignment.program_set;
             var buffer: [128]u8 = undefined;
             var writer: std.Io.Writer = .fixed(&buffer);
-            // What is too long is cut.
+            // Text that is too long is cut.
             if (port.boots.io.bootFiles().setFor(boot, arch)) |set| {
                 writer.print("{s} has no program for {s}", .{ set.name, core.boot.Client.archText(arch) }) catch {};
             } else if (chosen.size > 0) {
@@ -169,7 +169,7 @@ pub fn Dhcp(comptime Io: type) type {
             } });
         }
 
-        /// Before the answer goes out: what a client was promised is known after a crash too.
+        /// Keeps leases before the answer goes out, so that a promise survives a crash.
         fn keepLeases(port: *Self, now_us: u64) void {
             while (port.service.takeChange(now_us)) |record| port.boots.io.keepLease(&record);
         }

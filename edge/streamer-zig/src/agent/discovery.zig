@@ -1,5 +1,5 @@
-//! Unknown devices that ask to boot, on their way to the report log. While the log waits for the
-//! control plane they stay in their table: boots are worth more.
+//! Queues unknown devices that request a boot for the report log. While the log waits for the
+//! control plane they stay in their table: reports of boots come first.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,10 +13,10 @@ pub fn Discovery(comptime Io: type) type {
 
         devices: DiscoveredDevices,
 
-        /// Reports that wait in the log, of whatever kind.
+        /// Reports in the log, of any kind, beyond which none is added.
         const backlog_max = 256;
 
-        /// A device has asked by DHCP.
+        /// Records a DHCP request.
         pub fn noteDhcp(
             discovery: *Self,
             io: *Io,
@@ -39,7 +39,7 @@ pub fn Discovery(comptime Io: type) type {
             });
         }
 
-        /// A device has asked for its boot script.
+        /// Records a request for a boot script.
         pub fn noteHttp(
             discovery: *Self,
             io: *Io,
@@ -84,7 +84,7 @@ pub fn Discovery(comptime Io: type) type {
                 if (io.reportBacklog() >= backlog_max) break;
                 const device = discovery.devices.takeDue(now_us).?;
                 if (policy.decide(device.said.mac, io.unixMs()) != .unknown_device) {
-                    // Somebody has decided in the meantime.
+                    // The device has been registered or ignored in the meantime.
                     discovery.devices.forget(device.said.mac);
                     continue;
                 }

@@ -1,6 +1,6 @@
-//! Boots that fail over between the edges of a site (packages/proto/STREAM.md, "Fail-over"): what
-//! their devices are given for it, and who is taken here. Called by `stream.zig`. Invariant: a boot
-//! from another edge counts here only once its device has said something more than its hello.
+//! Fail-over of boots between the edges of a site (packages/proto/STREAM.md, "Fail-over"): issues
+//! tickets and admits boots of other edges. Called by `stream.zig`. Invariant: a boot from another
+//! edge counts here only after its device has sent more than its HELLO.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,7 +20,7 @@ pub fn Failover(comptime Io: type) type {
     return struct {
         const Boots = @import("boots.zig").Boots(Io);
 
-        /// Where the device of a boot may go on, and its ticket; null: there is no other edge, or
+        /// Returns the edges to which a boot may fail over, with its ticket; null: no other edge or
         /// no key.
         pub fn failoverOf(
             boots: *const Boots,
@@ -64,10 +64,10 @@ pub fn Failover(comptime Io: type) type {
             return edges;
         }
 
-        /// The device of this session should say hello again, since it could go on elsewhere better
-        /// than it knows.
+        /// Returns whether this session's device should send HELLO again to learn newer fail-over
+        /// targets.
         pub fn isOutdated(boots: *Boots, session: *const StreamServer.Session) bool {
-            // It goes on nowhere else.
+            // It cannot fail over.
             if (session.write_cache.class != .device_ram) return false;
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return false;
@@ -80,8 +80,8 @@ pub fn Failover(comptime Io: type) type {
             );
         }
 
-        /// What the device of a hello with a ticket gets. Its boot is here from now on; it counts
-        /// when the device has said anything more.
+        /// Decides a HELLO with a ticket. The boot is in the table from now on; it counts once the
+        /// device has sent anything more.
         pub fn grantOf(
             boots: *Boots,
             server: *const StreamServer,
@@ -97,7 +97,7 @@ pub fn Failover(comptime Io: type) type {
             const known = boots.table.findById(claim.boot_id);
             if (!isNewest(boots, &ticket, known)) return .unknown;
             var boot = boot_failover.bootFromTicket(&ticket, arrivalOf(boots, &claim.hello));
-            // The same hello again, or the same hand-over: what is known of it here stays.
+            // A retransmitted HELLO or the same fail-over: keep what is known of it.
             const repeated = if (known) |ref| boots.table.get(ref).? else null;
             if (repeated) |found| if (found.failover) |earlier| if (earlier.number == boot.failover.?.number) {
                 boot = found.*;
@@ -105,7 +105,7 @@ pub fn Failover(comptime Io: type) type {
             const version = boots.versionOf(&boot) orelse return .version_missing;
             if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
             const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
-            // As it was given, and as this edge is to keep it: it writes nothing here.
+            // Its write cache is at the edge that made the ticket; nothing of it is here.
             if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
             if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{
@@ -123,15 +123,15 @@ pub fn Failover(comptime Io: type) type {
             return .{ .boot = granted };
         }
 
-        /// The device waits for the edge that made its ticket. Nobody else would hear of it while
-        /// that one is away.
+        /// The device waits for the edge that made its ticket. This is the only report of it while
+        /// that edge is down.
         fn sendBack(
             boots: *Boots,
             ticket: *const wire.ticket.Ticket,
             claim: *const StreamServer.Claim,
         ) StreamServer.Grant {
             const now_us = boots.io.now();
-            // One that has begun another boot here since is not waiting.
+            // A device that has begun another boot here since is not waiting.
             if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
                 .boot_id = claim.boot_id,
                 .mac = ticket.mac,
@@ -153,7 +153,8 @@ pub fn Failover(comptime Io: type) type {
             };
         }
 
-        /// The device has not begun another boot since, nor gone on further in this one.
+        /// Returns whether the device has begun no other boot since and this boot has not failed
+        /// over further.
         fn isNewest(boots: *Boots, ticket: *const wire.ticket.Ticket, known: ?Boots.Ref) bool {
             if (known) |ref| {
                 const boot = boots.table.get(ref).?;
@@ -164,7 +165,7 @@ pub fn Failover(comptime Io: type) type {
             return latest.started_unix_ms <= ticket.started_unix_ms;
         }
 
-        /// The device of this boot has said something: it goes on here.
+        /// The device of this boot sent something: the fail-over is confirmed.
         pub fn confirm(
             boots: *Boots,
             server: *const StreamServer,
@@ -185,7 +186,7 @@ pub fn Failover(comptime Io: type) type {
             } });
         }
 
-        /// Forgets boots whose devices have gone to another edge after all.
+        /// Forgets boots whose devices never confirmed their fail-over.
         pub fn forgetUnconfirmed(boots: *Boots, now_us: u64) void {
             var iterator = boots.table.iterate();
             while (iterator.next()) |boot| {

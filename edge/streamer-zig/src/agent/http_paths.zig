@@ -1,5 +1,5 @@
-//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, what
-//! their downloads mean for boots, and what a device says of itself (UPLINK.md).
+//! Serves the paths of boot HTTP: scripts, kernels, disks and boot programs; applies downloads to
+//! boots, and takes what a device reports (UPLINK.md). Called by the HTTP server of `Io`.
 
 const std = @import("std");
 const base = @import("base");
@@ -18,14 +18,14 @@ pub fn HttpPaths(comptime Io: type) type {
         const IpxeScripts = @import("ipxe_scripts.zig").IpxeScripts(Io);
 
         boots: *Boots,
-        /// As devices reach this edge.
+        /// This edge's addresses as devices reach them.
         own: core.dhcp.network.Addresses,
 
         const text_type = "text/plain";
         const not_found: Response = .{ .status = 404 };
         const no_content: Response = .{ .status = 204 };
 
-        /// What a request is answered.
+        /// Answers a request.
         pub fn respond(
             paths: *Self,
             peer: base.Ip4,
@@ -76,8 +76,8 @@ pub fn HttpPaths(comptime Io: type) type {
             };
         }
 
-        /// HTTP boot firmware goes by it, or by the name where it says nothing (UEFI specification,
-        /// HTTP Boot; the names are those of IANA).
+        /// UEFI HTTP Boot chooses by the content type, or by the file name where there is none
+        /// (UEFI specification, HTTP Boot; types as registered with IANA).
         fn contentTypeOf(name: []const u8) []const u8 {
             const types = [_]struct { []const u8, []const u8 }{
                 .{ ".efi", "application/efi" },
@@ -90,7 +90,7 @@ pub fn HttpPaths(comptime Io: type) type {
 
         const Word = enum { ready, failed };
 
-        /// `POST /ready`, `POST /failed`, alone or below a boot's handle.
+        /// Handles `POST /ready` and `POST /failed`, alone or below a boot's handle.
         fn takeWord(
             paths: *Self,
             word: Word,
@@ -121,7 +121,7 @@ pub fn HttpPaths(comptime Io: type) type {
                     error.Several => "Several boots of this address are in progress; name one by its handle.",
                 }, text);
             const boot = boots.get(ref).?;
-            // Of one that is up, too.
+            // Applies to running devices, too.
             if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(
                 ref,
                 paths.boots.io.now(),
@@ -137,7 +137,7 @@ pub fn HttpPaths(comptime Io: type) type {
             return no_content;
         }
 
-        /// Answers what a device says of a boot that is over.
+        /// Answers a device that reports on a boot that is over.
         fn answerOver(
             outcome: core.boot.phase.OutcomeKind,
             word: Word,
@@ -167,8 +167,8 @@ pub fn HttpPaths(comptime Io: type) type {
             };
         }
 
-        /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance, or
-        /// the device starts from a boot medium.
+        /// Answers `m/<mac>/boot.ipxe`: the network's own DHCP server names this edge, or the
+        /// device starts from a boot medium.
         fn scriptOfAddress(
             paths: *Self,
             asked: struct { path: []const u8, query: []const u8 },
@@ -196,7 +196,7 @@ pub fn HttpPaths(comptime Io: type) type {
             }, text) orelse not_found;
         }
 
-        /// Null for a name that is none of the boot's own files.
+        /// Returns null for a name that is none of the boot's own files.
         fn fileOfBoot(
             paths: *Self,
             asked: IpxeScripts.Asked,
@@ -227,7 +227,7 @@ pub fn HttpPaths(comptime Io: type) type {
             return .{ .status = 200, .body = body, .tag = tag };
         }
 
-        /// For a GRUB that reads files by HTTP; null for a name that is no configuration's.
+        /// Answers a GRUB that reads files by HTTP; null for a name that is no configuration.
         fn grubConfig(
             paths: *Self,
             ref: Boots.Ref,
@@ -252,8 +252,8 @@ pub fn HttpPaths(comptime Io: type) type {
             return .{ .boots = paths.boots, .own = &paths.own };
         }
 
-        /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's
-        /// own files.
+        /// Loaders probe for files that need not exist, so a missing one is only suspected, except
+        /// for the boot's own files.
         fn missing(paths: *Self, ref: Boots.Ref, name: []const u8) void {
             const asked: core.boot.packets.Packet = .http(.http_request, .other);
             paths.boots.note(ref, paths.boots.io.now(), .from_device, asked);
@@ -289,7 +289,7 @@ pub fn HttpPaths(comptime Io: type) type {
             };
         }
 
-        /// A part of an answer went out, or all of it.
+        /// Applies the progress of an answer to its boot.
         pub fn progress(paths: *Self, tag: Tag, step: http_response.Progress) void {
             const ref = tag.boot orelse return;
             const boots = paths.boots;

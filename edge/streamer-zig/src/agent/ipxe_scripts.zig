@@ -1,5 +1,5 @@
-//! Which script a boot's iPXE gets by HTTP: its menu first where it has one, then what it starts,
-//! or why it cannot be started.
+//! Chooses the iPXE script of a boot: its menu first if it has one, then what it starts, or why it
+//! cannot start.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,19 +20,19 @@ pub fn IpxeScripts(comptime Io: type) type {
         const Boots = @import("boots.zig").Boots(Io);
 
         boots: *Boots,
-        /// As devices reach this edge.
+        /// This edge's addresses as devices reach them.
         own: *const core.dhcp.network.Addresses,
 
         pub const Asked = struct { ref: Boots.Ref, query: []const u8, peer: base.Ip4 };
 
-        /// Null for a boot that this edge does not know any more.
+        /// Returns null for a boot that this edge no longer knows.
         pub fn answer(scripts: Self, asked: Asked, text: *Text) ?Response {
             const boot = scripts.boots.get(asked.ref) orelse return null;
             const chosen = core.loader.menu.Answer.parse(asked.query);
             if (chosen != null) if (boot.outcome) |outcome| {
-                // Its answer was lost on the way.
+                // The answer was lost.
                 if (outcome == .local_disk) return localDisk(asked.ref, text);
-                // Somebody took longer to choose than a silent device is waited for.
+                // The choice took longer than the silence limit.
                 const begun = scripts.boots.forScript(
                     scripts.boots.io.now(),
                     boot.identity.mac,
@@ -44,12 +44,11 @@ pub fn IpxeScripts(comptime Io: type) type {
             return scripts.menuOrStart(asked.ref, chosen, text);
         }
 
-        /// The edge has no room for one more boot. iPXE shows the status alone; the sentence is for
-        /// whoever asks with another program.
+        /// The boot table is full. iPXE shows only the status; the sentence is for other clients.
         pub fn tooMany(text: *Text) Response {
             return .saying(
                 503,
-                "This edge has as many boots under way as it can: try again, or set up another edge.",
+                "This edge has as many boots in progress as it can keep: try again, or set up another edge.",
                 text,
             );
         }

@@ -1,6 +1,6 @@
-//! The configurations that loaders ask for by TFTP: GRUB's and PXELINUX's, made for the boot that
-//! the asker is in. GRUB asks by names of its own, without a boot's handle: the boot is then the
-//! one of the asker's address.
+//! Makes the configurations of GRUB and PXELINUX for the boot of the device that requests them by
+//! TFTP. GRUB requests fixed names without a boot's handle: the boot is then that of the source
+//! address.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,10 +15,10 @@ pub fn LoaderTexts(comptime Io: type) type {
         const Boots = @import("boots.zig").Boots(Io);
 
         boots: *Boots,
-        /// As devices reach this edge.
+        /// This edge's addresses as devices reach them.
         own: core.dhcp.network.Addresses,
-        /// Who asks has answered from its address; before, anybody may have asked in its name, and
-        /// nothing follows from it.
+        /// The peer has answered from its address. Before, anybody may have forged the request, and
+        /// it changes nothing.
         is_confirmed: bool = true,
 
         pub const size_max = catalogue.text_size_max;
@@ -32,8 +32,8 @@ pub fn LoaderTexts(comptime Io: type) type {
         }
 
         /// Writes the text into `buffer` from its start and returns it; null: there is none of this
-        /// name for this peer. Anybody's packet may lead here: it is quick where it refuses, and
-        /// does not take the question for a sign that a boot goes on.
+        /// name for this peer. Any packet may lead here: refusals are cheap, and a request is no
+        /// sign that a boot continues.
         pub fn write(
             texts: *Self,
             question: *const core.tftp.Server.FileQuery,
@@ -41,7 +41,7 @@ pub fn LoaderTexts(comptime Io: type) type {
         ) ?[]const u8 {
             texts.is_confirmed = question.is_confirmed;
             defer texts.is_confirmed = true;
-            // Most names are of no configuration, and looking for the boot is the dear part.
+            // Most names are no configuration, and finding the boot is the expensive part.
             if (std.mem.find(u8, question.name, ".cfg") == null) return null;
             const ref = texts.boots.forPath(question.handle, question.peer.ip) orelse return null;
             const boot = texts.boots.get(ref) orelse return null;
@@ -50,13 +50,13 @@ pub fn LoaderTexts(comptime Io: type) type {
                 return texts.menuOrStart(ref, .grub, .tftp, buffer);
             if (core.loader.pxelinux_config.isAskedAs(question.name, mac))
                 return texts.menuOrStart(ref, .pxelinux, .tftp, buffer);
-            // A choice counts, so it is taken from those alone that know the boot's handle.
+            // A choice has effects, so only a peer that knows the boot's handle may make it.
             if (question.handle == null) return null;
             const answer = core.loader.config_menu.parseName(question.name) orelse return null;
             return texts.take(ref, answer, .tftp, buffer);
         }
 
-        /// GRUB's, for one that reads files by HTTP; null where it is no configuration's name.
+        /// Writes GRUB's configuration for HTTP; null for a name that is no configuration.
         pub fn writeGrubByHttp(
             texts: *Self,
             ref: Boots.Ref,
@@ -100,8 +100,8 @@ pub fn LoaderTexts(comptime Io: type) type {
             };
         }
 
-        /// What was taken in the menu; the menu again where it has changed since. A loader that
-        /// asks again gets the same.
+        /// Applies a menu choice; answers the menu again if it has changed since. A repeated
+        /// request gets the same answer.
         fn take(
             texts: *Self,
             ref: Boots.Ref,
@@ -130,7 +130,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             return buffer[0..text.len];
         }
 
-        /// Which of the two asks for an entry of the menu: PXELINUX is for BIOS machines alone.
+        /// Returns the loader that requests a menu entry: PXELINUX runs only on BIOS machines.
         fn loaderOf(boot: *const core.boot.Boot) Loader {
             const arch: wire.dhcp.ClientArch = @fromBackingInt(
                 boot.facts.client_arch orelse return .grub,
@@ -177,7 +177,7 @@ pub fn LoaderTexts(comptime Io: type) type {
             };
         }
 
-        /// The device shows the reason, and its boot has failed with it.
+        /// The device shows the reason, and its boot fails with it.
         fn refuse(
             texts: *Self,
             ref: Boots.Ref,

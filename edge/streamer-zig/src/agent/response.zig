@@ -1,6 +1,5 @@
-//! What a request over HTTP is answered: status, body, and what the answer belongs to. Made by
-//! `http_paths.zig`, sent by the HTTP server of `Io`, which reports its progress with the answer's
-//! tag.
+//! An answer over HTTP: status, body, and the boot that it belongs to. Made by `http_paths.zig`,
+//! sent by the HTTP server of `Io`, which reports progress with the answer's tag.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,7 +12,7 @@ pub const Body = union(enum) {
     text: usize,
     memory: []const u8,
     file: struct { fd: i32, size: u64 },
-    /// Asked for by the handler's `read`, as long as it has it.
+    /// Read through the handler's `read`, as long as the version is open.
     disk: struct { version_id: base.Uuid, size: u64 },
 
     /// `file` has `fd` and `size`.
@@ -32,7 +31,7 @@ pub const Body = union(enum) {
     }
 };
 
-/// What an answer belongs to; handed back with its progress.
+/// The boot and file that an answer belongs to; returned with its progress.
 pub const Tag = struct {
     boot: ?core.boot.Table.Ref = null,
     what: What = .other,
@@ -53,10 +52,10 @@ pub const Response = struct {
     content_type: []const u8 = "application/octet-stream",
     body: Body = .none,
     tag: Tag = .{},
-    /// With 405: what the path takes.
+    /// The methods that the path accepts, with 405.
     allow: []const u8 = "GET, HEAD, POST",
 
-    /// One line for whoever asked, in place of what was asked for.
+    /// Answers with one line of text.
     pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
         const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
         return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };
@@ -65,7 +64,7 @@ pub const Response = struct {
 
 pub const Progress = struct {
     traffic: core.boot.phase.Traffic,
-    /// The first of this answer.
+    /// The first progress of this answer.
     begins: bool = false,
     /// The client acknowledged the last byte, or was sent all of it and went on without a word or
     /// with a reset; of a disk: the last byte was handed to the network.

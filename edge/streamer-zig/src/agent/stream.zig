@@ -1,7 +1,7 @@
-//! What the stream's packets mean for boots (packages/proto/STREAM.md): who is admitted, with which
-//! version and write cache; what a device reads, writes and reports. Packets come from `Io`'s
-//! socket; `Io` reads the disk bytes of a READ and sends them, since that may wait for a disk.
-//! Invariant: nobody whose proof does not hold gets a layer made or a boot changed.
+//! Applies the stream's packets to boots (packages/proto/STREAM.md): admission with a version and a
+//! write cache; what a device reads, writes and reports. Packets come from the socket of `Io`,
+//! which also reads and sends the disk bytes of a READ, because that may wait for a disk.
+//! Invariant: without a valid proof no layer is created and no boot changes.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,7 +29,8 @@ pub const Datagram = struct {
 /// The size of a request, and when it arrived.
 pub const Arrival = struct { size: usize, at_us: u64 };
 
-/// Why bytes of a READ cannot be had: `Lost` and `Stopped` are those of the device's layer.
+/// Why the bytes of a READ are not available: `Lost` and `Stopped` are states of the device's
+/// layer.
 pub const ReadError = error{ Lost, Stopped, StoreError };
 
 pub fn Stream(comptime Io: type) type {
@@ -64,19 +65,17 @@ pub fn Stream(comptime Io: type) type {
             port.* = undefined;
         }
 
-        /// A device's packet is next: what is known of it is fetched while the one before is
-        /// served.
+        /// Prefetches the state of the next packet's device while the packet before is served.
         pub fn expect(port: *const Self, from: base.Endpoint) void {
             port.session_boots.prefetch(&port.server, &port.boots.table, from);
         }
 
-        /// The boot that a READ is of.
+        /// Returns the boot of a READ.
         pub fn bootOf(port: *Self, read: *const StreamServer.ReadRequest) ?Boots.Ref {
             return port.session_boots.find(&port.boots.table, read);
         }
 
-        /// `Io` has synced a layer: who waited for that is answered, and what came meanwhile gets
-        /// the next sync.
+        /// `Io` has synced a layer: answers the writes that waited for it.
         pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
@@ -89,7 +88,7 @@ pub fn Stream(comptime Io: type) type {
             caches.release(layer);
         }
 
-        /// Once a second.
+        /// Runs once a second.
         pub fn tick(port: *Self, now_us: u64) void {
             const boots = port.boots;
             const io, const caches = .{ boots.io, &boots.caches };
@@ -106,7 +105,7 @@ pub fn Stream(comptime Io: type) type {
             caches.tick(now_us, &boots.table);
             caches.closeSilent(&port.server, now_us);
             if (io.heldSubject() == null) caches.held_version = null;
-            // After a start, devices that are there have to be heard first.
+            // After a start, running devices have to be heard first.
             if (now_us - started_us < write_caches.heard_us) return;
             io.setWritten(&caches.writtenVersions(&port.server, now_us));
             const subject = io.heldSubject() orelse return;
@@ -138,7 +137,7 @@ pub fn Stream(comptime Io: type) type {
             }
         }
 
-        /// What it means for its boot happened when it arrived.
+        /// Handles a datagram; it counts for its boot at the time of its arrival.
         pub fn receive(port: *Self, datagram: *const Datagram, now_us: u64) void {
             const io = port.boots.io;
             const from, const bytes, const at_us = .{
@@ -185,14 +184,14 @@ pub fn Stream(comptime Io: type) type {
                 .report => |*report| {
                     var said = report.*;
                     if (port.layerOf(report.boot_id)) |layer| {
-                        // Of a device that has memory for it first, both together.
+                        // With memory on the device first, report both together.
                         const is_shared = layer.class == .device_ram_overflow;
                         const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{
                             0,
                             0,
                         };
                         said.report.write_cache_size = layer.inner.head.limit_bytes +| size;
-                        // One that takes nothing more is full, though a block's room may be left.
+                        // A closed layer is full, even if space for a block is left.
                         const used = if (layer.is_closed) layer.inner.head.limit_bytes else layer.inner.usedBytes();
                         said.report.write_cache_used = @min(used, layer.inner.head.limit_bytes) +| in_memory;
                     }
@@ -210,8 +209,8 @@ pub fn Stream(comptime Io: type) type {
             }
         }
 
-        /// Its report is said again behind the hello: nothing of it is lost, nor an order that
-        /// waits for the device.
+        /// The device retransmits its report after HELLO: neither the report nor a waiting order is
+        /// lost.
         fn wantsHello(port: *Self, report: *const StreamServer.DeviceReport) bool {
             const session = port.server.findById(report.session_id) orelse return false;
             return failover.isOutdated(port.boots, session);
@@ -235,9 +234,9 @@ pub fn Stream(comptime Io: type) type {
                 claim.boot_id,
             );
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
-            // Its lane has the session when the device's first READ comes.
+            // The shard must have the session before the device's first READ.
             port.boots.io.onSessions(&port.server);
-            // Of one that comes from another edge nothing is told before it is sure that it does.
+            // A fail-over is reported only once it is confirmed.
             if (known) |ref| port.noteAdmission(
                 ref,
                 .{ .claim = claim, .admission = &admission, .why = why },
@@ -255,7 +254,7 @@ pub fn Stream(comptime Io: type) type {
             return port.boots.caches.find(boot_id);
         }
 
-        /// What a boot is told beside that it is refused; null: what the refusal stands for.
+        /// Details of a refusal for the boot; null: the cause of the refusal code.
         const Why = struct {
             cause: ?core.boot.phase.Cause = null,
             text: base.UntrustedText = .empty,
@@ -282,9 +281,9 @@ pub fn Stream(comptime Io: type) type {
                 .disk_size = version.disk.size(),
                 .profile_size = port.boots.io.profileSize(boot),
             };
-            // Who is nobody gets no layer made.
+            // Without a valid proof no layer is created.
             if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
-            // What is open here was begun here: a device that writes it goes on.
+            // A layer that is open here began here: its device continues.
             if (owner_blocker != null and port.layerOf(boot.identity.id) == null) return .{
                 .no_cache = .cache_failed,
             };
@@ -391,7 +390,7 @@ pub fn Stream(comptime Io: type) type {
             } });
         }
 
-        /// Null: the device asks again, here or at its own edge.
+        /// Returns null if the device retries, here or at its own edge.
         fn causeOf(code: wire.RefuseCode) ?core.boot.phase.Cause {
             return switch (code) {
                 .cache_lost => .write_cache_lost,
@@ -403,7 +402,7 @@ pub fn Stream(comptime Io: type) type {
             };
         }
 
-        /// A stranger who knows the boot's id must not be able to make it look failed.
+        /// An attacker who knows the boot's id must not be able to make it look failed.
         fn isOfDevice(boot: *const core.boot.Boot, ip: base.Ip4) bool {
             const known = boot.facts.ip orelse return false;
             return known.eql(ip);
@@ -416,20 +415,19 @@ pub fn Stream(comptime Io: type) type {
             arrival: Arrival,
         ) void {
             const ref = boot orelse {
-                // Its slot was given to another boot: the device has to say hello again.
+                // Its slot was given to another boot: the device has to send HELLO again.
                 port.server.forget(read.boot_id);
                 return;
             };
             if (mutants.has(.deaf_to_reads) and read.kind != .profile and read.request_id == 1) return;
             if (read.kind == .profile) return port.boots.io.sendProfile(read, ref);
-            // Nothing of the first one was sent yet: that this one came says nothing about the path
-            // to the device.
+            // Nothing of the first READ was sent yet: a retransmission does not indicate loss.
             if (port.boots.io.isReading(read)) return port.noteUnanswered(read, arrival);
             port.noteCame(ref, read, arrival);
             port.boots.io.read(read, arrival);
         }
 
-        /// A READ of a session that another thread serves has come.
+        /// Applies a READ of a session that a shard serves.
         pub fn takeForeignRead(
             port: *Self,
             read: *const StreamServer.ReadRequest,
@@ -460,7 +458,7 @@ pub fn Stream(comptime Io: type) type {
             });
         }
 
-        /// All of a READ's bytes are on their way.
+        /// Counts a READ whose bytes are all sent.
         pub fn noteAnswered(
             port: *Self,
             read: *const StreamServer.ReadRequest,
@@ -498,12 +496,12 @@ pub fn Stream(comptime Io: type) type {
             read: *const StreamServer.ReadRequest,
             measured: core.boot.ReadTimes.ReadSample,
         ) void {
-            // A repeated one asks for little, and was counted the first time.
+            // A retransmitted READ is small, and was counted the first time.
             const boot = port.boots.get(ref) orelse return;
             if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
         }
 
-        /// A READ gets no answer; the device asks again.
+        /// Counts a READ without an answer; the device retransmits it.
         pub fn noteUnanswered(
             port: *Self,
             read: *const StreamServer.ReadRequest,
@@ -518,7 +516,7 @@ pub fn Stream(comptime Io: type) type {
             } });
         }
 
-        /// Its bytes cannot be had.
+        /// Refuses a READ whose bytes are not available.
         pub fn refuseRead(
             port: *Self,
             read: *const StreamServer.ReadRequest,
@@ -559,7 +557,7 @@ pub fn Stream(comptime Io: type) type {
                         ready.code.slice(),
                         ready.sentence.slice(),
                     );
-                    // Of one that is up, too.
+                    // Applies to running devices, too.
                     if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(
                         ref,
                         at_us,

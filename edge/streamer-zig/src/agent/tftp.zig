@@ -1,6 +1,6 @@
-//! What TFTP packets mean for boots: which boot a transfer belongs to, what it counts, what its
-//! failure suggests. Packets come from `Io`'s socket; it sends packets, and reads and sends blocks.
-//! A transfer is known by its peer's endpoint.
+//! Applies TFTP packets to boots: which boot a transfer belongs to, what it counts, what its
+//! failure suggests. Packets come from the socket of `Io`, which sends packets, and reads and sends
+//! blocks. A transfer is identified by its peer's endpoint.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,8 +13,8 @@ const TftpServer = core.tftp.Server;
 const What = catalogue_module.What;
 const Traffic = core.boot.phase.Traffic;
 
-/// Requests without a boot's handle are looked up by address only so often, since that reads every
-/// boot; who answers is looked up in any case.
+/// Limits how often requests without a boot's handle are looked up by address, because that scans
+/// every boot; a peer that answers is always looked up.
 const lookups_per_s = 1000;
 
 pub fn Tftp(comptime Io: type) type {
@@ -34,18 +34,18 @@ pub fn Tftp(comptime Io: type) type {
         /// Bytes of answers whose boot is known, since the start.
         sent_bytes: u64 = 0,
 
-        /// The boot that a transfer belongs to, and what it brings.
+        /// The boot of a transfer, and what it downloads.
         const Owner = struct {
             ref: Boots.Ref,
             what: What,
-            /// What the peer said again that it had said before.
+            /// Acknowledgements that the peer repeated.
             repeated_acks: u16 = 0,
             /// How often its first blocks went out.
             first_sends: u16 = 0,
         };
 
-        /// A peer that repeats itself while its first large blocks are sent over and over hears
-        /// small packets only.
+        /// A peer that repeats acknowledgements while its first large blocks are retransmitted
+        /// receives only small packets.
         const first_sends_suspicious = 4;
         const repeated_acks_suspicious = 2;
 
@@ -67,7 +67,7 @@ pub fn Tftp(comptime Io: type) type {
             port.* = undefined;
         }
 
-        /// A datagram that arrived at `at_us`.
+        /// Handles a datagram that arrived at `at_us`.
         pub fn receive(
             port: *Self,
             from: base.Endpoint,
@@ -80,7 +80,7 @@ pub fn Tftp(comptime Io: type) type {
             port.act(&step, bytes, .{ .now_us = now_us, .at_us = at_us });
         }
 
-        /// The transfer's file cannot be read: its peer is told.
+        /// Aborts a transfer whose file cannot be read, and notifies the peer.
         pub fn abort(port: *Self, peer: base.Endpoint, now_us: u64) void {
             const step = port.server.abort(peer, &port.reply);
             port.act(&step, "", .{ .now_us = now_us, .at_us = now_us });
@@ -95,10 +95,10 @@ pub fn Tftp(comptime Io: type) type {
             }
         }
 
-        /// The loop's time, and when the datagram arrived that a step is of.
+        /// The loop's time, and the arrival of the datagram that led to a step.
         const Times = struct { now_us: u64, at_us: u64 };
 
-        /// `datagram` is what has led to the step; empty: time.
+        /// `datagram` led to the step; empty: a deadline did.
         fn act(
             port: *Self,
             step: *const TftpServer.Step,
@@ -117,7 +117,7 @@ pub fn Tftp(comptime Io: type) type {
                     const is_transfer = blocks.slot != TftpServer.Transfer.no_slot;
                     if (is_transfer and datagram.len > 0) port.boots.io.onTftpAck(times.at_us);
                     port.boots.io.sendBlocks(blocks, now_us);
-                    // Counts change no phase: the peer, which waits, has its blocks first.
+                    // Counters change no phase: the waiting peer gets its blocks first.
                     port.countBlocks(step, blocks, datagram, now_us);
                 },
             }
@@ -158,7 +158,7 @@ pub fn Tftp(comptime Io: type) type {
                 .size_queried => |*asked| {
                     const ref = port.lookUp(asked.handle, asked.peer.ip, now_us) orelse return;
                     port.noteFrom(ref, datagram, now_us);
-                    // OVMF says so when it only wanted the size, and asks again.
+                    // OVMF sends this when it only wanted the size, and requests the file again.
                     port.boots.apply(ref, now_us, .{
                         .suspected = .{
                             .cause = .tftp_option_refused,
@@ -222,7 +222,7 @@ pub fn Tftp(comptime Io: type) type {
                     .suspected = .{ .cause = .tftp_refused, .text = peer_error.text },
                 }),
                 .timeout, .evicted => {
-                    // What was suspected while the transfer went on says more.
+                    // What was suspected during the transfer is more specific.
                     const boot = port.boots.get(ref) orelse return;
                     if (boot.suspicion) |earlier| if (earlier.cause == .path_mtu_black_hole) return;
                     port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .tftp_timeout } });
@@ -240,8 +240,8 @@ pub fn Tftp(comptime Io: type) type {
             };
         }
 
-        /// Loaders probe for files that need not exist; only a program that this edge named itself
-        /// is missed. The probes of some show that they run.
+        /// Loaders probe for files that need not exist; only a program that this edge named counts
+        /// as missing. Some probes show that the loader runs.
         fn tellRefused(
             port: *Self,
             refused: *const @FieldType(TftpServer.Event, "refused"),
@@ -295,7 +295,7 @@ pub fn Tftp(comptime Io: type) type {
             return if (packet == .err) .init(packet.err.text) else .empty;
         }
 
-        /// OACK or ERROR.
+        /// Counts an OACK or ERROR.
         fn countPacket(
             port: *Self,
             step: *const TftpServer.Step,
@@ -306,7 +306,7 @@ pub fn Tftp(comptime Io: type) type {
             port.countFirst(step, packet, bytes.len, now_us);
         }
 
-        /// The first packet to a peer, which has no place yet.
+        /// Counts the first packet to a peer, which has no slot yet.
         fn countFirst(
             port: *Self,
             step: *const TftpServer.Step,
@@ -365,7 +365,7 @@ pub fn Tftp(comptime Io: type) type {
             port.boots.note(owner.ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
         }
 
-        /// Names a packet of a transfer, without looking into it further than its first four bytes.
+        /// Records a packet of a transfer by its first four bytes.
         fn noteFrom(port: *Self, ref: Boots.Ref, datagram: []const u8, now_us: u64) void {
             if (core.boot.packets.ofTftp(datagram)) |packet|
                 port.boots.note(ref, now_us, .from_device, packet);
@@ -379,7 +379,7 @@ pub fn Tftp(comptime Io: type) type {
             });
         }
 
-        /// The boot of a request that nobody has answered for yet.
+        /// Finds the boot of a request whose peer has not answered yet.
         fn lookUp(port: *Self, handle: ?core.boot.Handle, ip: base.Ip4, now_us: u64) ?Boots.Ref {
             if (handle == null) {
                 if (now_us >= port.lookups_until_us) {

@@ -17,7 +17,7 @@ pub fn full(io: anytype, layer: *const Layer) void {
     });
 }
 
-/// Within its limit, and somebody else may have taken the room.
+/// The layer is within its limit; other files may have filled the disk.
 pub fn diskFull(io: anytype, layer: *const Layer) void {
     io.log("write cache of device {f}: the disk of the store is full: {s}", .{
         layer.device_id,

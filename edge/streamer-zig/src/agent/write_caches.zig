@@ -19,26 +19,26 @@ const WriteRef = core.stream.Server.WriteRef;
 const Uuid = base.Uuid;
 
 const parent = device_layers.parent;
-/// A device that is there says something every 5 s (STREAM.md, REPORT).
+/// A running device sends a REPORT every 5 s (STREAM.md).
 pub const heard_us = 12 * std.time.us_per_s;
-/// Of a device that has been silent for so long a layer is closed, so that others may work with it.
+/// The layer of a device that is silent for so long is closed, so that others may work on it.
 const silent_us = 30 * std.time.us_per_s;
 
-/// What boots get whose vDisk says nothing else.
+/// The write cache that a boot gets.
 pub const Wanted = struct {
     class: CacheClass = .device_ram,
-    /// Bytes; null: as many as the disk has.
+    /// Bytes; null: the size of the disk.
     limit_bytes: ?u64 = null,
-    /// What becomes of a device whose write cache is full.
+    /// What happens to a device whose write cache is full.
     full: core.uplink.desired_state.WriteCacheFull = .stop,
-    /// What becomes of a persistent layer of another version.
+    /// What happens to a persistent layer of another version.
     of_another_version: enum { refuse, discard } = .refuse,
-    /// The device is the one that writes its version, which is in maintenance: the layer is the
-    /// version's, not the device's.
+    /// The device writes its version, which is in maintenance: the layer belongs to the version,
+    /// not to the device.
     writes_version: bool = false,
 };
 
-/// What a layer lies above.
+/// The disk below a layer.
 pub const Below = struct {
     source: store.BlockSource,
     /// Root hash of the version; zeros where it has none (a plain file).
@@ -51,7 +51,7 @@ const CacheState = core.boot.Guest.CacheState;
 pub const FillLevel = enum { ok, warning, critical, full };
 pub const FillCounts = [std.enums.values(FillLevel).len]u64;
 
-/// What is answered to whoever wants to work on a layer that the agent may have open.
+/// The answer to a store job that needs a layer which the agent may have open.
 pub const HoldAnswer = enum {
     waiting,
     /// Nobody writes the layer, and nobody opens it.
@@ -76,13 +76,13 @@ pub const Carried = union(enum) {
     ended: wire.WriteCode,
     /// Until a sync has ended.
     waits,
-    /// It was not carried out; the device retransmits it.
+    /// Not carried out; the device retransmits it.
     later,
 };
 
 pub const Granted = union(enum) { none, cache: core.stream.Server.WriteCache, refused: Refusal };
 
-/// The text is for the boot, where its code does not say it all.
+/// The text is for the boot, where the code is not enough.
 pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .empty };
 
 pub const OpenError = WriteLayer.OpenError || error{ Refused, TooMany };
@@ -92,20 +92,21 @@ pub const Layer = struct {
     device_id: Uuid,
     class: CacheClass,
     full: core.uplink.desired_state.WriteCacheFull,
-    /// Since it was full, until the device starts again.
+    /// Set when it was full, until the device starts again.
     is_closed: bool = false,
     inner: WriteLayer,
     batch: WriteLayer.Batch = .{},
-    /// What waits for a sync, oldest first; the first `syncing_count` for the one that runs.
+    /// Writes that wait for a sync, oldest first; the first `syncing_count` wait for the running
+    /// one.
     waiting: [wire.writes.window]WriteRef = undefined,
     waiting_count: u8 = 0,
     syncing_count: u8 = 0,
     is_syncing: bool = false,
-    /// Reads that threads do for it.
+    /// Reads in progress on threads.
     reads: u16 = 0,
-    /// Of what `runSync` found; written by a worker, read when it has said so.
+    /// The result of `runSync`; written by a worker, read after the sync ended.
     result: store.files.Error!void = {},
-    /// Its boot is over: closed when no thread works for it.
+    /// Its boot is over: close it when no thread uses it.
     is_over: bool = false,
     fill: store.LayerFill = .{},
     level: FillLevel = .ok,
@@ -133,7 +134,7 @@ pub const Layer = struct {
         return if (layer.full == .stop) .stopped else .read_only;
     }
 
-    /// What it answers whatever is asked; null: it does what it is asked.
+    /// Returns the answer to every order in this state; null: carry it out.
     fn refusal(layer: *const Layer, order: Order) ?wire.WriteCode {
         return switch (layer.state()) {
             .ok, .lost => null,
@@ -165,7 +166,7 @@ pub fn WriteCaches(comptime Io: type) type {
         layers: []?*Layer,
         /// Index behind the last open layer.
         top: usize = 0,
-        /// A maintenance version whose layer somebody else holds for now.
+        /// A maintenance version whose layer a store job holds for now.
         held_version: ?Uuid = null,
 
         /// `files` are those of the store's directory, in which `layers` is made where it is
@@ -189,7 +190,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.* = undefined;
         }
 
-        /// As the end of the process does: files are closed, and nothing is synced.
+        /// Closes all files as the end of the process does; syncs nothing.
         pub fn closeAll(layers: *Self) void {
             for (layers.layers) |*slot| if (slot.*) |layer| {
                 layer.inner.close(layers.gpa);
@@ -199,7 +200,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.top = 0;
         }
 
-        /// No device's writes can be kept.
+        /// Returns caches that can keep no device's writes.
         pub fn none(gpa: std.mem.Allocator, io: *Io) Self {
             return .{ .gpa = gpa, .io = io, .files = undefined, .layers = &.{} };
         }
@@ -216,8 +217,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return null;
         }
 
-        /// The write cache of a boot that opens or resumes its session; `below` is good for as long
-        /// as the boot is known.
+        /// Grants the write cache of a boot that opens or resumes its session; `below` stays valid
+        /// as long as the boot is known.
         pub fn grant(
             layers: *Self,
             boot: *const core.boot.Boot,
@@ -233,7 +234,7 @@ pub fn WriteCaches(comptime Io: type) type {
             const binding = bindingOf(boot, &below, &wanted);
             if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
                 return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
-            // The session was opened with a layer, and that ended with its process.
+            // The session was opened with a layer that ended with its process.
             if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{
                 .refused = .{ .code = .cache_lost },
             };
@@ -250,8 +251,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return .{ .cache = layer.cache() };
         }
 
-        /// Takes the layer of a maintenance version away, unless its device is heard: nobody opens
-        /// it as long as `held_version` names it.
+        /// Closes the layer of a maintenance version unless its device is heard; nobody opens it
+        /// while `held_version` names it.
         pub fn holdVersion(
             layers: *Self,
             version_id: Uuid,
@@ -273,7 +274,7 @@ pub fn WriteCaches(comptime Io: type) type {
             return .held;
         }
 
-        /// Maintenance versions whose devices are heard.
+        /// Lists maintenance versions whose devices are heard.
         pub fn writtenVersions(
             layers: *const Self,
             server: *const core.stream.Server,
@@ -289,8 +290,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return written;
         }
 
-        /// The version that a device's own image of this vDisk lies above; null: it has none yet,
-        /// or one that cannot be read.
+        /// Returns the version below a device's private image of this vDisk; null: there is none,
+        /// or it cannot be read.
         pub fn privateVersionOf(
             layers: *Self,
             assignment: *const core.boot.Assignment,
@@ -307,7 +308,7 @@ pub fn WriteCaches(comptime Io: type) type {
             return if (head.binding.class == .private) head.binding.version_id else null;
         }
 
-        /// How many are how full, as of the last `tick`.
+        /// Counts layers by fill level, as of the last `tick`.
         pub fn levels(layers: *const Self) FillCounts {
             var counts: FillCounts = @splat(0);
             for (layers.layers[0..layers.top]) |place| if (place) |layer| {
@@ -316,8 +317,8 @@ pub fn WriteCaches(comptime Io: type) type {
             return counts;
         }
 
-        /// Once a second: what stays on the disk is closed while its device is not heard; it says
-        /// hello when it wants to go on.
+        /// Runs once a second: closes durable layers whose devices are not heard; they send HELLO
+        /// to continue.
         pub fn closeSilent(layers: *Self, server: *core.stream.Server, now_us: u64) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -328,7 +329,7 @@ pub fn WriteCaches(comptime Io: type) type {
             }
         }
 
-        /// Carries out what a device asked for; null: it is answered later, by `takeEnded`.
+        /// Carries out a device's order; `waits` is answered after `endSync`.
         pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) Carried {
             if (layer.refusal(order)) |code| return .{ .ended = code };
             const result = switch (order) {
@@ -360,7 +361,7 @@ pub fn WriteCaches(comptime Io: type) type {
             return .waits;
         }
 
-        /// Begins the syncs that somebody waits for: one for all that has come to a layer since its
+        /// Begins the syncs that writes wait for: one for everything that came to a layer since its
         /// last one.
         pub fn beginSyncs(layers: *Self) void {
             for (layers.layers[0..layers.top]) |place| {
@@ -375,7 +376,8 @@ pub fn WriteCaches(comptime Io: type) type {
             }
         }
 
-        /// `Io` has synced a layer: how what waited for it has ended. `release` follows.
+        /// `Io` has synced a layer: returns the code of the writes that waited for it. `release`
+        /// follows.
         pub fn endSync(layers: *Self, layer: *Layer) wire.WriteCode {
             assert(layer.is_syncing);
             layer.inner.endSync(layer.result) catch {
@@ -400,7 +402,7 @@ pub fn WriteCaches(comptime Io: type) type {
             if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
         }
 
-        /// A thread reads from it: it stays open until that is over.
+        /// A thread reads from the layer: it stays open until `endRead`.
         pub fn beginRead(layers: *Self, layer: *Layer) void {
             _ = layers;
             layer.reads += 1;
@@ -412,7 +414,7 @@ pub fn WriteCaches(comptime Io: type) type {
             if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
         }
 
-        /// Once a second: layers of boots that are no more are closed, and alarms given.
+        /// Runs once a second: closes layers of boots that are gone, and raises alarms.
         pub fn tick(layers: *Self, now_us: u64, table: *core.boot.Table) void {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
@@ -434,15 +436,15 @@ pub fn WriteCaches(comptime Io: type) type {
                 );
                 const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
                 const is_over = boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
-                // A persistent one waits for the device's next boot, which takes it over.
+                // A persistent layer waits for the device's next boot, which takes it over.
                 if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable())) continue;
                 layer.is_over = true;
                 if (!layer.isInUse()) layers.closeOf(layer);
             }
         }
 
-        /// The layer of an earlier boot of the same device, where it is still open. Throws where a
-        /// thread works for it.
+        /// Returns the layer of an earlier boot of the same device if it is still open; `Busy`
+        /// while a thread uses it.
         fn takeOver(
             layers: *Self,
             binding: *const WriteLayer.Binding,
@@ -519,7 +521,7 @@ pub fn WriteCaches(comptime Io: type) type {
             if (binding.class.isDurable()) {
                 if (WriteLayer.open(layers.gpa, files, dir, binding, below)) |inner| {
                     var opened = inner;
-                    // What is chosen now counts, not what was when it was made.
+                    // The current limit counts, not the one from its creation.
                     opened.head.limit_bytes = limitOf(wanted, binding);
                     return opened;
                 } else |err| switch (err) {
@@ -559,7 +561,7 @@ pub fn WriteCaches(comptime Io: type) type {
             layers.gpa.destroy(layer);
         }
 
-        /// `Held`: a process makes a version of it, or removes it.
+        /// `Held`: a store job seals or removes it.
         const Blocker = OpenError || error{Held};
 
         fn refusalOf(
@@ -601,8 +603,8 @@ pub fn WriteCaches(comptime Io: type) type {
             }
         }
 
-        /// What a maintenance version's device is told; nothing of the version below is served in
-        /// place of what was written.
+        /// Explains a refusal to a maintenance version's device; the version below is never served
+        /// in place of what was written.
         fn refusalOfWriter(layers: *Self, boot: *const core.boot.Boot, err: Blocker) Refusal {
             const code: wire.RefuseCode, const text = switch (err) {
                 error.AnotherVersion, error.AnotherSize => .{
@@ -670,7 +672,8 @@ fn bindingOf(
     };
 }
 
-/// Of a device that is in no desired state: made of its address.
+/// Returns the id of a device; one that is in no desired state gets an id derived from its MAC
+/// address.
 fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
     if (assignment.device_id) |id| return id;
     var digest: [32]u8 = undefined;
