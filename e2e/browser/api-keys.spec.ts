@@ -16,7 +16,7 @@ test('an API key is created, used and revoked, and its secret is shown once', as
   await page.goto('/api-keys')
   await page.getByRole('button', { name: 'Create API key' }).click()
   await page.getByLabel('Name').fill('Night report')
-  await page.getByLabel('Role').selectOption('operator')
+  await page.getByLabel('Role', { exact: true }).selectOption('operator')
   await page.getByRole('checkbox', { name: 'device.read' }).check()
   await page.getByRole('button', { name: 'Create API key' }).click()
   const secret = await page.getByLabel('Secret of the new API key').inputValue()
