@@ -226,29 +226,21 @@ function testServices(layer, scratch, generated) {
 }
 
 /**
- * What has clocks, in two halves. Machines compute nearly all the time; the others wait for the network's clocks most
- * of theirs, and have names and ports of their own.
+ * What has clocks: nothing of it runs beside another of it. Machines beside sockets, faults and install would take 4
+ * minutes less, and each of three runs failed once, at another clock each time.
  */
 async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
-  const machines = async () => {
-    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-    await layer('machines', 300, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
-    await layer('machine-boot', 120, () => machineProduct('machine-boot'))
-  }
-  const programs = async (machinesDone) => {
-    // Two files side by side disturb neither.
-    const sideBySide = ['--fileParallelism', '--maxWorkers=2']
-    await layer('sockets', 180, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
-    // Programs are killed here, so no browser looks at this product.
-    await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
-      await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
-      // Its self-check gives the control plane 10 s to answer: no machine keeps both processors busy meanwhile.
-      await machinesDone
-      await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
-    })
-  }
-  const machinesDone = machines()
-  await Promise.all([machinesDone, programs(machinesDone)])
+  await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
+  // Two files side by side disturb neither: they wait for the network's clocks most of the time.
+  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
+  await layer('sockets', 180, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
+  await layer('machines', 300, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+  await layer('machine-boot', 120, () => machineProduct('machine-boot'))
+  // Programs are killed here, so no browser looks at this product.
+  await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
+    await layer('faults', 400, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
+    await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
+  })
 }
 
 /** Beside what has clocks, which leaves half of two processors idle; what it runs has limits, but no clocks. */
