@@ -32,7 +32,7 @@ afterAll(async () => {
 
 /** The API restarts with its clock this far ahead: it alone decides which keys seal tickets. */
 async function advanceApiClock(days: number): Promise<void> {
-  const code = `const Real = Date, ahead = ${days} * 86400000
+  const code = `const Real = Date, ahead = Math.round(${days} * 86400000)
     globalThis.Date = class Date extends Real {
       constructor(...given) { given.length > 0 ? super(...given) : super(Real.now() + ahead) }
       static now() { return Real.now() + ahead }
