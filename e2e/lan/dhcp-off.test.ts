@@ -9,7 +9,7 @@ import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
 import { Segment } from '../lib/lab/segment.ts'
 
-const guide = path.resolve(import.meta.dirname, '../../docs/firmware-and-dhcp.md')
+const guide = path.resolve(import.meta.dirname, '../../docs/guides/firmware-and-dhcp.md')
 const guideIp = '192.168.1.10'
 const missing = machinesMissing()
 const scratch = scratchDirectory()

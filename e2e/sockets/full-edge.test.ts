@@ -12,7 +12,7 @@ import { scratchDirectory } from '../lib/lab/programs.ts'
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-/** The limit that docs/operations.md names. */
+/** The limit that docs/guides/operations.md names. */
 const bootsMax = 2048
 
 test('an edge whose boot table is full says so to one more device, and takes it when a boot is over', async () => {

@@ -14,7 +14,7 @@ import { stockBootPrograms, stockStore } from './vdisk-files.mjs'
 const siteName = 'LAN'
 const httpPort = 6980
 const dhcpPort = 67
-/** The edge's own ports, as it has them unless told otherwise (docs/operations.md). */
+/** The edge's own ports, as it has them unless told otherwise (docs/guides/operations.md). */
 const edgePorts = [
   { what: 'proxyDHCP', port: dhcpPort, protocol: 'udp' },
   { what: 'proxyDHCP', port: 4011, protocol: 'udp' },
@@ -47,7 +47,7 @@ export class LanSite {
     if (process.getuid() !== 0) throw new UserError('--lan needs root, for the ports 67 and 69; start again with sudo.')
     await requireFreeAt(this.#ip, device, edgePorts, (port, holder) =>
       port === dhcpPort
-        ? `${holder} holds it, so this machine is a DHCP server itself: stop that, or leave --lan out and run \`bootfarm-edge serve --dhcp off\` beside it (docs/real-machines.md).`
+        ? `${holder} holds it, so this machine is a DHCP server itself: stop that, or leave --lan out and run \`bootfarm-edge serve --dhcp off\` beside it (docs/guides/real-machines.md).`
         : `${holder} holds it; stop that first.`,
     )
     await requirePackages('--lan', this.#own ? lanPackages : [...lanPackages, ...imagePackages])
@@ -103,7 +103,7 @@ export class LanSite {
     Firmware      network boot (PXE IPv4) on and first in the boot order, Secure Boot off
     DHCP server   stays as it is; take boot options (66, 67, 43, next-server) out of it if it has any
     Firewall      UDP ${ports('udp')} and TCP ${ports('tcp')} open to the machines
-    More          docs/real-machines.md
+    More          docs/guides/real-machines.md
 `
   }
 

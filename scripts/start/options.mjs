@@ -23,7 +23,7 @@ machine; Ctrl-C stops them.
                       edge of its own in network namespaces; needs root
   --lan IP            also serves real machines at this address of this machine, beside the LAN's DHCP server; needs
                       root. They boot Debian, or with --disk FILE a raw disk image of yours, which goes with
-                      --kernel FILE, --initrd FILE and --cmdline TEXT (docs/real-machines.md)
+                      --kernel FILE, --initrd FILE and --cmdline TEXT (docs/guides/real-machines.md)
   --optimised         waits for the optimised edge; without it the first start takes one that is built in seconds, and
                       builds the other in the background (--machine and --lan always wait)
   --help              this text

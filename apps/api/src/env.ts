@@ -7,7 +7,7 @@ const secretLengthMin = 32
 const environment = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
   API_HOST: z.string().min(1).default('127.0.0.1'),
-  /** Whose word of the caller's address is taken, beside this machine's own: docs/operations.md. */
+  /** Whose word of the caller's address is taken, beside this machine's own: docs/guides/operations.md. */
   TRUSTED_PROXIES: z
     .string()
     .default('')
@@ -27,13 +27,16 @@ const environment = z.object({
   WEB_URL: z.url().default('http://localhost:3000'),
   /** Where servers of sites reach this control plane; empty: as people do. */
   EDGE_URL: z.union([z.literal(''), z.url()]).default(''),
-  /** Directory with signed programs for site servers, and the public key of their signatures: docs/operations.md. */
+  /** Directory with signed programs for edges, and the public key of their signatures: docs/guides/operations.md. */
   BOOTFARM_EDGE_BINARIES: z.string().default(''),
   BOOTFARM_RELEASE_KEY: z.string().default(''),
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
-  /** Directory with devices' serial consoles: docs/operations.md. Empty counts as not set. */
+  /** Directory with devices' serial consoles: docs/guides/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),
-  /** How long boots are kept, in days since their first report: docs/operations.md. A summary at least as long as its detail. */
+  /**
+   * How long boots are kept, in days since their first report: docs/guides/operations.md. A summary is kept at least as
+   * long as its detail.
+   */
   BOOTFARM_BOOT_SUMMARY_DAYS: z.coerce.number().int().min(1).max(3_650).default(defaultBootRetention.summaryDays),
   BOOTFARM_BOOT_DETAIL_DAYS: z.coerce.number().int().min(1).max(3_650).default(defaultBootRetention.detailDays),
   /** smtp://, or smtps:// with TLS from the first byte; mails go to the log where it is empty. */
@@ -49,7 +52,7 @@ const environment = z.object({
   OIDC_NAME: z.string().default('single sign-on'),
   /** Who becomes a member of what: `example.org=acme:viewer, …`. */
   OIDC_MEMBERS: z.string().default(''),
-  /** Whether people may sign up and make organizations of their own: docs/organizations.md. */
+  /** Whether people may sign up and make organizations of their own: docs/guides/organizations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
   /** What such an organization may have, `sites=2,devices=100`; no limit for what is not named. */
   SELF_SERVICE_QUOTAS: z.string().default(selfServiceQuotas).transform(quotasOf),
@@ -65,7 +68,7 @@ const environment = z.object({
     .default('')
     .transform((text) => text.split(/[\s,]+/).filter(Boolean))
     .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks such as 10.20.0.0/16'))),
-  /** Where `/metrics` is: docs/observability.md. Nowhere without a port. */
+  /** Where `/metrics` is: docs/reference/observability.md. Nowhere without a port. */
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
   METRICS_PORT: z.union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)]).default(null),
   /** What a scraper shows as `Authorization: Bearer`; nothing where it is empty. */

@@ -83,7 +83,7 @@ export const guestReport = z.object({
 })
 export type GuestReport = z.infer<typeof guestReport>
 
-/** The result of reading ahead; see docs/boot-profile.md. Used bytes are part of the requested ones. */
+/** The result of reading ahead; see docs/reference/boot-profile.md. Used bytes are part of the requested ones. */
 export const readAheadReport = z
   .object({
     /** There was a profile for the device when its stream opened. */

@@ -117,7 +117,7 @@ export const storeJobReport = z.object({
 })
 export type StoreJobReport = z.infer<typeof storeJobReport>
 
-/** What an edge has learned from a version's boots; see docs/boot-profile.md. */
+/** What an edge has learned from a version's boots; see docs/reference/boot-profile.md. */
 export const bootProfile = z.object({
   /** The class of hardware whose boots it comes from, or `any`. */
   hardware: untrustedText.min(1),

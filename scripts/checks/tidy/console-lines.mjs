@@ -1,6 +1,6 @@
-// The lines that docs/real-machines.md says a machine's console shows are those that the programs print.
+// The lines that docs/guides/real-machines.md says a machine's console shows are those that the programs print.
 
-const document = 'docs/real-machines.md'
+const document = 'docs/guides/real-machines.md'
 const heading = '## When it does not boot'
 /** Where such lines come from. */
 const sources =

@@ -30,7 +30,7 @@ export interface SignedRelease extends EdgeRelease {
   signature: string
 }
 
-const howToSign = 'Run `node scripts/release/main.mjs` on the control plane (docs/operations.md).'
+const howToSign = 'Run `node scripts/release/main.mjs` on the control plane (docs/guides/operations.md).'
 
 /** The programs for site servers that this control plane hands out, and whether they are what was released. */
 export class EdgeReleases {
@@ -127,7 +127,7 @@ async function textOf(file: string, arch: string): Promise<string> {
 
 function missing(arch: string): AppError {
   return new AppError('not_found', {
-    public: `This control plane has no edge program for ${arch}. Build it (zig build -Darch=${arch}) and sign it: see docs/operations.md.`,
+    public: `This control plane has no edge program for ${arch}. Build it (zig build -Darch=${arch}) and sign it: see docs/guides/operations.md.`,
   })
 }
 

@@ -1,6 +1,6 @@
 import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './quotas.ts'
 
-/** How an installation deals with its organizations: docs/organizations.md. */
+/** How an installation deals with its organizations: docs/guides/organizations.md. */
 export interface TenancySettings {
   /** Whether people may sign up and make organizations of their own. */
   isSelfService: boolean

@@ -2,7 +2,7 @@ import type { DeviceType } from './object-fields.ts'
 
 /**
  * Which device gets which version of a vDisk, and what people see a version as. Pure: the desired state, the pages and
- * the events all ask here. docs/versions.md has the same rules in words.
+ * the events all ask here. docs/guides/versions.md has the same rules in words.
  */
 
 /** How a version is kept. */

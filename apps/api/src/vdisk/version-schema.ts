@@ -2,7 +2,7 @@ import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bo
 import { z } from 'zod'
 import { objectName, objectNote, seenRevision, tags } from '../rules/object-fields.ts'
 
-/** What is done to versions of a vDisk: docs/versions.md. */
+/** What is done to versions of a vDisk: docs/guides/versions.md. */
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

@@ -10,8 +10,8 @@ import {
 /**
  * The state machine of a vDisk's versions: which steps there are, when each is refused and why, and what it makes of
  * the versions. Pure: services do what it says, the preview shows it, and the API's `allowedSteps` come from it.
- * docs/versions.md has the same in words. Invariant: at most one version is the default, one the override, one pending
- * and one in maintenance.
+ * docs/guides/versions.md has the same in words. Invariant: at most one version is the default, one the override, one
+ * pending and one in maintenance.
  */
 
 /** What people do to a version. The first that is allowed is usually the next. */

@@ -6,7 +6,7 @@ const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
-/** What an endpoint can hear of; docs/api.md says what each carries. */
+/** What an endpoint can hear of; docs/reference/api.md says what each carries. */
 export const webhookEventTypes = [
   'boot.failed',
   'edge.offline',

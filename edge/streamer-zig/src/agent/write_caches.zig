@@ -1,8 +1,8 @@
-//! The write caches that this edge keeps for devices (docs/write-caches.md): one layer for each
-//! boot whose writes stay at the edge. Decides who gets a layer, who owns it, when it is closed,
-//! and what a write is answered. `Io` syncs layers without making the agent wait, and says when a
-//! sync has ended. Invariant: what was acknowledged is never answered from the version below; a
-//! layer that is lost answers nothing.
+//! The write caches that this edge keeps for devices (docs/guides/write-caches.md): one layer for
+//! each boot whose writes stay at the edge. Decides who gets a layer, who owns it, when it is
+//! closed, and what a write is answered. `Io` syncs layers without making the agent wait, and says
+//! when a sync has ended. Invariant: what was acknowledged is never answered from the version
+//! below; a layer that is lost answers nothing.
 
 const std = @import("std");
 const base = @import("base");

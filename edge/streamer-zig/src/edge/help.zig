@@ -165,7 +165,7 @@ pub const texts = [_]Help{
     .{ .command = "initramfs build", .text = initramfs_build },
     .{ .command = "boot-files", .text =
     \\Manage sets of boot programs: iPXE, shim and GRUB, PXELINUX. An edge reads
-    \\them when it starts. See docs/boot-programs.md.
+    \\them when it starts. See docs/guides/boot-programs.md.
     \\
     \\Usage: bootfarm-edge boot-files COMMAND --boot-files DIR [OPTIONS]
     \\
@@ -289,7 +289,7 @@ pub const texts = [_]Help{
     \\
     },
     .{ .command = "vdisk", .text =
-    \\Manage the versions of vDisks in a store. See docs/vdisk-store.md.
+    \\Manage the versions of vDisks in a store. See docs/reference/vdisk-store.md.
     \\
     \\Usage: bootfarm-edge vdisk COMMAND --store DIR [OPTIONS] [--json]
     \\
@@ -559,7 +559,7 @@ const serve =
     \\                   agents. Keys: dhcp, pool, router, dns, ntp, domain, mtu,
     \\                   lease, lease-min, lease-max, renew, rebind, relay, server,
     \\                   authoritative, identify, reserve. See
-    \\                   docs/firmware-and-dhcp.md
+    \\                   docs/guides/firmware-and-dhcp.md
     \\  --dhcp-config FILE       the same as JSON, with named reservations
     \\  --router-advertisement   answer IPv6 router solicitations with "no router",
     \\                           for which old iPXE versions wait

@@ -1,7 +1,7 @@
 //! `bootfarm-edge trust-key`: names the organization's signing key on the edge's own machine, after
 //! the control plane was restored from a backup older than a change of that key
-//! (docs/operations.md, "Backup and restore"). The running edge, or its next start, accepts the
-//! next desired state that this key signs.
+//! (docs/guides/operations.md, "Backup and restore"). The running edge, or its next start, accepts
+//! the next desired state that this key signs.
 
 const std = @import("std");
 const base = @import("base");

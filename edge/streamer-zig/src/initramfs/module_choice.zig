@@ -38,7 +38,7 @@ pub const network_cards = [_][]const u8{
     "lan78xx",      "realtek",      "broadcom",    "marvell",   "smsc",
 };
 
-/// For a local disk that holds a write cache (docs/write-caches.md).
+/// For a local disk that holds a write cache (docs/guides/write-caches.md).
 pub const local_disks = [_][]const u8{
     "virtio_blk", "virtio_scsi", "ahci", "ata_piix", "nvme", "sd_mod", "hv_storvsc", "vmw_pvscsi",
 };

@@ -1,5 +1,5 @@
-//! The simulation of the vDisk store (docs/vdisk-store.md, "Simulation"): random operations with power
-//! cuts, sequences, flipped bits, mutants.
+//! The simulation of the vDisk store (docs/reference/vdisk-store.md, "Simulation"): random
+//! operations with power cuts, sequences, flipped bits, mutants.
 
 const std = @import("std");
 const proof_arguments = @import("kit/arguments.zig");

@@ -1,5 +1,6 @@
-//! The simulation of the stream (docs/stream-simulation.md): random runs of the real server and clients on a simulated network with
-//! faults, planted mutants, a canary, and the repetition of one run by its seed.
+//! The simulation of the stream (docs/reference/stream-simulation.md): random runs of the real
+//! server and clients on a simulated network with faults, planted mutants, a canary, and the
+//! repetition of one run by its seed.
 
 const std = @import("std");
 const proof_arguments = @import("kit/arguments.zig");

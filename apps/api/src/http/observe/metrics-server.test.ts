@@ -5,7 +5,7 @@ import { parse as parseYaml } from 'yaml'
 import { ApiMetrics } from './api-metrics.ts'
 import { addFleetGauges } from './fleet-gauges.ts'
 
-const read = (name: string) => readFileSync(new URL(`../../../../../docs/${name}`, import.meta.url), 'utf8')
+const read = (name: string) => readFileSync(new URL(`../../../../../docs/reference/${name}`, import.meta.url), 'utf8')
 /** What Prometheus makes of one histogram. */
 const ofHistogram = /_(bucket|sum|count)$/
 

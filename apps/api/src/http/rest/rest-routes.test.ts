@@ -35,7 +35,7 @@ const sent = (operation: (typeof operations)[number]) =>
 test('every query and mutation is a REST operation, and what is none says why', () => {
   const howTo =
     "add to its .meta(…) rest: { method: 'GET', path: '/things/{thingId}', summary: 'A thing' }, with creates: '/things/{id}' " +
-    "where it creates one and silent: true where its output says nothing; or rest: { excluded: 'why' }. See docs/api.md"
+    "where it creates one and silent: true where its output says nothing; or rest: { excluded: 'why' }. See docs/reference/api.md"
   expect(missing.filter((id) => !yetToCome.includes(id)).map((id) => `${id}: ${howTo}`)).toEqual([])
   expect(yetToCome.filter((id) => !missing.includes(id))).toEqual([])
   for (const { reason } of excluded) expect(reason).toMatch(/\w{3}/)
@@ -69,8 +69,8 @@ test('people read of every operation and every code, on pages that run nothing',
   expect(docs + text).not.toMatch(/<script| style="| on\w+="/)
 })
 
-test('docs/api.md lists every code: these lines are missing there', () => {
-  const text = readFileSync(path.join(import.meta.dirname, '../../../../../docs/api.md'), 'utf8')
+test('docs/reference/api.md lists every code: these lines are missing there', () => {
+  const text = readFileSync(path.join(import.meta.dirname, '../../../../../docs/reference/api.md'), 'utf8')
   const lines = Object.entries(errorTable).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`)
   expect(lines.filter((line) => !text.includes(line))).toEqual([])
 })

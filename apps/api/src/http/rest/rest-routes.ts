@@ -18,7 +18,7 @@ export interface RestRoutesOptions {
   secret: string
 }
 
-/** /api/v1: each procedure of the router once more, as a REST operation. docs/api.md says how it behaves. */
+/** /api/v1: each procedure of the router once more, as a REST operation. docs/reference/api.md says how it behaves. */
 export async function restRoutes(app: FastifyInstance, options: RestRoutesOptions) {
   app.setErrorHandler(sendProblem)
   app.setNotFoundHandler((request, reply) => sendProblem(notFound, request, reply))

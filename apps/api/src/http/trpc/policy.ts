@@ -31,7 +31,7 @@ export interface MemberPolicy {
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
   /** Only for a person who has signed in, or given the password again, minutes ago. */
   confirmed?: true
-  /** What it is below /api/v1: docs/api.md. */
+  /** What it is below /api/v1: docs/reference/api.md. */
   rest?: RestOperation | NoRestOperation
 }
 

@@ -4,7 +4,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 
 export type DeviceType = RouterOutputs['device']['get']['deviceType']
 
-/** What each boots: docs/versions.md. */
+/** What each boots: docs/guides/versions.md. */
 const meanings: Record<DeviceType, string> = {
   production: 'boots the vDisk’s override version, or its default version',
   test: 'boots the latest test version that is newer than the default, or what production devices boot',

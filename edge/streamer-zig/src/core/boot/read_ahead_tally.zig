@@ -1,5 +1,5 @@
-//! Counts the read-ahead of one boot as its edge sees it (docs/boot-profile.md), until the boot is
-//! over: from READs that arrive for the first time, and from the device's USED reports.
+//! Counts the read-ahead of one boot as its edge sees it (docs/reference/boot-profile.md), until
+//! the boot is over: from READs that arrive for the first time, and from the device's USED reports.
 
 const std = @import("std");
 const wire = @import("wire").stream;

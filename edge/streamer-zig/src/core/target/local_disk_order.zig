@@ -1,5 +1,5 @@
 //! The edge's order to a device whose writes go to its memory first, and then to its local disk
-//! (docs/write-caches.md): a word of the kernel's command line, beside the boot's token.
+//! (docs/guides/write-caches.md): a word of the kernel's command line, beside the boot's token.
 
 const std = @import("std");
 const desired_state = @import("../uplink/desired_state.zig");

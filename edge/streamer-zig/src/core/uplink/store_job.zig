@@ -1,7 +1,7 @@
 //! One store job (packages/proto/UPLINK.md, "Jobs"): the command line of the process that executes
 //! it, `bootfarm-edge vdisk KIND --json`, and the parser of that process's output, one JSON object
-//! per line (docs/vdisk-store.md). The process is our own program; its output is bounded and
-//! checked all the same.
+//! per line (docs/reference/vdisk-store.md). The process is our own program; its output is bounded
+//! and checked all the same.
 
 const std = @import("std");
 const base = @import("base");

@@ -131,7 +131,8 @@ fn reportAbsence(
             .problem,
             .dhcp,
             "With --dhcp off, a DHCP server has to name this edge for booting, but none does.",
-            "Set its next-server and boot file (docs/firmware-and-dhcp.md), or use --dhcp proxy.",
+            "Set its next-server and boot file (docs/guides/firmware-and-dhcp.md), " ++
+                "or use --dhcp proxy.",
         ),
         .server => if (!gives_address)
             try findings.ok(.dhcp, "No other DHCP server answers on this segment.", .{}),

@@ -1,5 +1,5 @@
 //! `bootfarm-edge vdisk profile show|clear`: shows or clears what the boots of a version read
-//! (docs/boot-profile.md).
+//! (docs/reference/boot-profile.md).
 
 const std = @import("std");
 const base = @import("base");

@@ -1,5 +1,5 @@
-//! The boot profiles of this edge (docs/boot-profile.md). The packet loop records what a boot
-//! reads, and hands devices what earlier boots of their version read. A separate thread merges
+//! The boot profiles of this edge (docs/reference/boot-profile.md). The packet loop records what a
+//! boot reads, and hands devices what earlier boots of their version read. A separate thread merges
 //! profiles, keeps them on disk, carries them to new versions, and reads ahead into this machine's
 //! memory what the next boots will need. The loop never waits for the thread: the lock is held only
 //! for copies.

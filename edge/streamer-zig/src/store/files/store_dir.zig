@@ -1,5 +1,5 @@
-//! A store: a directory of an edge that holds versions of vDisks (docs/vdisk-store.md). Opening
-//! reads a few hundred bytes; everything else is read on demand.
+//! A store: a directory of an edge that holds versions of vDisks (docs/reference/vdisk-store.md).
+//! Opening reads a few hundred bytes; everything else is read on demand.
 
 const std = @import("std");
 const base = @import("base");

@@ -2,10 +2,10 @@
 //! sparse file of the disk's size, written in place, and a map of the 4 KiB blocks that the layer
 //! owns. An owned block is read from the file (a hole is zeros), any other block from below.
 //!
-//! Its directory holds `data`, `map` and `head` (docs/write-caches.md). One order makes a crash
-//! harmless: a block's bytes are synced before its bit is written, so a bit on the disk always
-//! stands for bytes on the disk. A lost, truncated or damaged layer returns errors only: the block
-//! below never replaces one that was written.
+//! Its directory holds `data`, `map` and `head` (docs/guides/write-caches.md). One order makes a
+//! crash harmless: a block's bytes are synced before its bit is written, so a bit on the disk
+//! always stands for bytes on the disk. A lost, truncated or damaged layer returns errors only: the
+//! block below never replaces one that was written.
 //!
 //! A layer is used by one thread at a time, except for `runSync`, which another thread may run.
 

@@ -1,6 +1,6 @@
-//! Finds the partition that is marked for this machine's writes (docs/write-caches.md), and opens
-//! it exclusively. Nothing is ever written elsewhere: the kernel's description of the partition
-//! (sysfs) must match the table on the disk.
+//! Finds the partition that is marked for this machine's writes (docs/guides/write-caches.md), and
+//! opens it exclusively. Nothing is ever written elsewhere: the kernel's description of the
+//! partition (sysfs) must match the table on the disk.
 
 const std = @import("std");
 const linux = std.os.linux;
