@@ -1,5 +1,5 @@
-//! Reports to the edge over HTTP how this boot went, if there is no stream (UPLINK.md, "What a
-//! device may say over HTTP"): one request on one connection, within a few seconds.
+//! Reports to the edge over HTTP how this boot went, if there is no stream (UPLINK.md, "Device
+//! reports over HTTP"): one request on one connection, within a few seconds.
 
 const std = @import("std");
 const linux = std.os.linux;
