@@ -110,7 +110,7 @@ test('the write owner releases a device that has written nothing, and no other',
   await db.$disconnect()
   const refused = await ended((await jobOf(wrote)).jobId)
   expect(refused).toMatchObject({ state: 'failed' })
-  expect(refused.untrusted.message).toContain('it keeps something that the device has written')
+  expect(refused.untrusted.message).toContain('it still keeps writes of the device')
   expect(await homeOf(wrote)).toBe(home.edgeId)
   expect(await ended((await jobOf(idle)).jobId)).toMatchObject({ state: 'done' })
   expect(await homeOf(idle)).toBe(other.edgeId)

@@ -180,7 +180,7 @@ describe.skipIf(missing)(`a machine whose edge disappears${missing ? ` (${missin
 
     flipBits(disk, cacheAt, cacheSize)
     await console.run('echo 3 >/proc/sys/vm/drop_caches; md5sum </written')
-    await machine.waitFor(/has other bytes than this machine has written; the disk is halted/)
+    await machine.waitFor(/returned other bytes than this machine wrote; the disk is halted/)
     await edges.untilReported(1, ({ guest }) => guest?.writeCache?.state === 'lost')
   })
 

@@ -119,7 +119,7 @@ describe.skipIf(missing)(`a machine with its own disk${missing ? ` (${missing})`
     machine.write('go\n')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })
-    await machine.waitFor(/the local disk has other bytes than this machine has written; the disk is halted/)
+    await machine.waitFor(/the local disk returned other bytes than this machine wrote; the disk is halted/)
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
   })
 

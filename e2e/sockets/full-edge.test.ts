@@ -36,7 +36,7 @@ test('an edge whose boot table is full says so to one more device, and takes it 
   const refused = await script(bootsMax)
   expect(refused.status).toBe(503)
   expect(await refused.text()).toBe(
-    'This edge has as many boots in progress as it can keep: try again, or set up another edge.\n',
+    'This edge has reached its limit of boots in progress: try again, or add another edge.\n',
   )
   const page = async () => (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
   await expect.poll(page, { timeout: 20_000 }).toContain('{reason="boot_table_full"} 1\n')

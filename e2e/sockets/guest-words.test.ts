@@ -131,7 +131,7 @@ describe('a machine without a stream', () => {
     })
     expect(await post(`${url}/b/0123456789abcdef/ready`, '')).toEqual({
       status: 404,
-      line: 'This edge knows no boot of that handle.',
+      line: 'This edge has no boot with that handle.',
     })
     expect((await fetch(`${first}/ready`)).status).toBe(405)
     expect((await post(`${first}/kernel`, '')).status).toBe(405)

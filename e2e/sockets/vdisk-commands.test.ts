@@ -156,7 +156,7 @@ test('a repeated command takes effect once, and one that is not done says so in 
   const second = await vdisk([...begun, '--no-boot-files', '--again', '--json'])
   expect(second.lines).toEqual(first.lines.slice(-1))
   const refused = await vdisk([...begun, '--no-boot-files', '--json'], 1)
-  expect(refused.output).toMatch(/^\{"error":"There is a version .* already/m)
+  expect(refused.output).toMatch(/^\{"error":"The version .* already exists/m)
   const merge = ['merge', '--store', store, '--version', ids.version, '--into', ids.into, '--again', '--json']
   expect((await vdisk(merge)).lines).toEqual((await vdisk(merge)).lines)
   // Files beside the imports are not imports.

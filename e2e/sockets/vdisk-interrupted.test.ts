@@ -95,7 +95,7 @@ test('while an image is read others change the store; the same import belongs to
   ]) {
     const second = new RunningProcess(edgeProgram, ['vdisk', ...words, '--store', store])
     expect(await second.ended, second.output).toBe(4)
-    expect(second.output).toMatch(/The import .* is running in another process; wait for its end/)
+    expect(second.output).toMatch(/The import .* is running in another process; wait until it ends/)
   }
 
   const collecting = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'])

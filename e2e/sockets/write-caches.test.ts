@@ -234,7 +234,7 @@ describe('a device’s own image', () => {
     expect(drop()).toMatchObject({ status: 0 })
     expect(drop()).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/Nothing of class private is kept/),
+      stderr: expect.stringMatching(/There is no write cache of class private for the device/),
     })
     await startEnrolled(1, 2)
     // Its writes are gone, and the boot that had them never continues with the version alone.
@@ -256,7 +256,7 @@ describe('a device’s own image', () => {
     expect(other.vdisk).toBe(files.vdisk)
     await start([...serveArguments(other), ...options])
     const script = await (await fetch(`${url}/m/${mac}/boot.ipxe`)).text()
-    expect(script).toMatch(/the version below its own image is gone: reset the image/)
+    expect(script).toMatch(/the version below its private image is missing: reset the image/)
     expect(caches()).toMatchObject([{ class: 'private' }])
   })
 })

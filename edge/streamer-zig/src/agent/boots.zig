@@ -461,7 +461,7 @@ pub fn Boots(comptime Io: type) type {
             switch (boots.policy.writeOwnerOf(boot.identity.mac)) {
                 .any, .own => return null,
                 .other => |home| writer.print("its writes are kept at the edge {s}", .{home.name}) catch {},
-                .none => writer.writeAll("not registered: no edge of several may keep what it writes") catch {},
+                .none => writer.writeAll("not registered: none of several edges keeps its writes") catch {},
             }
             return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
         }
@@ -520,7 +520,7 @@ pub fn Boots(comptime Io: type) type {
             if (problem.isGone() and own != null and own.?.eql(assignment.version_id))
                 return .{
                     .cause = .version_missing,
-                    .text = .init("the version below its own image is gone: reset the image"),
+                    .text = .init("the version below its private image is missing: reset the image"),
                 };
             return missing(problem);
         }

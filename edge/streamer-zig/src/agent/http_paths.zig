@@ -39,7 +39,7 @@ pub fn HttpPaths(comptime Io: type) type {
             if (request.method == .post or word != null) {
                 if (request.method == .post and word != null)
                     return paths.takeWord(word.?, boot_path.handle, peer, request.body, text);
-                const why = "POST is for /ready and /failed, with or without a boot's handle, and nothing else is.";
+                const why = "POST is allowed only for /ready and /failed, with or without a boot's handle.";
                 var refusal: Response = .saying(405, why, text);
                 refusal.allow = if (word != null) "POST" else "GET, HEAD";
                 return refusal;
@@ -114,7 +114,7 @@ pub fn HttpPaths(comptime Io: type) type {
             };
             const ref = if (handle) |known|
                 boots.table.findByHandle(known.value) orelse
-                    return .saying(404, "This edge knows no boot of that handle.", text)
+                    return .saying(404, "This edge has no boot with that handle.", text)
             else
                 boots.table.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
                     error.None => "No boot of this address is in progress.",
@@ -150,11 +150,11 @@ pub fn HttpPaths(comptime Io: type) type {
             };
             if (is_known) return no_content;
             return .saying(409, switch (outcome) {
-                .ready => "This boot is over: it got ready.",
+                .ready => "This boot is over: it became ready.",
                 .failed => "This boot is over: it failed.",
                 .silent => "This boot is over: it was silent for too long.",
                 .local_disk => "This boot is over: the device was sent to its own disk.",
-                .superseded => "This boot is over: its device has started again.",
+                .superseded => "This boot is over: its device has restarted.",
             }, text);
         }
 

@@ -48,7 +48,7 @@ pub fn IpxeScripts(comptime Io: type) type {
         pub fn tooMany(text: *Text) Response {
             return .saying(
                 503,
-                "This edge has as many boots in progress as it can keep: try again, or set up another edge.",
+                "This edge has reached its limit of boots in progress: try again, or add another edge.",
                 text,
             );
         }

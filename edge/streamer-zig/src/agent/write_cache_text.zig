@@ -31,17 +31,17 @@ pub fn diskFull(io: anytype, layer: *const Layer) void {
 pub fn fill(io: anytype, layer: *const Layer, now_us: u64, mark: u8) void {
     const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
     if (mark == 100) return io.log(
-        "write cache of device {f} has no more room ({d} MiB): what needs more of it {s}",
+        "write cache of device {f} has no more capacity ({d} MiB): a write that needs more {s}",
         .{ layer.device_id, limit >> 20, switch (layer.full) {
             .stop => "suspends the device's disk",
-            .read_only => "fails, and all writes after it",
+            .read_only => "fails, and so do all writes after it",
         } },
     );
     const seconds = layer.fill.secondsUntilFull(now_us, used, limit) orelse return io.log(
         "write cache of device {f} is {d} % full ({d} of {d} MiB)",
         .{ layer.device_id, mark, used >> 20, limit >> 20 },
     );
-    io.log("write cache of device {f} is {d} % full ({d} of {d} MiB); as it goes, it is full in {d} min", .{
+    io.log("write cache of device {f} is {d} % full ({d} of {d} MiB); at this rate, it is full in {d} min", .{
         layer.device_id, mark, used >> 20, limit >> 20, seconds / 60,
     });
 }

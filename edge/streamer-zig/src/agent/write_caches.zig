@@ -532,7 +532,7 @@ pub fn WriteCaches(comptime Io: type) type {
                         if (kind == .resumption or is_kept) return error.AnotherVersion;
                         try WriteLayer.remove(files, dir);
                         layers.io.log(
-                            "write cache of device {f}: what it had written above another version is removed",
+                            "write cache of device {f}: its writes above another version were removed",
                             .{
                                 binding.device_id,
                             },
@@ -585,7 +585,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 error.Lost, error.Damaged => {
                     layers.io.log("{f}: its write cache is {s}; nothing of it is served", .{
                         mac,
-                        if (err == error.Lost) "missing or cut short" else "damaged",
+                        if (err == error.Lost) "missing or truncated" else "damaged",
                     });
                     return .{ .code = .cache_lost };
                 },
@@ -609,14 +609,14 @@ pub fn WriteCaches(comptime Io: type) type {
             const code: wire.RefuseCode, const text = switch (err) {
                 error.AnotherVersion, error.AnotherSize => .{
                     .cache_version,
-                    "what was written lies above another version",
+                    "the writes belong to another version",
                 },
-                error.Lost => .{ .cache_lost, "what was written is missing or cut short" },
-                error.Damaged => .{ .cache_lost, "what was written is damaged" },
+                error.Lost => .{ .cache_lost, "the writes are missing or truncated" },
+                error.Damaged => .{ .cache_lost, "the writes are damaged" },
                 error.AnotherDevice => .{ .cache_failed, "another device writes this version" },
                 error.AnotherClass => .{
                     .cache_failed,
-                    "what lies in its place is no maintenance version",
+                    "the layer in its place is not a version in maintenance",
                 },
                 error.InUse => .{ .cache_failed, "another process writes this version" },
                 error.Held => .{ .cache_failed, "the version is being sealed or discarded" },

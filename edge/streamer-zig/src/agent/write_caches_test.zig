@@ -388,7 +388,7 @@ test "a maintenance version has one writer, lies under its own id, and is told f
     const above = refusalTo(&site, &next, .token);
     try testing.expectEqual(.cache_version, above.code);
     try testing.expectEqualStrings(
-        "what was written lies above another version",
+        "the writes belong to another version",
         above.text.slice(),
     );
 }

@@ -94,7 +94,7 @@ fn parse(sources: *const Sources, verb: Verb, arguments: []const [:0]const u8) F
         );
     }
     if (options.boot_files.len == 0) return sources.fail(
-        "--boot-files is missing: the directory that serve has by the same option.",
+        "--boot-files is missing: the directory given to serve as --boot-files.",
         .{},
     );
     if (options.set) |name| {

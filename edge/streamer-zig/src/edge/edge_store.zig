@@ -20,7 +20,7 @@ fn finishCutOff(opened: *store.Store) void {
             .{},
         ),
         else => |other| return host.log.info(
-            "What a crash may have interrupted in the store is not finished: its lock file {s}.",
+            "The recovery of the store after a crash is not finished: its lock file {s}.",
             .{store.files.sentence(other)},
         ),
     };

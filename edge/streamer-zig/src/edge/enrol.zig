@@ -224,7 +224,7 @@ fn ask(
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
         return complaint.set(
-            "What answers at {s} is not a Bootfarm control plane.",
+            "The server at {s} is not a Bootfarm control plane.",
             .{options.url},
         );
     _ = uplink_message.parseKey(answer.signingKey.publicKey) catch

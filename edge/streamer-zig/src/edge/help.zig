@@ -187,7 +187,7 @@ pub const texts = [_]Help{
     \\  bootfarm-edge boot-files import --boot-files /srv/boot-files --set shim-grub
     \\
     \\Options:
-    \\  --boot-files DIR   the directory that serve has by the same option
+    \\  --boot-files DIR   the directory given to serve as --boot-files
     \\  --from system      the system's packages (default): the sets ipxe, snponly,
     \\                     shim-grub and pxelinux
     \\  --from FOLDER      files of a folder, or packages unpacked there (dpkg-deb -x)
@@ -205,7 +205,7 @@ pub const texts = [_]Help{
     \\  bootfarm-edge boot-files list --boot-files /srv/boot-files
     \\
     \\Options:
-    \\  --boot-files DIR  the directory that serve has by the same option
+    \\  --boot-files DIR  the directory given to serve as --boot-files
     \\  --json            print JSON
     \\
     },
@@ -218,7 +218,7 @@ pub const texts = [_]Help{
     \\  bootfarm-edge boot-files remove --boot-files /srv/boot-files --set pxelinux
     \\
     \\Options:
-    \\  --boot-files DIR  the directory that serve has by the same option
+    \\  --boot-files DIR  the directory given to serve as --boot-files
     \\  --set NAME        the set to remove
     \\
     },
@@ -333,7 +333,7 @@ pub const texts = [_]Help{
         \\  --vdisk ID, --version ID, --number N
         \\                        use these where the control plane has assigned them
         \\  --kernel FILE, --initrd FILE, --cmdline TEXT
-        \\                        boot these in place of what is found on the disk
+        \\                        boot these instead of those found on the disk
         \\  --parent-boot-files   boot what the parent boots
         \\  --no-boot-files       boot the disk itself, or not at all
         \\  --resume ID           continue the interrupted import of version ID
@@ -389,7 +389,7 @@ pub const texts = [_]Help{
         \\  --parent ID          the version that the device booted
         \\  --number N           number of the new version
         \\  --kernel FILE, --initrd FILE, --cmdline TEXT
-        \\                       boot these in place of what is found on the disk
+        \\                       boot these instead of those found on the disk
         \\  --parent-boot-files  boot what the parent boots
         \\  --no-boot-files      boot the disk itself, or not at all
         \\  --again              succeed if the version is already sealed
@@ -537,7 +537,7 @@ const serve =
     \\
     \\Disk (without a control plane):
     \\  --vdisk FILE     raw disk image or block device; it is never written
-    \\  --version ID     with --store, in place of --vdisk: a version of the store,
+    \\  --version ID     with --store, instead of --vdisk: a version of the store,
     \\                   with its own kernel
     \\  --kernel FILE    kernel to load; without it, iPXE boots the disk (sanboot)
     \\  --initrd FILE    initramfs for that kernel

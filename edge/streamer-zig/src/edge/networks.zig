@@ -113,7 +113,7 @@ fn settle(
         const index = core.dhcp.network.find(networks.items, pool[0].first) orelse 0;
         const network = &networks.items[index];
         if (network.pools.len > 0) return complaint.set(
-            "--dhcp-pool and the pools of {f} say the same; give one of them.",
+            "--dhcp-pool and the pools of {f} describe the same addresses; give one of them.",
             .{network.subnet},
         );
         network.pools = pool[0..1];

@@ -333,7 +333,7 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         );
     if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
         return complaint.set(
-            "--report-log goes with --data of an enrolled edge: nothing else is reported.",
+            "--report-log goes with --data of an enrolled edge: no other edge sends reports.",
             .{},
         );
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))

@@ -72,7 +72,7 @@ pub const Builder = struct {
                 .{ place, subnet },
             ),
             error.HostBits => complaint.set(
-                "{s}: '{s}' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16.",
+                "{s}: '{s}' is an address; a subnet has no bits after its prefix, such as 10.1.0.0/16.",
                 .{ place, subnet },
             ),
         };
@@ -89,7 +89,7 @@ pub const Builder = struct {
         switch (key) {
             .pool, .router, .dns, .ntp, .relay, .reserve => {},
             else => {
-                if (builder.said.contains(key)) return builder.wrong(key, text, "is said twice");
+                if (builder.said.contains(key)) return builder.wrong(key, text, "is given twice");
                 builder.said.insert(key);
             },
         }
@@ -339,7 +339,7 @@ test "an error in a subnet is explained in one sentence" {
         .{ "10.1.0.0", "--subnet 10.1.0.0: '10.1.0.0' is not a subnet such as 10.1.0.0/16." },
         .{
             "10.1.0.7/16",
-            "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits behind its prefix, such as 10.1.0.0/16.",
+            "--subnet 10.1.0.7/16: '10.1.0.7/16' is an address; a subnet has no bits after its prefix, such as 10.1.0.0/16.",
         },
         .{ "10.1.0.0/16,pool", "--subnet 10.1.0.0/16: 'pool' is not KEY=VALUE." },
         .{
@@ -359,7 +359,7 @@ test "an error in a subnet is explained in one sentence" {
             "10.1.0.0/16,lease=0",
             "--subnet 10.1.0.0/16: lease '0' is not a time of at most a year, such as 3600, 90m, 12h or 1d.",
         },
-        .{ "10.1.0.0/16,mtu=1500,mtu=1500", "--subnet 10.1.0.0/16: mtu '1500' is said twice." },
+        .{ "10.1.0.0/16,mtu=1500,mtu=1500", "--subnet 10.1.0.0/16: mtu '1500' is given twice." },
         .{
             "10.1.0.0/16,reserve=02:bf/10.1.0.1",
             "--subnet 10.1.0.0/16: reserve '02:bf' is not a MAC address of a device.",

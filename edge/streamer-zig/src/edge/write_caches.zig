@@ -38,7 +38,7 @@ pub fn prepare(
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.NotWritable => complaint.set(
-            "{s} cannot be written, and devices' write caches would lie there.",
+            "{s} cannot be written, but the devices' write caches are kept there.",
             .{path},
         ),
     };

@@ -213,7 +213,7 @@ fn tellNoStream(words: []const u8, options: TargetOptions) void {
         unreachable; // An endpoint is short.
     const address = http_report.Address.find(words) orelse linux.exit_group(1);
     if (http_report.post(address, .failed, body))
-        say("the edge was told by HTTP that its stream does not answer", .{});
+        say("reported to the edge over HTTP that its stream does not answer", .{});
     linux.exit_group(0);
 }
 
@@ -343,7 +343,7 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
         },
         .no_cipher => {
             say("the edge {f} does not serve this machine its disk in clear text", .{options.edge});
-            tell(words, "no_cipher the edge does not give its disks in clear text");
+            tell(words, "no_cipher the edge does not serve its disks in clear text");
         },
         .cache_lost => {
             say("the edge {f} has lost the writes of this machine", .{options.edge});

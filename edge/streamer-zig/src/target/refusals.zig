@@ -36,7 +36,7 @@ pub fn reasonOf(code: RefuseCode) []const u8 {
             "ticket has expired, or the boot has moved on elsewhere",
         .version_missing => "it does not have this disk",
         .busy => "it is at its limit of machines",
-        .no_cipher => "it does not give its disks in clear text",
+        .no_cipher => "it does not serve its disks in clear text",
         .cache_elsewhere => "this machine's writes are stored on another edge",
         .cache_lost, .cache_version, .cache_failed => "it cannot store this machine's writes",
     };

@@ -400,7 +400,7 @@ pub const ServedDisk = struct {
         if (disk.isStopped()) return;
         disk.memory.is_stopped.store(true, .seq_cst);
         disk.tellLost(if (is_damaged)
-            "the local disk has other bytes than this machine has written"
+            "the local disk returned other bytes than this machine wrote"
         else
             "the local disk has failed, and the writes on it are lost");
     }

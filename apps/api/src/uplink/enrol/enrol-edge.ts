@@ -111,7 +111,7 @@ async function createEdge(
 }
 
 function enrolledElsewhere(): AppError {
-  return new AppError('invalid_body', { public: 'This key is enrolled elsewhere; make a new one.' })
+  return new AppError('invalid_body', { public: 'This key is already enrolled elsewhere. Generate a new one.' })
 }
 
 /** Edges of a site know each other, and a state names a bounded number of them. */
@@ -122,7 +122,7 @@ async function requireRoom(
   const count = await transaction.edge.count({ where: { organizationId, siteId, revokedAt: null } })
   if (count < siteEdgesMax) return
   throw new AppError('invalid_body', {
-    public: `This site has ${siteEdgesMax} edges, the most there may be; revoke one first.`,
+    public: `This site already has ${siteEdgesMax} edges, the maximum. Revoke one first.`,
   })
 }
 

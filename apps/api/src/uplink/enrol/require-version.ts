@@ -13,12 +13,12 @@ export function versionRefusal(version: number, { oldest, newest }: AcceptedVers
   const extra = { uplinkVersion: version, oldestVersion: oldest, newestVersion: newest }
   if (version < oldest)
     return new AppError('edge_too_old', {
-      public: `This edge speaks version ${version} of the uplink, and this control plane takes ${oldest} and newer: bring the edge up to date (run the line that installed it again).`,
+      public: `This edge uses version ${version} of the uplink, but this control plane requires ${oldest} or newer. Update the edge: run its installation line again.`,
       extra,
     })
   if (version > newest)
     return new AppError('edge_too_new', {
-      public: `This edge speaks version ${version} of the uplink, and this control plane takes none above ${newest}: bring the control plane up to date.`,
+      public: `This edge uses version ${version} of the uplink, but this control plane supports ${newest} at most. Update the control plane.`,
       extra,
     })
   return null

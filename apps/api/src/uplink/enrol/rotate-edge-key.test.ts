@@ -155,9 +155,9 @@ test('an edge that was off for 400 days simply comes back', async () => {
 
 describe('an edge’s version', () => {
   test.each([
-    [null, 'edge_too_old', /takes 2 and newer/],
-    [1, 'edge_too_old', /speaks version 1/],
-    [6, 'edge_too_new', /takes none above 5/],
+    [null, 'edge_too_old', /requires 2 or newer/],
+    [1, 'edge_too_old', /uses version 1/],
+    [6, 'edge_too_new', /supports 5 at most/],
   ])('%s is refused, and its page says so', async (version, refusal, detail) => {
     site.edge.uplinkVersion = version
     for (const answer of [await site.edge.heartbeat(), await site.edge.state('0.0', 0)])

@@ -99,7 +99,7 @@ async function takeKey(
     })
   } catch (error) {
     if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')
-      throw new AppError('invalid_body', { public: 'This key is another edge’s; make a new one.' })
+      throw new AppError('invalid_body', { public: 'This key belongs to another edge. Generate a new one.' })
     throw error
   }
 }

@@ -15,7 +15,7 @@ export function inFlightLimit(max: number): (request: FastifyRequest, reply: Fas
       reply.header('retry-after', String(retryAfterSeconds))
       throw new AppError('unavailable', {
         internal: `more than ${max} at once`,
-        public: `${max} requests like this one are being answered; send it again in ${retryAfterSeconds} s.`,
+        public: `${max} requests of this kind are in progress. Send it again in ${retryAfterSeconds} s.`,
       })
     }
     inFlight += 1

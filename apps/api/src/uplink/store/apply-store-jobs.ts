@@ -183,7 +183,7 @@ async function finish(
   // Last: what is sealed does not change any more.
   const key = { organizationId, vdiskId: version.vdiskId }
   const before = await readVersions(db, key)
-  if (!before) return 'the vDisk is gone'
+  if (!before) return 'the vDisk was deleted'
   const { next, refusal } = apply(before, { kind: 'finish', versionId: id, manifestRoot: Uint8Array.from(root) }, now)
   if (refusal) return refusal.text
   await writeVersions(db, key, { before, next })

@@ -128,7 +128,7 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
     try findings.report(
         .problem,
         .clock,
-        try findings.print("This machine's clock says the year {d}.", .{year}),
+        try findings.print("This machine's clock shows the year {d}.", .{year}),
         "Set it (timedatectl set-ntp true): HTTPS rejects certificates when the clock is wrong.",
     );
 }
@@ -331,7 +331,7 @@ fn reportFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutO
         .{
             .part = "Timeout",
             .what = "it does not answer",
-            .remedy = "Check firewalls on the way.",
+            .remedy = "Check the firewalls on the path.",
         },
         .{
             .part = "Tls",

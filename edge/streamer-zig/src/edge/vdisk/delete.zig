@@ -39,7 +39,7 @@ fn deleteVersion(
     change.delete(id) catch |err| return switch (err) {
         error.NotFound => false,
         error.Needed => call.fail(
-            "The version {f} is needed: a private image of a device lies above it; see vdisk caches, and drop that first.",
+            "The version {f} is needed: a private image of a device is based on it; see vdisk caches, and drop that image first.",
             .{id},
         ),
         else => |other| call.failVersion(id, other),

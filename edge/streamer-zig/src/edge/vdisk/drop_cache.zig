@@ -41,17 +41,17 @@ pub fn make(
             "The device {f} is running, or its edge has heard from it in the last half minute: shut it down first.",
             .{device_id},
         ),
-        else => |other| call.fail("What the device {f} wrote cannot be removed: the store {s}.", .{
+        else => |other| call.fail("The writes of device {f} cannot be removed: the store {s}.", .{
             device_id, store_module.files.sentence(other),
         }),
     };
     if (count == 0 and !options.again) return call.fail(
-        "Nothing of class {t} is kept for the device {f} in {s}; see bootfarm-edge vdisk caches.",
+        "There is no write cache of class {t} for the device {f} in {s}; see bootfarm-edge vdisk caches.",
         .{ class, device_id, path },
     );
     call.print(
         .{ .dropped = count, .device = device_id },
-        "dropped what {f} had written; its next boot starts without it",
+        "dropped the writes of {f}; its next boot starts without them",
         .{device_id},
     );
     return 0;

@@ -175,7 +175,7 @@ fn openDevice(
     errdefer host.sys.close(fd);
     const end = linux.lseek(fd, 0, seek_end);
     if (linux.errno(end) != .SUCCESS)
-        return complaint.set("{s} does not say how large it is.", .{path});
+        return complaint.set("{s} does not report its size.", .{path});
     if (end < size) return complaint.set(
         "{s} is too small: it has {d} bytes, and the version has {d}.",
         .{ path, end, size },

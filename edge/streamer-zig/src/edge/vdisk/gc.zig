@@ -51,7 +51,7 @@ fn explain(call: *const subcommand.Call, problem: store_module.collect.Error) su
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(
-            "Nothing is freed: the contents of an import into the store {s} are not known. Continue it or give it up first: bootfarm-edge vdisk " ++
+            "Nothing is freed: the contents of an import into the store {s} are unknown. Continue or abandon it first: bootfarm-edge vdisk " ++
                 "list --store {s} names it.",
             .{ call.path(), call.path() },
         ),
@@ -63,7 +63,7 @@ fn explain(call: *const subcommand.Call, problem: store_module.collect.Error) su
         error.OtherName,
         error.TooNew,
         => call.fail(
-            "Nothing is freed: a version in the store {s} is damaged, and what it needs is not known; see bootfarm-edge vdisk verify --store {s}.",
+            "Nothing is freed: a version in the store {s} is damaged, and the data that it needs is unknown; see bootfarm-edge vdisk verify --store {s}.",
             .{ call.path(), call.path() },
         ),
         error.ReadFailed => call.fail(

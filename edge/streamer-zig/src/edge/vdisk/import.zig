@@ -115,7 +115,7 @@ fn abandon(running: *ImportRun, id: Uuid) subcommand.Error!u8 {
     ) catch |err| return explainCheckpoint(running, id, err);
     running.call.print(
         .{ .abandoned = id },
-        "gave up the import {f}; bootfarm-edge vdisk gc frees its space",
+        "abandoned the import {f}; bootfarm-edge vdisk gc frees its space",
         .{id},
     );
     return 0;
@@ -133,7 +133,7 @@ pub fn checkIdle(call: *const subcommand.Call, id: Uuid) subcommand.Error!void {
 
 fn failRunning(call: *const subcommand.Call, id: Uuid) error{Busy} {
     return call.failBusy(
-        "The import {f} is running in another process; wait for its end, or stop it first.",
+        "The import {f} is running in another process; wait until it ends, or stop it first.",
         .{id},
     );
 }
@@ -183,7 +183,7 @@ fn madeBefore(running: *ImportRun, id: Uuid) subcommand.Error!?Manifest {
 }
 
 fn failExists(running: *ImportRun, id: Uuid) error{Wrong} {
-    return running.call.fail("There is a version {f} already; a version never changes.", .{id});
+    return running.call.fail("The version {f} already exists; a version never changes.", .{id});
 }
 
 fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) subcommand.Error!u8 {
@@ -267,7 +267,7 @@ fn wantedOf(
     else |err| if (err != error.NotFound)
         return call.failVersion(wanted.version, err);
     if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
-        "The import {f} was interrupted; continue it with --resume {f}, or give it up with --abandon {f}.",
+        "The import {f} was interrupted; continue it with --resume {f}, or abandon it with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
     ) else |err| if (err != error.NoImport)
         return explainCheckpoint(running, wanted.version, err);
@@ -382,7 +382,7 @@ fn failAtEnd(call: *const subcommand.Call, id: Uuid) error{Busy} {
 
 fn explainInterruption(running: *ImportRun, id: Uuid) u8 {
     host.log.info(
-        "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or give it up with --abandon {f}.",
+        "The import was interrupted; continue it with bootfarm-edge vdisk import --store {s} --resume {f}, or abandon it with --abandon {f}.",
         .{ running.call.path(), id, id },
     );
     return subcommand.exit_interrupted;
@@ -452,7 +452,7 @@ fn explain(
         error.InUse => failRunning(running.call, id),
         error.ReadFailed => if (isKept(running, id)) complaint.set(
             unreadable ++
-                " When it can be read, continue with --resume {f}, or give it up with --abandon {f}.",
+                " When it can be read, continue with --resume {f}, or abandon it with --abandon {f}.",
             .{ path, store, at, id, id },
         ) else complaint.set(unreadable ++
             " When it can be read, import the image again.", .{ path, store, at }),
@@ -465,7 +465,7 @@ fn explain(
             .{ path, at },
         ),
         error.SourceChanged => complaint.set(
-            "{s} has changed since the import began, or is another image; give up the import {f} with --abandon, and import it again.",
+            "{s} has changed since the import started, or is another image; abandon the import with --abandon {f}, and import the image again.",
             .{ path, id },
         ),
         error.NotSectors => complaint.set(
@@ -482,11 +482,11 @@ fn explain(
             .{path},
         ),
         error.ParentMissing => complaint.set(
-            "The parent of the import {f} is not in the store {s}; give it up with --abandon.",
+            "The parent of the import {f} is not in the store {s}; abandon it with --abandon.",
             .{ id, store },
         ),
         error.NoSpace => if (isKept(running, id)) complaint.set(
-            "The disk of the store {s} is full. Free some space and continue with --resume {f}, or give it up with --abandon {f}.",
+            "The disk of the store {s} is full. Free some space and continue with --resume {f}, or abandon it with --abandon {f}.",
             .{ store, id, id },
         ) else complaint.set(
             "The disk of the store {s} is full, and nothing of the import is kept. Free some space (bootfarm-edge vdisk gc --store {s} frees " ++

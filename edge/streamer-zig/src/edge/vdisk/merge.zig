@@ -85,7 +85,7 @@ fn madeBefore(call: *const subcommand.Call, of: Uuid, into: Uuid) subcommand.Err
 }
 
 fn failExists(call: *const subcommand.Call, id: Uuid) error{Wrong} {
-    return call.fail("There is a version {f} already; a version never changes.", .{id});
+    return call.fail("The version {f} already exists; a version never changes.", .{id});
 }
 
 fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {

@@ -99,12 +99,12 @@ fn explainLock(path: []const u8, files: store_module.Files, complaint: *Complain
     const holder = store_module.lock_holder.read(files, "lock", &buffer) orelse
         return busy(
             complaint,
-            "The store {s} is being changed by another process; wait for its end.",
+            "The store {s} is being changed by another process; wait until it ends.",
             .{path},
         );
     return busy(
         complaint,
-        "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or stop it.",
+        "The store {s} is being changed by `{s}` (process {d} on {s}); wait until it ends, or stop it.",
         .{ path, holder.command, holder.pid, holder.host },
     );
 }
@@ -147,7 +147,7 @@ pub fn explain(
         ),
         error.Locked => busy(
             complaint,
-            "The store {s} is being changed by another process; wait for its end.",
+            "The store {s} is being changed by another process; wait until it ends.",
             .{path},
         ),
         else => |other| complaint.set(
@@ -173,7 +173,7 @@ pub fn explainVersion(
         error.Locked => busy(
             complaint,
             name ++
-                "is in use: an edge serves it, or another process reads, deletes or changes it; stop that process first, or wait for its end.",
+                "is in use: an edge serves it, or another process reads, deletes or changes it; stop that process first, or wait until it ends.",
             .{ id, path },
         ),
         error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),

@@ -44,7 +44,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     defer change.end();
     if (call.store().manifestOf(id)) |made| {
         if (!options.again or !made.parent.eql(parent_id))
-            return call.fail("There is a version {f} already; a version never changes.", .{id});
+            return call.fail("The version {f} already exists; a version never changes.", .{id});
         return printMade(call, &made);
     } else |err| if (err != error.NotFound) return call.failVersion(id, err);
     var parent =
@@ -138,7 +138,7 @@ fn explain(
             .{id},
         ),
         error.OtherParent => call.fail(
-            "The writes for the version {f} lie above another version than {f}.",
+            "The writes for the version {f} were made above another version than {f}.",
             .{ id, parent_id },
         ),
         error.Lost, error.DamagedLayer => call.fail(

@@ -258,7 +258,7 @@ pub const StoreWorker = struct {
             if (!has_orders or worker.is_absence_reported) return;
             worker.is_absence_reported = true;
             log.info(
-                "The control plane has work for the store in {s}, but no store can be opened there ({t}): the work waits.",
+                "The control plane has jobs for the store in {s}, but no store can be opened there ({t}): the jobs wait.",
                 .{ worker.path, err },
             );
             return;
@@ -375,7 +375,7 @@ pub const StoreWorker = struct {
         worker.endHold();
         const why: []const u8 = if (worker.keepsOf(device_id)) |keeps|
             if (keeps)
-                "it keeps something that the device has written, or a layer that cannot be read: drop, seal or discard that first"
+                "it still keeps writes of the device, or a layer that cannot be read: drop, seal or discard those first"
             else
                 ""
         else |_|
@@ -459,7 +459,7 @@ pub const StoreWorker = struct {
         switch (work.purpose) {
             .job => |id| {
                 if (work.why.count == 0) work.why = core.uplink.store_job.messageOf(
-                    "its process ended before its work was done",
+                    "its process ended before the job was done",
                 );
                 if (code == core.uplink.store_job.exit_busy)
                     worker.jobs.postpone(id, nowMs(), work.why)
@@ -622,7 +622,7 @@ pub const StoreWorker = struct {
         defer arena.deinit();
         if (worker.data.read(arena.allocator(), jobs_name)) |text|
             worker.jobs.restore(arena.allocator(), text) catch log.info(
-                "The results of earlier store jobs cannot be read; the jobs are done again.",
+                "The results of earlier store jobs cannot be read; the jobs run again.",
                 .{},
             )
         else |_| {}

@@ -159,7 +159,7 @@ test "a job is done once by a separate process, also when the edge is killed aft
     );
     const deleted = fixture.untilOver(uuid(5));
     try testing.expectEqualStrings(
-        "its process ended before its work was done",
+        "its process ended before the job was done",
         deleted.message.constSlice(),
     );
     try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
@@ -386,7 +386,7 @@ test "an edge gives up a device's writes once it begins none, and not while it k
     try testing.expect(std.mem.startsWith(
         u8,
         kept.message.constSlice(),
-        "it keeps something that the device has written",
+        "it still keeps writes of the device",
     ));
 }
 

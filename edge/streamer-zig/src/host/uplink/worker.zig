@@ -177,7 +177,7 @@ pub const UplinkWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         const batch = worker.log.nextBatch(buffer) catch {
-            log.info("The report log on disk does not answer; it is tried again.", .{});
+            log.info("The report log on disk does not respond; the edge retries.", .{});
             _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
             return;
         } orelse return;
@@ -269,7 +269,7 @@ pub const UplinkWorker = struct {
         };
         worker.data.write("state.json", envelope) catch {
             log.info(
-                "The desired state cannot be written to the data directory; it is tried again.",
+                "The desired state cannot be written to the data directory; the edge retries.",
                 .{},
             );
             box.destroy(worker.gpa);
@@ -308,7 +308,7 @@ pub const UplinkWorker = struct {
         identity.signingKey = &text;
         worker.data.writeIdentity(identity) catch {
             log.info(
-                "The organization's new signing key cannot be written to the data directory; it is tried again.",
+                "The organization's new signing key cannot be written to the data directory; the edge retries.",
                 .{},
             );
             return;
@@ -317,7 +317,7 @@ pub const UplinkWorker = struct {
         worker.identity.signingKeyId = id;
         if (!reached.is_named) {
             log.info(
-                "The organization signs with a new key, which the previous one vouches for.",
+                "The organization signs with a new key, and the previous key vouches for it.",
                 .{},
             );
             return;
@@ -393,7 +393,7 @@ pub const UplinkWorker = struct {
                     worker.tellRefusal(what, refused.code, refused.status, result);
                 },
                 .edge_revoked => log.info(
-                    "The control plane at {s} has revoked this edge: nothing more is sent.",
+                    "The control plane at {s} has revoked this edge: the edge sends nothing more.",
                     .{url},
                 ),
                 .stale_epoch => log.info(
