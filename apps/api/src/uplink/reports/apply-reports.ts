@@ -99,7 +99,9 @@ function requireConsecutive(batch: ReportBatch): void {
   let expected = batch.fromSeq
   for (const report of batch.reports) {
     if (report.seq !== expected)
-      throw new AppError('invalid_body', { public: `Report ${report.seq} stands where ${expected} belongs.` })
+      throw new AppError('invalid_body', {
+        public: `Report ${report.seq} is out of sequence; ${expected} was expected.`,
+      })
     expected = lastSeqOf(report) + 1
   }
 }
