@@ -8,17 +8,17 @@ import { bytesOf } from './signed-request.ts'
 const unzip = promisify(gunzip)
 
 /**
- * Says on every answer, refusals too, in which form a batch may come (RFC 7694): edges compress from then on. A hook
- * for `onRequest`.
+ * Announces with every answer, refusals included, in which form a batch may be sent (RFC 7694): edges compress from
+ * then on. A hook for `onRequest`.
  */
 export async function offerGzip(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header('accept-encoding', 'gzip')
 }
 
 /**
- * The batch as JSON bytes, however it was sent. To be called when the signature, which is over what was sent, was found
- * right. Unzipping ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`, `too_large`,
- * `invalid_body`.
+ * Returns the batch as JSON bytes, however it was sent. Call it after the signature over the bytes as sent was
+ * verified. Decompression ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`,
+ * `too_large`, `invalid_body`.
  */
 export async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
   const bytes = bytesOf(request)
