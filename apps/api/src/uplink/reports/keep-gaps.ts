@@ -2,7 +2,7 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { ReceivedReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 
-/** Per edge; older gaps remain in the count of lost reports. */
+/** Of each edge; older ones are still in the count of what was lost. */
 const gapsKeptMax = 100
 const reasonLengthMax = 64
 
@@ -15,8 +15,8 @@ interface FreshReports {
 }
 
 /**
- * Stores, for the edge's page, the reports that the edge could not send or that could not be read.
- * @returns their number
+ * Keeps what the edge says it could not report, and what could not be read, for its page.
+ * @returns how many reports that were
  */
 export async function keepGaps(
   transaction: DbTransaction,
@@ -48,7 +48,7 @@ function gapOf(report: ReceivedReport, acked: number, now: Date) {
   return [{ fromSeq: Math.max(report.seq, acked + 1), untilSeq: lastSeqOf(report), reason, fromAt, untilAt }]
 }
 
-/** A `gap` stands for all records up to `untilSeq`. */
+/** A `gap` stands for all the records up to `untilSeq`. */
 export function lastSeqOf(report: ReceivedReport): number {
   return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
 }

@@ -3,8 +3,8 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
 
 /**
- * Marks the orders that devices have taken, according to their boots. Each is marked once, only for the device that it
- * was given to, and even after it has expired: the report may be late.
+ * Marks the orders that boots say their devices have taken. Each once, only for the device that it was given to, and
+ * also after it has expired: the report may come late.
  */
 export async function takePowerOrders(
   transaction: DbTransaction,

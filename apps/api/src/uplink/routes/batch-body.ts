@@ -8,34 +8,32 @@ import { bytesOf } from './signed-request.ts'
 const unzip = promisify(gunzip)
 
 /**
- * Announces with every answer, refusals included, in which form a batch may be sent (RFC 7694): edges compress from
- * then on. A hook for `onRequest`.
+ * Says on every answer, refusals too, in which form a batch may come (RFC 7694): edges compress from then on. A hook
+ * for `onRequest`.
  */
 export async function offerGzip(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header('accept-encoding', 'gzip')
 }
 
 /**
- * Returns the batch as JSON bytes, however it was sent. Call it after the signature over the bytes as sent was
- * verified. Decompression ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`,
- * `too_large`, `invalid_body`.
+ * The batch as JSON bytes, however it was sent. To be called when the signature, which is over what was sent, was found
+ * right. Unzipping ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`, `too_large`,
+ * `invalid_body`.
  */
 export async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
   const bytes = bytesOf(request)
   const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   if (encoding === 'identity') return bytes
   if (encoding !== 'gzip')
-    throw new AppError('unsupported_media_type', {
-      public: 'Send the batch uncompressed or with the content encoding gzip.',
-    })
+    throw new AppError('unsupported_media_type', { public: 'A batch is sent as it is, or as gzip.' })
   const maxOutputLength = Math.min(reportBatchSizeMax, Math.max(1, bytes.length) * reportBatchRatioMax)
   try {
     return await unzip(bytes, { maxOutputLength })
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE')
       throw new AppError('too_large', {
-        public: `A decompressed batch may have at most ${reportBatchSizeMax} bytes, and at most ${reportBatchRatioMax} times its compressed size.`,
+        public: `Unzipped, a batch has at most ${reportBatchSizeMax} bytes, and ${reportBatchRatioMax} times as many as it was sent in.`,
       })
-    throw new AppError('invalid_body', { public: 'The body is not a complete gzip stream.', cause })
+    throw new AppError('invalid_body', { public: 'The body is not whole gzip.', cause })
   }
 }

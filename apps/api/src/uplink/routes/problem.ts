@@ -2,10 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError, errorTable } from '../../errors/app-error.ts'
 import { toAppError } from '../../errors/to-app-error.ts'
 
-/**
- * Returns an RFC 9457 problem document with the uplink's `code`; an unexpected error reveals nothing but that it
- * happened.
- */
+/** RFC 9457 problem document with the uplink's `code`; of an unforeseen error nothing but that it happened. */
 export function problemHandler(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = fromFastify(thrown) ?? toAppError(thrown)
   const { status, title, log } = errorTable[error.code]
@@ -16,7 +13,7 @@ export function problemHandler(thrown: unknown, request: FastifyRequest, reply: 
     .send({ type: 'about:blank', title, status, code: error.code, detail: error.publicText, ...error.extra })
 }
 
-/** Refusals by Fastify itself, before a route runs. */
+/** Refusals that Fastify itself makes before a route runs. */
 function fromFastify(thrown: unknown): AppError | null {
   if (!(thrown instanceof Error) || !('statusCode' in thrown)) return null
   if (thrown.statusCode === 413) return new AppError('too_large')

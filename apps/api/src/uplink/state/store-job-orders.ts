@@ -2,7 +2,7 @@ import { type StoreJobOrder, storeJobsMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../../context/service-context.ts'
 import { madeVersionId } from '../../store-job/undo-job.ts'
 
-/** Returns the jobs that the edge's store has yet to start or to finish, oldest first. */
+/** Work that the edge's store has yet to do or to finish, oldest first. */
 export async function readStoreJobs(
   db: DbOrTransaction,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },
@@ -48,7 +48,7 @@ export async function readStoreJobs(
       ...(sourcePath ? { sourcePath } : {}),
       ...(bootFiles ? { bootFiles } : {}),
       ...(made ? { number: made.number } : {}),
-      // For other kinds, the command line found in the image counts.
+      // Of any other, the one that is taken from the image counts.
       ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
       ...(deviceId ? { deviceId } : {}),
       // Only `dropWrites` sets it.

@@ -13,10 +13,7 @@ type Job = JobRow & {
   layerClass: (typeof writeCacheClasses)[number] | null
 }
 
-/**
- * Applies the progress of an edge's jobs. A job that is already over here stays unchanged, except a seal that was done
- * before it was cancelled.
- */
+/** How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was cancelled. */
 export async function applyStoreJobs(
   context: SystemContext,
   edge: AuthenticatedEdge,
@@ -57,7 +54,7 @@ function isOpen(job: Job, report: StoreJobReport): boolean {
   return job.state === 'cancelled' && job.kind === 'seal' && report.state === 'done'
 }
 
-/** Returns those of an edge's reported jobs that are over here, or unknown. */
+/** Of the jobs that an edge speaks of, those that are over here, or that nobody knows. */
 export async function settledJobs(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -123,7 +120,7 @@ async function endJob(
     await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
 }
 
-/** The edge keeps nothing of the device and starts nothing: from now on another one may. */
+/** The edge keeps nothing of the device and begins nothing: another one may from now on. */
 async function moveHome(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -135,7 +132,7 @@ async function moveHome(
       and next_home_edge_id is not null`
 }
 
-/** Returns whether the adopted bytes are those that were shown when the adoption was requested. */
+/** What is adopted is what somebody has seen and asked for. */
 async function isAsShown(
   db: DbOrTransaction,
   { organizationId, job, root }: { organizationId: string; job: Job; root: Buffer },
@@ -148,7 +145,7 @@ async function isAsShown(
   return shown?.root != null && root.equals(shown.root)
 }
 
-/** @returns why the created version is refused; null if it is accepted, or if nothing was to be created */
+/** @returns why what was made is not taken; null where it is, or where nothing was to be made */
 async function finish(
   db: DbOrTransaction,
   { organizationId }: AuthenticatedEdge,
@@ -163,7 +160,7 @@ async function finish(
   })
   if (!version) return 'the version was deleted'
   const root = Buffer.from(made.root, 'base64')
-  // Another edge was first: the same version must have the same bytes.
+  // Another edge was first: the same version is the same bytes.
   if (version.sealedAt !== null)
     return version.manifestRoot && root.equals(version.manifestRoot)
       ? null
@@ -183,7 +180,7 @@ async function finish(
     },
     select: { id: true },
   })
-  // Last, because a sealed version no longer changes.
+  // Last: what is sealed does not change any more.
   const key = { organizationId, vdiskId: version.vdiskId }
   const before = await readVersions(db, key)
   if (!before) return 'the vDisk was deleted'
