@@ -33,7 +33,7 @@ pub const boot = struct {
     pub const Policy = @import("boot/policy.zig").BootPolicy;
     pub const release = @import("boot/release.zig");
     pub const CaptureStore = @import("boot/capture_store.zig");
-    pub const Table = @import("boot/table.zig").BootTable;
+    pub const Table = @import("boot/table.zig");
     pub const failover = @import("boot/failover.zig");
 };
 /// A simulated device, from power-on to ready.
@@ -52,7 +52,7 @@ pub const dhcp = struct {
 /// line.
 pub const loader = struct {
     pub const menu = @import("loader/menu.zig");
-    pub const Menu = @import("loader/menu.zig").BootMenu;
+    pub const Menu = @import("loader/menu.zig");
     pub const ipxe_menu = @import("loader/ipxe_menu.zig");
     pub const grub_config = @import("loader/grub_config.zig");
     pub const config_menu = @import("loader/config_menu.zig");
@@ -95,7 +95,7 @@ pub const stream = struct {
 /// What `bootfarm-target` decides on a device.
 pub const target = struct {
     pub const nbd_queue = @import("target/nbd_queue.zig");
-    pub const NbdQueue = @import("target/nbd_queue.zig").NbdQueue;
+    pub const NbdQueue = @import("target/nbd_queue.zig");
     pub const local_disk_order = @import("target/local_disk_order.zig");
     pub const options = @import("target/options.zig");
 };

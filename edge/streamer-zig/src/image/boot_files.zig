@@ -6,13 +6,12 @@
 const std = @import("std");
 const wire = @import("wire");
 const command_line = @import("command_line.zig");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const file_system = @import("file_system.zig");
 const kernel_names = @import("kernel_names.zig");
 const loader_entries = @import("loader_entries.zig");
 const Allocator = std.mem.Allocator;
-const Disk = disk_module.Disk;
-const FileRef = disk_module.FileRef;
+const FileRef = Disk.FileRef;
 
 /// Largest file that is accepted; real kernels and initramfs are smaller.
 pub const kernel_size_max = 512 << 20;
@@ -21,7 +20,7 @@ const initrd_size_max = 1 << 30;
 pub const memory_max = 8 << 20;
 pub const initrds_max = @import("loader_texts.zig").initrds_max;
 
-pub const Error = disk_module.Error || Allocator.Error;
+pub const Error = Disk.Error || Allocator.Error;
 
 /// How the files were found.
 pub const Source = enum {

@@ -3,13 +3,12 @@
 
 const std = @import("std");
 const boot_files = @import("boot_files.zig");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const grub_menu = @import("grub_menu.zig");
 const kernel_names = @import("kernel_names.zig");
 const loader_texts = @import("loader_texts.zig");
 const version_order = @import("version_order.zig");
 const Allocator = std.mem.Allocator;
-const Disk = disk_module.Disk;
 const Error = boot_files.Error;
 const Found = boot_files.Found;
 
@@ -212,7 +211,7 @@ fn locate(
     directory: []const u8,
     said: []const u8,
 ) Error!?Found {
-    if (said.len == 0 or said.len > disk_module.path_size_max / 2) return null;
+    if (said.len == 0 or said.len > Disk.path_size_max / 2) return null;
     const path = if (said[0] == '/') said else try std.mem.concat(gpa, u8, &.{ directory, said });
     const in_boot = try std.mem.concat(gpa, u8, &.{ "/boot", path });
     const tries = [_]struct { ?u8, []const u8 }{

@@ -2,11 +2,10 @@
 
 const std = @import("std");
 const boot_files = @import("boot_files.zig");
-const disk_module = @import("disk.zig");
+const Disk = @import("disk.zig");
 const file_system = @import("file_system.zig");
-const Disk = disk_module.Disk;
 
-pub const Error = disk_module.Error;
+pub const Error = Disk.Error;
 
 /// `disk` and `found` must not move.
 pub const Stream = struct {

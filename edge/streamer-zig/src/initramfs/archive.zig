@@ -4,7 +4,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 const Writer = std.Io.Writer;
 const wire = @import("wire");
-const CpioWriter = @import("cpio.zig").CpioWriter;
+const CpioWriter = @import("cpio.zig");
 
 /// The boot scripts, here and in the initramfs that a prepared system builds for itself.
 pub const init_script = @embedFile("init.sh");

@@ -4,8 +4,7 @@
 const std = @import("std");
 const builtin = @import("builtin");
 const initramfs = @import("initramfs");
-const root_directory = @import("root_directory.zig");
-const RootDirectory = root_directory.RootDirectory;
+const RootDirectory = @import("root_directory.zig");
 const Allocator = std.mem.Allocator;
 
 const releases_max = 16;
@@ -198,7 +197,7 @@ test "a module is found as a file, compressed and built in, but not by the end o
 
 /// A root that passes every check.
 const TestSystem = struct {
-    t: root_directory.TestRoot,
+    t: RootDirectory.TestRoot,
     arena: std.heap.ArenaAllocator,
 
     fn init() !TestSystem {

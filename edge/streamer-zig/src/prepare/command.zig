@@ -9,8 +9,8 @@ const initramfs = @import("initramfs");
 const checks = @import("checks.zig");
 const files = @import("files.zig");
 const in_root = @import("in_root.zig");
-const Options = @import("options.zig").Options;
-const RootDirectory = @import("root_directory.zig").RootDirectory;
+const Options = @import("options.zig");
+const RootDirectory = @import("root_directory.zig");
 const check = @import("root_directory.zig").check;
 const Allocator = std.mem.Allocator;
 

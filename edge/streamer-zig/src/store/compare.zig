@@ -3,13 +3,12 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const file_set = @import("files/file_set.zig");
+const FileSet = @import("files/file_set.zig");
 const node_module = @import("tree/node.zig");
 const tree_walk = @import("tree/walk.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
-const FileSet = file_set.FileSet;
 const Node = node_module.Node;
 
 pub const Error = tree_walk.Error;

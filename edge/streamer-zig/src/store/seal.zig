@@ -10,31 +10,28 @@
 
 const std = @import("std");
 const base = @import("base");
-const appender_module = @import("files/appender.zig");
+const Appender = @import("files/appender.zig");
 const block = @import("block.zig");
 const block_source = @import("block_source.zig");
-const file_set = @import("files/file_set.zig");
-const files_module = @import("files/files.zig");
+const FileSet = @import("files/file_set.zig");
+const Files = @import("files/files.zig");
 const layer_head = @import("layers/head.zig");
 const LayerMap = @import("layers/map.zig");
 const manifest_module = @import("tree/manifest.zig");
 const node_cache = @import("tree/node_cache.zig");
 const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
-const tree_builder = @import("tree/builder.zig");
+const TreeBuilder = @import("tree/builder.zig");
 const WriteLayer = @import("layers/write_layer.zig");
 const assert = std.debug.assert;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const Appender = appender_module.Appender;
 const BlockSource = block_source.BlockSource;
 const Change = store_dir.Change;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Manifest = manifest_module.Manifest;
 const Store = store_dir.Store;
-const TreeBuilder = tree_builder.TreeBuilder;
 
 /// `NotSealable`: a write cache, neither a maintenance version nor a private image. `InUse`: its
 /// device is writing. `OtherParent`: it is above another version. `Lost`, `DamagedLayer`: the layer
@@ -105,7 +102,7 @@ pub fn seal(
 ) Error!Manifest {
     const store = change.store;
     const files = store.files;
-    var dir_buffer: files_module.Name = undefined;
+    var dir_buffer: Files.Name = undefined;
     const dir = layerDir(wanted.version, &dir_buffer);
     const head = WriteLayer.readHead(files, dir) catch |err| return layerError(err);
     try checkBinding(&head, parent, wanted);
@@ -154,8 +151,8 @@ pub fn seal(
     return made;
 }
 
-fn giveFileBack(set: *file_set.FileSet, file: u24) void {
-    var name: files_module.Name = undefined;
+fn giveFileBack(set: *FileSet, file: u24) void {
+    var name: Files.Name = undefined;
     // Empty and unreferenced: if left behind, the next appender uses it.
     set.files.remove(set.nameOf(file, &name)) catch {};
 }
@@ -188,9 +185,9 @@ fn findBoot(
 
 /// Returns the data file of an interrupted attempt to its layer. Requires the store's lock and no
 /// record.
-pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
-    var dir_buffer: files_module.Name = undefined;
-    var names: [2]files_module.Name = undefined;
+pub fn giveBack(files: Files, version: Uuid) Files.Error!void {
+    var dir_buffer: Files.Name = undefined;
+    var names: [2]Files.Name = undefined;
     const dir = layerDir(version, &dir_buffer);
     const sealed = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
@@ -202,17 +199,17 @@ pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
 }
 
 /// Removes the layer of a version that is not sealed. Requires the store's lock. Throws `InUse`.
-pub fn removeLayer(files: Files, version: Uuid) (files_module.Error || error{InUse})!void {
-    var name: files_module.Name = undefined;
+pub fn removeLayer(files: Files, version: Uuid) (Files.Error || error{InUse})!void {
+    var name: Files.Name = undefined;
     try giveBack(files, version);
     try WriteLayer.remove(files, layerDir(version, &name));
 }
 
 /// Returns the layer with the least id above `above`: of a version in maintenance or a write cache
 /// (`layerBytes` tells them apart).
-pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
-    var name: files_module.Name = undefined;
-    var at_buffer: files_module.Name = undefined;
+pub fn nextLayer(files: Files, above: ?Uuid) Files.Error!?Uuid {
+    var name: Files.Name = undefined;
+    var at_buffer: Files.Name = undefined;
     var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch
         unreachable else "";
     while (try files.nextName("layers", at, &name)) |found| {
@@ -225,8 +222,8 @@ pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
 
 /// Returns the bytes of the layer of a version in maintenance; null if there is none or it cannot
 /// be read.
-pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
-    var names: [2]files_module.Name = undefined;
+pub fn layerBytes(files: Files, version: Uuid) Files.Error!?u64 {
+    var names: [2]Files.Name = undefined;
     const dir = layerDir(version, &names[0]);
     const head = WriteLayer.readHead(files, dir) catch return null;
     if (head.binding.class != .maintenance or !head.binding.version_id.eql(version)) return null;
@@ -241,7 +238,7 @@ pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
 }
 
 /// Finishes what a crash interrupted. Every change of the store begins with this.
-pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
+pub fn recover(files: Files) (Files.Error || error{RecordDamaged})!void {
     const handle = files.open(record_name, .read) catch |err|
         return if (err == error.NotFound) {} else err;
     var bytes: [Record.size]u8 = undefined;
@@ -253,15 +250,15 @@ pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
 }
 
 /// Each step may have been done already.
-fn finish(files: Files, record: *const Record) files_module.Error!void {
-    var dir_buffer: files_module.Name = undefined;
-    var names: [2]files_module.Name = undefined;
+fn finish(files: Files, record: *const Record) Files.Error!void {
+    var dir_buffer: Files.Name = undefined;
+    var names: [2]Files.Name = undefined;
     const dir = layerDir(record.version, &dir_buffer);
-    const set: file_set.FileSet = .init(files, .extents);
+    const set: FileSet = .init(files, .extents);
     const from = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     files.rename(from, set.nameOf(record.file, &names[1])) catch |err|
         if (err != error.NotFound) return err;
-    try files.syncDir(file_set.Kind.extents.dir());
+    try files.syncDir(FileSet.Kind.extents.dir());
     const manifest_name = store_dir.manifestName(record.version, &names[0]);
     if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
         if (err != error.NotFound) return err;
@@ -301,7 +298,7 @@ fn checkBinding(
 
 /// Renames the data file, so that no device can write to it.
 fn takeData(files: Files, dir: []const u8) Error!Handle {
-    var names: [2]files_module.Name = undefined;
+    var names: [2]Files.Name = undefined;
     const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
     const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
@@ -326,7 +323,7 @@ fn loadMap(
     dir: []const u8,
     head: *const layer_head.Head,
 ) Error!LayerMap {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const path = std.mem.print(&name, "{s}/map", .{dir}) catch unreachable;
     const handle = files.open(path, .read) catch |err|
         return if (err == error.NotFound) error.Lost else err;
@@ -372,7 +369,7 @@ fn addBlocks(
     }
 }
 
-fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
+fn layerError(err: (Files.Error || layer_head.Problem)) Error {
     return switch (err) {
         error.Damaged => error.DamagedLayer,
         error.NewerFormat => error.NewerLayer,
@@ -381,7 +378,7 @@ fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
 }
 
 /// Path below the store's directory.
-pub fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
+pub fn layerDir(version: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
 }
 

@@ -14,16 +14,15 @@ const control = @import("control_socket.zig");
 const kernel_device = @import("kernel_device.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
-const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
-const DiskKeeper = @import("disk_keeper.zig").DiskKeeper;
-const ram_cache = @import("ram_cache.zig");
-const RamCache = ram_cache.RamCache;
-const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
+const EdgeSocket = @import("edge_socket.zig");
+const DiskKeeper = @import("disk_keeper.zig");
+const RamCache = @import("ram_cache.zig");
+const LocalCache = @import("local_disk/local_cache.zig");
 const local_setup = @import("local_disk/local_setup.zig");
-const LocalWorker = @import("local_disk/local_worker.zig").LocalWorker;
+const LocalWorker = @import("local_disk/local_worker.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 const ServedDisk = @import("served_disk.zig").ServedDisk;
-const Silence = @import("silence.zig").Silence;
+const Silence = @import("silence.zig");
 const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
@@ -82,7 +81,7 @@ pub fn serve(
     const takes_writes = client.session.?.write_cache != .device_ram or order != null;
     var ram: ?RamCache = null;
     if (client.session.?.write_cache == .device_ram_overflow or order != null)
-        ram = RamCache.init(disk_size, ram_cache.limitOf(words, ram_cache.memoryBytes())) catch {
+        ram = RamCache.init(disk_size, RamCache.limitOf(words, RamCache.memoryBytes())) catch {
             _ = fail(words, "no_disk", "no memory for the writes of this machine", .{});
             return null;
         };

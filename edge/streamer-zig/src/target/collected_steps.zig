@@ -11,7 +11,7 @@ const readFile = @import("small_file.zig").read;
 const firmware_table = @import("timings/firmware_table.zig");
 const initramfs_steps = @import("timings/initramfs_steps.zig");
 const systemd_times = @import("timings/systemd_times.zig");
-const StepList = @import("timings/step_list.zig").StepList;
+const StepList = @import("timings/step_list.zig");
 const outputOf = @import("program_output.zig").outputOf;
 
 const written_by_init = "/run/bootfarm/steps";

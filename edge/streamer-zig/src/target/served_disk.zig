@@ -10,20 +10,20 @@ const wire = @import("wire");
 const sys = @import("host").sys;
 const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
-const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
+const EdgeSocket = @import("edge_socket.zig");
 const refusals = @import("refusals.zig");
-const Silence = @import("silence.zig").Silence;
+const Silence = @import("silence.zig");
 const silence_look_us = @import("silence.zig").look_interval_us;
-const GuestReport = @import("guest_report.zig").GuestReport;
-const PowerOrder = @import("power_order.zig").PowerOrder;
-const StepList = @import("timings/step_list.zig").StepList;
+const GuestReport = @import("guest_report.zig");
+const PowerOrder = @import("power_order.zig");
+const StepList = @import("timings/step_list.zig");
 const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
 const disk_link = @import("disk_link.zig");
 const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
-const RamCache = @import("ram_cache.zig").RamCache;
-const local_worker = @import("local_disk/local_worker.zig");
+const RamCache = @import("ram_cache.zig");
+const LocalWorker = @import("local_disk/local_worker.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
 /// Packets handled before the kernel's side gets its turn; the last ones arrive together.
@@ -54,7 +54,7 @@ pub const ServedDisk = struct {
     /// Null if all writes go to the edge.
     ram: ?*RamCache = null,
     /// Takes writes that do not fit in memory, instead of the edge.
-    local: ?*local_worker.LocalWorker = null,
+    local: ?*LocalWorker = null,
     /// Action when the write cache is full.
     full: core.uplink.desired_state.WriteCacheFull = .stop,
     /// The pending request of each slot.

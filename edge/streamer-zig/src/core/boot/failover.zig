@@ -4,11 +4,10 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const boot_phase = @import("phase.zig");
 const boot_report = @import("report.zig");
 const stream_ticket = @import("../stream/ticket.zig");
-const Boot = boot_module.Boot;
 const Ticket = stream.ticket.Ticket;
 const assert = std.debug.assert;
 

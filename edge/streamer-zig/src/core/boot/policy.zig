@@ -5,7 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const boot_module = @import("boot.zig");
-const boot_menu = @import("../loader/menu.zig");
+const BootMenu = @import("../loader/menu.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const release = @import("release.zig");
 const assert = std.debug.assert;
@@ -18,7 +18,7 @@ pub const Target = struct {
     command_line: []const u8,
     /// What the device shows first. `assignment` is then that of its default entry; where that
     /// entry has no version, the device's own.
-    menu: ?boot_menu.BootMenu = null,
+    menu: ?BootMenu = null,
 };
 
 pub const Decision = union(enum) {
@@ -112,7 +112,7 @@ pub const BootPolicy = struct {
     }
 
     /// Returns the menu that this device shows under the current state.
-    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?boot_menu.BootMenu {
+    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?BootMenu {
         return switch (policy.decide(mac, unix_ms)) {
             .target => |target| target.menu,
             else => null,
@@ -166,7 +166,7 @@ fn decideDevice(
     unix_ms: u64,
 ) Decision {
     const own_id = release.versionAt(state, device.versionId, unix_ms);
-    const menu = boot_menu.BootMenu.of(state, device, unix_ms) orelse {
+    const menu = BootMenu.of(state, device, unix_ms) orelse {
         const target = targetOfVersion(state, own_id, device) orelse return .version_missing;
         return .{ .target = target };
     };

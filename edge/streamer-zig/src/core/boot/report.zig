@@ -7,14 +7,13 @@
 const std = @import("std");
 const base = @import("base");
 const boot_phase = @import("phase.zig");
-const boot_module = @import("boot.zig");
+const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
 const stream = @import("wire").stream;
 const assert = std.debug.assert;
 
-const Boot = boot_module.Boot;
 const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Stringify = std.json.Stringify;

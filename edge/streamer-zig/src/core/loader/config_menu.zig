@@ -5,10 +5,9 @@
 const std = @import("std");
 const base = @import("base");
 const boot_handle = @import("../boot/handle.zig");
-const boot_menu = @import("menu.zig");
+const BootMenu = @import("menu.zig");
 const grub_config = @import("grub_config.zig");
-const Answer = boot_menu.Answer;
-const BootMenu = boot_menu.BootMenu;
+const Answer = BootMenu.Answer;
 const Writer = std.Io.Writer;
 const assert = std.debug.assert;
 

@@ -4,12 +4,11 @@
 const std = @import("std");
 const base = @import("base");
 const boot_handle = @import("../boot/handle.zig");
-const boot_menu = @import("menu.zig");
+const BootMenu = @import("menu.zig");
 const boot_script = @import("ipxe_script.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const assert = std.debug.assert;
 
-const BootMenu = boot_menu.BootMenu;
 const Writer = std.Io.Writer;
 
 pub const size_max = boot_script.size_max;

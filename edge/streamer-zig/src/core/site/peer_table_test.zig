@@ -5,13 +5,12 @@
 const std = @import("std");
 const base = @import("base");
 const peer = @import("wire").peer;
-const boot_module = @import("../boot/boot.zig");
-const BootTable = @import("../boot/table.zig").BootTable;
+const Boot = @import("../boot/boot.zig");
+const BootTable = @import("../boot/table.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const SiteEdges = @import("edges.zig");
 const PeerTable = @import("peer_table.zig");
 const testing = std.testing;
-const Boot = boot_module.Boot;
 const Mac = base.Mac;
 
 const ms = std.time.us_per_ms;
@@ -93,8 +92,8 @@ const Edge = struct {
     }
 
     /// Sends a DISCOVER; null: no answer.
-    fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: boot_module.DhcpClient) ?Offer {
-        const request: boot_module.DhcpRequest =
+    fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: Boot.DhcpClient) ?Offer {
+        const request: Boot.DhcpRequest =
             .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
         const known = edge.boots.findByMac(mac);
         const goes_on = if (known) |ref|
@@ -133,7 +132,7 @@ const Edge = struct {
         }, .{ .version_id = .zero }, now_us, 1), now_us) catch unreachable;
     }
 
-    fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: boot_module.Event) void {
+    fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: Boot.Event) void {
         edge.boots.apply(ref, now_us, event);
         edge.peers.onBoot(edge.boots.get(ref).?);
     }
@@ -308,7 +307,7 @@ const NetworkFixture = struct {
         fixture: *NetworkFixture,
         device: *Device,
         number: usize,
-        client: boot_module.DhcpClient,
+        client: Boot.DhcpClient,
         after: @FieldType(Device, "stage"),
     ) void {
         if (device.attempt == Device.attempts_max) return fixture.powerOn(device);
@@ -334,7 +333,7 @@ const NetworkFixture = struct {
     fn download(
         fixture: *NetworkFixture,
         device: *Device,
-        events: []const boot_module.Event,
+        events: []const Boot.Event,
         after: @FieldType(Device, "stage"),
     ) void {
         const offer = device.at.?;

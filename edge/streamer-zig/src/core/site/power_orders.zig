@@ -8,7 +8,7 @@ const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
 const desired_state = @import("../uplink/desired_state.zig");
-const BootTable = @import("../boot/table.zig").BootTable;
+const BootTable = @import("../boot/table.zig");
 const assert = std.debug.assert;
 
 pub const PowerOrders = @This();
@@ -127,7 +127,7 @@ fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
 }
 
 const testing = std.testing;
-const Boot = @import("../boot/boot.zig").Boot;
+const Boot = @import("../boot/boot.zig");
 
 fn testBoot(number: u8, round: u8) Boot {
     return .init(.{

@@ -7,7 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const host = @import("host");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const timeout_ms = 10_000;

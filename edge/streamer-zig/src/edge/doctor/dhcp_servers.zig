@@ -9,7 +9,7 @@ const host = @import("host");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
 const interfaces = @import("interfaces.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const dhcp = wire.dhcp;

@@ -6,7 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const options_module = @import("../options.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 const linux = std.os.linux;
 
 const netlink_netfilter = 12;

@@ -9,7 +9,7 @@ const host = @import("host");
 const store = @import("store");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const StoreFile = store.StoreFile;
 

@@ -7,7 +7,7 @@ const base = @import("base");
 const host = @import("host");
 const options_module = @import("../options.zig");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const Protocol = enum { udp, tcp };
 const NeededPort = struct { protocol: Protocol, port: u16, what: []const u8, option: []const u8 };

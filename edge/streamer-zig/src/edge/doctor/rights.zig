@@ -4,7 +4,7 @@
 const std = @import("std");
 const options_module = @import("../options.zig");
 const small_files = @import("small_files.zig");
-const Findings = @import("findings.zig").Findings;
+const Findings = @import("findings.zig");
 
 const net_bind_service = 10;
 const net_raw = 13;

@@ -4,16 +4,16 @@
 
 const std = @import("std");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 
 pub const Options = struct {};
 
 pub fn make(
-    call: *const subcommand.Call,
+    call: *const Call,
     options: *const Options,
     path: []const u8,
-) subcommand.Error!u8 {
+) Call.Error!u8 {
     _ = options;
     var on = store_module.LinuxFiles.open(path) catch |err|
         return call.fail(
@@ -31,7 +31,7 @@ pub fn make(
         ),
     };
     call.terminal.out(text.written());
-    return if (damaged > 0) subcommand.exit_failed else 0;
+    return if (damaged > 0) Call.exit_failed else 0;
 }
 
 /// Returns how many cannot be read.

@@ -4,7 +4,7 @@
 
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const Uuid = base.Uuid;
 
 pub const Options = struct {
@@ -18,10 +18,10 @@ pub const Options = struct {
 };
 
 pub fn make(
-    call: *const subcommand.Call,
+    call: *const Call,
     options: *const Options,
     path: []const u8,
-) subcommand.Error!u8 {
+) Call.Error!u8 {
     const device_id = try call.need(options.device, "--device ID");
     var on = store_module.LinuxFiles.open(path) catch |err|
         return call.fail(

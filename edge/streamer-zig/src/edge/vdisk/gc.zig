@@ -3,7 +3,7 @@
 
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Pace = @import("pace.zig").Pace;
 
@@ -13,7 +13,7 @@ pub const Options = struct {
     idle: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     var change = try call.lock();
     defer change.end();
     cancel.listen();
@@ -39,7 +39,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
     call.print(.{ .freedBytes = collection.freed }, "freed {f}", .{
         output.Size{ .bytes = collection.freed },
     });
-    return if (cancel.is_asked.load(.monotonic)) subcommand.exit_interrupted else 0;
+    return if (cancel.is_asked.load(.monotonic)) Call.exit_interrupted else 0;
 }
 
 fn waitWhileCounting(context: *anyopaque, done: u64) void {
@@ -47,7 +47,7 @@ fn waitWhileCounting(context: *anyopaque, done: u64) void {
     pace.wait(done);
 }
 
-fn explain(call: *const subcommand.Call, problem: store_module.collect.Error) subcommand.Error {
+fn explain(call: *const Call, problem: store_module.collect.Error) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(

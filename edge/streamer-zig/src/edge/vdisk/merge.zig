@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -23,9 +23,9 @@ pub const Options = struct {
     again: bool = false,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const of = try call.need(options.version, "--version ID, whose bytes the new version has");
-    const into = options.into orelse subcommand.randomId();
+    const into = options.into orelse Call.randomId();
     if (into.eql(.zero)) return call.fail("The id is all zeros; give a real one.", .{});
     if (options.again) if (try madeBefore(call, of, into)) |made| return printMade(call, &made);
     var change = try call.lock();
@@ -71,7 +71,7 @@ pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Err
 
 /// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
 /// been deleted since.
-fn madeBefore(call: *const subcommand.Call, of: Uuid, into: Uuid) subcommand.Error!?Manifest {
+fn madeBefore(call: *const Call, of: Uuid, into: Uuid) Call.Error!?Manifest {
     const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound)
         null
     else
@@ -84,11 +84,11 @@ fn madeBefore(call: *const subcommand.Call, of: Uuid, into: Uuid) subcommand.Err
     return made;
 }
 
-fn failExists(call: *const subcommand.Call, id: Uuid) error{Wrong} {
+fn failExists(call: *const Call, id: Uuid) error{Wrong} {
     return call.fail("The version {f} already exists; a version never changes.", .{id});
 }
 
-fn printMade(call: *const subcommand.Call, made: *const Manifest) u8 {
+fn printMade(call: *const Call, made: *const Manifest) u8 {
     call.print(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
         made.version,
         made.number,

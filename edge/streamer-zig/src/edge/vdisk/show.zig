@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
@@ -14,7 +14,7 @@ pub const Options = struct {
     version: ?Uuid = null,
 };
 
-pub fn run(call: *const subcommand.Call, options: *const Options) subcommand.Error!u8 {
+pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const id = try call.need(options.version, "--version ID");
     const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
     call.print(output.Version{ .manifest = &manifest }, "{f}", .{

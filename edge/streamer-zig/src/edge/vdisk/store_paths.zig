@@ -4,16 +4,16 @@
 
 const std = @import("std");
 const store_module = @import("store");
-const subcommand = @import("subcommand.zig");
+const Call = @import("subcommand.zig");
 
 const FdSource = store_module.image_source.FdSource;
 const StoreFile = store_module.StoreFile;
 
 pub fn openPlain(
-    call: *const subcommand.Call,
+    call: *const Call,
     path: []const u8,
     in_store: bool,
-) subcommand.Error!StoreFile {
+) Call.Error!StoreFile {
     if (in_store) try checkOwn(call, path);
     const opened = if (in_store)
         StoreFile.openBelow(call.opened.on.dir_fd, path, .plain)
@@ -27,11 +27,11 @@ pub fn openPlain(
 
 /// `-` is standard input, except for a path in the store.
 pub fn openImage(
-    call: *const subcommand.Call,
+    call: *const Call,
     path: []const u8,
     in_store: bool,
     is_canceled: *const std.atomic.Value(bool),
-) subcommand.Error!FdSource {
+) Call.Error!FdSource {
     if (in_store) {
         try checkOwn(call, path);
         const file = StoreFile.openBelow(call.opened.on.dir_fd, path, .disk) catch |err|
@@ -48,7 +48,7 @@ pub fn openImage(
     });
 }
 
-fn checkOwn(call: *const subcommand.Call, path: []const u8) subcommand.Error!void {
+fn checkOwn(call: *const Call, path: []const u8) Call.Error!void {
     var parts = std.mem.splitScalar(u8, path, '/');
     const first = parts.first();
     if (store_module.store_dir.isOwn(first) and

@@ -5,10 +5,9 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const profile_files = @import("../files/profile_files.zig");
-const boot_profiles = @import("profiles.zig");
+const BootProfiles = @import("profiles.zig");
 const testing = std.testing;
 
-const BootProfiles = boot_profiles.BootProfiles;
 const Uuid = base.Uuid;
 
 const version_id: Uuid = .{ .bytes = @splat(0x41) };
@@ -190,7 +189,7 @@ test "boots beyond the recording capacity are served as well, and further classe
     }
     for (0..site.boots) |index| site.profiles.finish(.fromRandom(@splat(@intCast(index + 1))));
     site.profiles.doAll();
-    try testing.expectEqual(boot_profiles.traces_max, site.profiles.getFigures().boots);
+    try testing.expectEqual(BootProfiles.traces_max, site.profiles.getFigures().boots);
     for (0..profile_files.classes_max + 4) |index|
         site.bootReading(.{ 2, 9, @intCast(index) }, &.{1});
     try testing.expectEqual(

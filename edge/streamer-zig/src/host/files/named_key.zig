@@ -5,7 +5,7 @@
 
 const std = @import("std");
 const core = @import("core");
-const DataDir = @import("data_dir.zig").DataDir;
+const DataDir = @import("data_dir.zig");
 
 pub const file_name = "trust-key";
 const temporary_name = file_name ++ ".new";

@@ -7,14 +7,13 @@ const StampWitness = @import("../net/stamp_witness.zig").StampWitness;
 const sys = @import("../sys.zig");
 const sockets = @import("../net/sockets.zig");
 const http_response = @import("response.zig");
-const http_server = @import("server.zig");
+const HttpServer = @import("server.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
-const Epoll = @import("../net/epoll.zig").Epoll;
+const Epoll = @import("../net/epoll.zig");
 const Instruction = @import("../net/packet_filter.zig").Instruction;
 
 const testing = std.testing;
 const linux = std.os.linux;
-const HttpServer = http_server.HttpServer;
 
 const file_size = 8 << 20;
 /// More than a narrow client's receive buffer, less than a send buffer.
@@ -115,7 +114,7 @@ const Fixture = struct {
         return false;
     }
 
-    fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {
+    fn progress(context: *anyopaque, tag: http_response.Tag, step: HttpServer.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
         if (tag.what != .kernel) return;
         if (step.begins) fixture.begun_at_us = step.at_us;
@@ -368,7 +367,7 @@ test "a client that does not finish its head, or does not read, is disconnected"
     for (0..20) |_| try fixture.turn();
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(0, fixture.server.ignored.get(.http_slow));
-    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.now_us += HttpServer.stall_limit_us + 1;
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(2, fixture.server.ignored.get(.http_slow));
     try testing.expect(fixture.isClosed(silent));
@@ -598,7 +597,7 @@ test "a client that stops acknowledging is disconnected" {
     defer sys.close(fd);
     try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
     try fixture.turnUntilDraining();
-    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.now_us += HttpServer.stall_limit_us + 1;
     fixture.server.tick(fixture.now_us);
     try testing.expectEqual(1, fixture.server.ignored.get(.http_slow));
     try testing.expectEqual(null, fixture.finished_at_us);

@@ -2,7 +2,7 @@
 
 const agent = @import("agent");
 const Agent = @import("../edge_io.zig").Agent;
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const UdpSocket = @import("udp_socket.zig");
 
 pub const DhcpPort = struct {
     policy: Agent.Dhcp,

@@ -75,7 +75,7 @@ fn packetSize(control: []const u8) ?usize {
 }
 
 const testing = std.testing;
-const udp_socket = @import("udp_socket.zig");
+const UdpSocket = @import("udp_socket.zig");
 
 /// Sends 40 packets of 1000 bytes and one of 300, as one piece for the kernel; returns how many
 /// pieces came out.
@@ -84,7 +84,7 @@ fn expectAllArrive(is_joined: bool) !usize {
     const fd = try sockets.openUdp(.{ .address = address });
     defer sys.close(fd);
     if (is_joined) PacketReceiver.join(fd);
-    var sender: udp_socket.UdpSocket =
+    var sender: UdpSocket =
         try .init(testing.allocator, try sockets.openUdp(.{ .address = address }), null);
     defer sender.deinit(testing.allocator);
     var own: linux.sockaddr.in = undefined;

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const sockets = @import("sockets.zig");
 const sys = @import("../sys.zig");
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const UdpSocket = @import("udp_socket.zig");
 const linux = std.os.linux;
 
 pub const StampWitness = struct {

@@ -2,7 +2,7 @@
 
 const std = @import("std");
 const core = @import("core");
-const UdpSocket = @import("../net/udp_socket.zig").UdpSocket;
+const UdpSocket = @import("../net/udp_socket.zig");
 
 const StreamServer = core.stream.Server;
 

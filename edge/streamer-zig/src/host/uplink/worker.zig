@@ -8,22 +8,20 @@ const core = @import("core");
 const sys = @import("../sys.zig");
 const named_key = @import("../files/named_key.zig");
 const log = @import("../log.zig");
-const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
-const CaptureSender = @import("capture_sender.zig").CaptureSender;
-const DataDir = @import("../files/data_dir.zig").DataDir;
+const CaptureFiles = @import("../files/capture_files.zig");
+const CaptureSender = @import("capture_sender.zig");
+const DataDir = @import("../files/data_dir.zig");
 const Identity = @import("../files/data_dir.zig").Identity;
-const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const KeyRotation = @import("key_rotation.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
-const uplink_client = @import("client.zig");
+const UplinkClient = @import("client.zig");
 const interface_list = @import("../net/interface_list.zig");
-const link_module = @import("link.zig");
+const UplinkLink = @import("link.zig");
 const assert = std.debug.assert;
 
-const UplinkClient = uplink_client.UplinkClient;
 const BatchGzip = core.uplink.batch_gzip.BatchGzip;
-const UplinkLink = link_module.UplinkLink;
-const StateBox = link_module.StateBox;
+const StateBox = UplinkLink.StateBox;
 
 /// The API answers a long poll after 25 s at the latest.
 const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
@@ -163,7 +161,7 @@ pub const UplinkWorker = struct {
             request_timeout_ms,
             &buffer,
         );
-        const answer = uplink_client.meaning(arena.allocator(), result);
+        const answer = UplinkClient.meaning(arena.allocator(), result);
         worker.logAnswer("heartbeat", answer, result);
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
     }
@@ -193,7 +191,7 @@ pub const UplinkWorker = struct {
             request_timeout_ms,
             &answer_buffer,
         );
-        var answer = uplink_client.meaning(arena.allocator(), result);
+        var answer = UplinkClient.meaning(arena.allocator(), result);
         if (answer == .ok) {
             const body = (result catch unreachable).body;
             if (core.uplink.message.parse(
@@ -246,7 +244,7 @@ pub const UplinkWorker = struct {
             core.uplink.sender.poll_wait_ms,
         }) catch unreachable;
         const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
-        const answer = uplink_client.meaning(arena.allocator(), result);
+        const answer = UplinkClient.meaning(arena.allocator(), result);
         var usable = true;
         if (result) |answered| {
             if (answered.status == 200) usable = worker.takeState(answered.body);
@@ -335,7 +333,7 @@ pub const UplinkWorker = struct {
         what: []const u8,
         code: core.uplink.sender.Code,
         status: u16,
-        result: uplink_client.RequestError!uplink_client.Answer,
+        result: UplinkClient.RequestError!UplinkClient.Answer,
     ) void {
         const body = if (result) |answered| answered.body else |_| "";
         const refusal = std.hash.Wyhash.hash(status, body) | 1;
@@ -360,7 +358,7 @@ pub const UplinkWorker = struct {
         worker: *UplinkWorker,
         what: []const u8,
         answer: core.uplink.sender.Answer,
-        result: uplink_client.RequestError!uplink_client.Answer,
+        result: UplinkClient.RequestError!UplinkClient.Answer,
     ) void {
         const url = worker.client_options.url;
         worker.link.is_answered.store(answer != .nothing, .monotonic);

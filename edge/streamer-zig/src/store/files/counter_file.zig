@@ -4,18 +4,17 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 const store_dir = @import("store_dir.zig");
 const Sha256 = base.Sha256;
 
-const Files = files_module.Files;
 
 pub const name = "counter";
 const magic = "BFCOUNT1".*;
 const size = magic.len + 8 + Sha256.digest_length;
 
 /// Null if unknown.
-pub fn read(files: Files) files_module.Error!?u64 {
+pub fn read(files: Files) Files.Error!?u64 {
     const handle = files.open(name, .read) catch |err|
         return if (err == error.NotFound) null else err;
     defer files.close(handle);
@@ -29,7 +28,7 @@ fn decode(bytes: *const [size]u8) ?u64 {
 }
 
 /// Durable on return. Requires the store's lock.
-pub fn write(files: Files, counter: u64) files_module.Error!void {
+pub fn write(files: Files, counter: u64) Files.Error!void {
     try store_dir.replaceFile(files, name, &encode(counter));
 }
 

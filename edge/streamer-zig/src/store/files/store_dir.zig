@@ -3,29 +3,24 @@
 
 const std = @import("std");
 const base = @import("base");
-const appender_module = @import("appender.zig");
+const Appender = @import("appender.zig");
 const block = @import("../block.zig");
 const counter_file = @import("counter_file.zig");
-const file_set = @import("file_set.zig");
+const FileSet = @import("file_set.zig");
 const device_layers = @import("../layers/device_layers.zig");
-const files_module = @import("files.zig");
+const Files = @import("files.zig");
 const manifest_module = @import("../tree/manifest.zig");
-const node_cache = @import("../tree/node_cache.zig");
+const NodeCache = @import("../tree/node_cache.zig");
 const seal = @import("../seal.zig");
 const simulated = @import("../simulated.zig");
-const version_reader = @import("../version_reader.zig");
+const VersionReader = @import("../version_reader.zig");
 const assert = std.debug.assert;
 const Ed25519 = base.Ed25519;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const Appender = appender_module.Appender;
-const Files = files_module.Files;
-const FileSet = file_set.FileSet;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Manifest = manifest_module.Manifest;
-const NodeCache = node_cache.NodeCache;
-const VersionReader = version_reader.VersionReader;
 
 const head_name = "bootfarm-store";
 const lock_name = "lock";
@@ -46,7 +41,7 @@ const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
 /// `NotAStore`: a directory without our head. `NotEmpty`: it holds foreign files. `HeadDamaged`,
 /// `KeyDamaged`: the files that every manifest is checked against. `Locked`: another process
 /// changes the store.
-pub const Error = files_module.Error || error{
+pub const Error = Files.Error || error{
     NotAStore,
     NotEmpty,
     HeadDamaged,
@@ -55,12 +50,12 @@ pub const Error = files_module.Error || error{
     Locked,
 };
 
-pub const VersionError = files_module.Error || manifest_module.Error ||
+pub const VersionError = Files.Error || manifest_module.Error ||
     error{ OtherStore, OtherName };
 
 pub const Options = struct {
-    cache_nodes: u32 = node_cache.nodes_default,
-    file_size_max: u64 = appender_module.file_size_max_default,
+    cache_nodes: u32 = NodeCache.nodes_default,
+    file_size_max: u64 = Appender.file_size_max_default,
 };
 
 pub const StoreOptions = struct {
@@ -142,13 +137,13 @@ pub const Store = struct {
         store.* = undefined;
     }
 
-    pub fn reading(store: *Store) version_reader.ReadContext {
+    pub fn reading(store: *Store) VersionReader.ReadContext {
         return .{ .data = &store.data, .nodes = &store.nodes, .cache = &store.cache };
     }
 
     /// Opens a version for reading. It cannot be deleted until it is closed.
     pub fn openVersion(store: *Store, id: Uuid) (VersionError || error{Locked})!OpenVersion {
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         const handle = try store.files.open(manifestName(id, &name), .read);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, false)) return error.Locked;
@@ -165,7 +160,7 @@ pub const Store = struct {
 
     /// Reads the manifest of a version without opening it.
     pub fn manifestOf(store: *Store, id: Uuid) VersionError!Manifest {
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         const handle = try store.files.open(manifestName(id, &name), .read);
         defer store.files.close(handle);
         return store.readManifest(handle, id);
@@ -182,9 +177,9 @@ pub const Store = struct {
     }
 
     /// Returns the version with the least id above `above`; ids are ordered by their text.
-    pub fn nextVersion(store: *Store, above: ?Uuid) files_module.Error!?Uuid {
-        var name: files_module.Name = undefined;
-        var at_buffer: files_module.Name = undefined;
+    pub fn nextVersion(store: *Store, above: ?Uuid) Files.Error!?Uuid {
+        var name: Files.Name = undefined;
+        var at_buffer: Files.Name = undefined;
         var at: []const u8 = if (above) |id| baseName(id, &at_buffer) else "";
         while (try store.files.nextName("versions", at, &name)) |found| {
             @memcpy(at_buffer[0..found.len], found);
@@ -197,7 +192,7 @@ pub const Store = struct {
 
     /// Takes the change lock, which one process holds at a time, and finishes what a crash
     /// interrupted. `RecordDamaged`: the record of the pending change cannot be read.
-    pub fn lockForChange(store: *Store) (files_module.Error ||
+    pub fn lockForChange(store: *Store) (Files.Error ||
         error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
@@ -245,7 +240,7 @@ pub const Change = struct {
     pub fn commit(change: *Change, made: *const Manifest) Error!void {
         const store = change.store;
         assert(made.store.eql(store.id));
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         if (store.files.open(manifestName(made.version, &name), .read)) |handle| {
             store.files.close(handle);
             return error.Exists;
@@ -256,10 +251,10 @@ pub const Change = struct {
 
     /// Throws `Locked` while a process has the version open, `Needed` while a private image is
     /// above it. The garbage collection frees its blocks.
-    pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{ Locked, Needed })!void {
+    pub fn delete(change: *Change, id: Uuid) (Files.Error || error{ Locked, Needed })!void {
         const files = change.store.files;
         if (try device_layers.privateAbove(files, id) != null) return error.Needed;
-        var name: files_module.Name = undefined;
+        var name: Files.Name = undefined;
         const handle = try files.open(manifestName(id, &name), .read);
         defer files.close(handle);
         if (!try files.tryLock(handle, true)) return error.Locked;
@@ -324,17 +319,17 @@ pub const Change = struct {
 
 const manifest_suffix = ".manifest";
 
-fn baseName(id: Uuid, into: *files_module.Name) []const u8 {
+fn baseName(id: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, "{f}" ++ manifest_suffix, .{id}) catch unreachable;
 }
 
-pub fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
+pub fn manifestName(id: Uuid, into: *Files.Name) []const u8 {
     return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
 }
 
 /// Writes a file durably: completely or not at all.
-pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_module.Error!void {
-    var buffer: files_module.Name = undefined;
+pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) Files.Error!void {
+    var buffer: Files.Name = undefined;
     const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
     files.remove(temporary) catch |err| if (err != error.NotFound) return err;
     {
@@ -364,7 +359,7 @@ pub fn isOwn(name: []const u8) bool {
 
 /// An interrupted `make` leaves files that are ours.
 fn checkEmpty(files: Files) Error!void {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     var at: []const u8 = "";
     const ours = dirs ++ [_][]const u8{
         lock_name,

@@ -6,11 +6,10 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const simulated = @import("../simulated.zig");
 const assert = std.debug.assert;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 
 pub const LayerMap = @This();
 
@@ -138,7 +137,7 @@ pub fn takeDirty(map: *LayerMap, batch: *Batch) void {
 }
 
 /// Writes all records of a new layer.
-pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module.Error!void {
+pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) Files.Error!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     var index: usize = 0;
@@ -156,7 +155,7 @@ pub fn load(
     map: *LayerMap,
     files: Files,
     handle: Handle,
-) (files_module.Error || error{Damaged})!void {
+) (Files.Error || error{Damaged})!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     if (try files.size(handle) != count * record_size) return error.Damaged;
@@ -174,7 +173,7 @@ pub fn load(
 }
 
 /// Returns whether a file holds a valid record of this layer that owns a block.
-pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) files_module.Error!bool {
+pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) Files.Error!bool {
     for (0..map.dirty.capacity()) |index| {
         var record: [record_size]u8 = undefined;
         if (!try files.readWhole(handle, &record, index * record_size)) return false;

@@ -11,7 +11,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const files_module = @import("../files/files.zig");
+const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const simulated = @import("../simulated.zig");
 const LayerMap = @import("map.zig");
@@ -19,8 +19,7 @@ const block_source = @import("../block_source.zig");
 const assert = std.debug.assert;
 
 const BlockSource = block_source.BlockSource;
-const Files = files_module.Files;
-const Handle = files_module.Handle;
+const Handle = Files.Handle;
 const Uuid = base.Uuid;
 
 pub const WriteLayer = @This();
@@ -39,7 +38,7 @@ comptime {
     assert(discard_size_max / block_size < LayerMap.record_blocks * (LayerMap.batch_records - 2));
 }
 
-pub const OpenError = files_module.Error || error{
+pub const OpenError = Files.Error || error{
     OutOfMemory,
     /// Head, map or data file differ from what was written.
     Damaged,
@@ -82,7 +81,7 @@ pub fn create(
     assert(head.binding.disk_size == below.size);
     var map: LayerMap = try .init(gpa, below.size, head.layer_id);
     errdefer map.deinit(gpa);
-    var names: [3]files_module.Name = undefined;
+    var names: [3]Files.Name = undefined;
     const data_name, const map_name = .{
         join(&names[0], dir, "data"),
         join(&names[1], dir, "map"),
@@ -152,7 +151,7 @@ pub fn open(
     ) and !simulated.has(.another_version_served))
         return error.AnotherVersion;
     if (head.binding.disk_size != binding.disk_size) return error.AnotherSize;
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
     errdefer files.close(data);
     if (!try files.tryLock(data, true)) return error.InUse;
@@ -203,8 +202,8 @@ pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
 pub fn readHead(
     files: Files,
     dir: []const u8,
-) (files_module.Error || layer_head.Problem)!layer_head.Head {
-    var name: files_module.Name = undefined;
+) (Files.Error || layer_head.Problem)!layer_head.Head {
+    var name: Files.Name = undefined;
     const handle = try files.open(join(&name, dir, "head"), .read);
     defer files.close(handle);
     var bytes: [layer_head.size]u8 = undefined;
@@ -215,8 +214,8 @@ pub fn readHead(
 
 /// Removes the layer in `dir`, in any state, and the remains of an earlier removal. `InUse`: a
 /// process writes to it.
-pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse})!void {
-    var names: [2]files_module.Name = undefined;
+pub fn remove(files: Files, dir: []const u8) (Files.Error || error{InUse})!void {
+    var names: [2]Files.Name = undefined;
     if (files.open(join(&names[0], dir, "data"), .write)) |data| {
         defer files.close(data);
         if (!try files.tryLock(data, true)) return error.InUse;
@@ -371,7 +370,7 @@ pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
 
 /// Runs on any thread, beside everything but another sync: bytes first, then the bits that stand
 /// for them.
-pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error!void {
+pub fn runSync(layer: *const WriteLayer, batch: *const Batch) Files.Error!void {
     if (!simulated.has(.map_before_bytes)) try layer.files.sync(layer.data);
     defer if (simulated.has(.map_before_bytes)) layer.files.sync(layer.data) catch {};
     if (batch.count == 0) return;
@@ -382,7 +381,7 @@ pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error
 }
 
 /// A failed sync leaves the state of the disk unknown: the layer is lost.
-pub fn endSync(layer: *WriteLayer, result: files_module.Error!void) error{Lost}!void {
+pub fn endSync(layer: *WriteLayer, result: Files.Error!void) error{Lost}!void {
     result catch {
         layer.is_lost = true;
     };
@@ -467,14 +466,14 @@ fn own(layer: *WriteLayer, offset: u64, size: u64) void {
         null) layer.map.ownInMemory(first, count) else layer.map.own(first, count);
 }
 
-fn failed(layer: *WriteLayer, err: files_module.Error) WriteError {
+fn failed(layer: *WriteLayer, err: Files.Error) WriteError {
     if (err == error.NoSpace) return error.NoSpace;
     layer.is_lost = true;
     return error.Lost;
 }
 
-fn writeHead(layer: *WriteLayer, dir: []const u8) files_module.Error!void {
-    var names: [2]files_module.Name = undefined;
+fn writeHead(layer: *WriteLayer, dir: []const u8) Files.Error!void {
+    var names: [2]Files.Name = undefined;
     const new, const head = .{ join(&names[0], dir, "head.new"), join(&names[1], dir, "head") };
     try removeIfThere(layer.files, new);
     const handle = try layer.files.create(new);
@@ -494,7 +493,7 @@ fn clearUnfinished(
     dir: []const u8,
     disk_size: u64,
 ) OpenError!void {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     if (files.open(join(&name, dir, "head"), .read)) |handle| {
         files.close(handle);
         return error.Exists;
@@ -513,7 +512,7 @@ fn ownsBlocks(
     dir: []const u8,
     disk_size: u64,
 ) OpenError!bool {
-    var name: files_module.Name = undefined;
+    var name: Files.Name = undefined;
     const data = files.open(join(&name, dir, "data"), .read) catch |err|
         return if (err == error.NotFound) false else err;
     defer files.close(data);
@@ -533,11 +532,11 @@ fn ownsBlocks(
     return map.ownsAnything(files, handle);
 }
 
-fn removeIfThere(files: Files, name: []const u8) files_module.Error!void {
+fn removeIfThere(files: Files, name: []const u8) Files.Error!void {
     files.remove(name) catch |err| if (err != error.NotFound) return err;
 }
 
-fn lostIfMissing(err: files_module.Error) OpenError {
+fn lostIfMissing(err: Files.Error) OpenError {
     return if (err == error.NotFound) error.Lost else err;
 }
 
@@ -557,7 +556,7 @@ fn dataSize(disk_size: u64) u64 {
     return std.mem.alignForward(u64, disk_size, block_size) + trailer_size;
 }
 
-fn join(into: *files_module.Name, dir: []const u8, name: []const u8) []const u8 {
+fn join(into: *Files.Name, dir: []const u8, name: []const u8) []const u8 {
     // Layers have short names.
     return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable;
 }

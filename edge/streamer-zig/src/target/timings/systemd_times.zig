@@ -3,9 +3,8 @@
 //! CLOCK_MONOTONIC; 0 means never.
 
 const std = @import("std");
-const step_list = @import("step_list.zig");
-const StepList = step_list.StepList;
-const Step = step_list.Step;
+const StepList = @import("step_list.zig");
+const Step = StepList.Step;
 
 /// Properties of systemd itself.
 pub const manager_properties =
