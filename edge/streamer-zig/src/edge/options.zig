@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const agent = @import("agent");
 const host = @import("host");
-const complaint_module = @import("complaint.zig");
+pub const Complaint = @import("complaint.zig");
 const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
@@ -57,8 +57,7 @@ pub const Serve = struct {
     }
 };
 
-pub const Complaint = complaint_module.Complaint;
-pub const Error = complaint_module.Error;
+pub const Error = Complaint.Error;
 
 pub const Arguments = struct {
     /// The command that takes the options; error messages name its help.

@@ -10,7 +10,7 @@ const networks = @import("networks.zig");
 const edge_store = @import("edge_store.zig");
 const standalone = @import("standalone.zig");
 const write_caches = @import("write_caches.zig");
-const Edge = @import("edge.zig").Edge;
+const Edge = @import("edge.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
@@ -478,7 +478,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
     worker.* = .{
         .gpa = edge.gpa,
         .link = link,
-        .log = &edge.log.?,
+        .report_log = &edge.log.?,
         .data = data,
         .captures = if (edge.waiting_captures) |*files| files else null,
         .client_options = .{

@@ -4,14 +4,13 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const complaint_module = @import("complaint.zig");
+const Complaint = @import("complaint.zig");
 const dhcp_network = core.dhcp.network;
 
-const Complaint = complaint_module.Complaint;
 const Ip4 = base.Ip4;
 const Network = dhcp_network.Network;
 
-pub const Error = complaint_module.Error || error{OutOfMemory};
+pub const Error = Complaint.Error || error{OutOfMemory};
 
 pub const SubnetSettings = struct {
     network: Network,

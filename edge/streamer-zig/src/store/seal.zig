@@ -12,7 +12,7 @@ const std = @import("std");
 const base = @import("base");
 const Appender = @import("files/appender.zig");
 const block = @import("block.zig");
-const block_source = @import("block_source.zig");
+const BlockSource = @import("block_source.zig");
 const FileSet = @import("files/file_set.zig");
 const Files = @import("files/files.zig");
 const layer_head = @import("layers/head.zig");
@@ -27,7 +27,6 @@ const assert = std.debug.assert;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-const BlockSource = block_source.BlockSource;
 const Change = store_dir.Change;
 const Handle = Files.Handle;
 const Manifest = manifest_module.Manifest;

@@ -4,7 +4,7 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const block_source = @import("block_source.zig");
+const BlockSource = @import("block_source.zig");
 const FileSet = @import("files/file_set.zig");
 const node_module = @import("tree/node.zig");
 const simulated = @import("simulated.zig");
@@ -12,11 +12,10 @@ const NodeCache = @import("tree/node_cache.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;
-const BlockSource = block_source.BlockSource;
 const CachedNode = NodeCache.CachedNode;
 const Entry = block.Entry;
 
-pub const Error = block_source.ReadError;
+pub const Error = BlockSource.ReadError;
 
 /// Shared by all readers of one store, and used by one thread.
 pub const ReadContext = struct {

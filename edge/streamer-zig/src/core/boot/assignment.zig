@@ -1,7 +1,7 @@
 //! What a device was assigned to boot.
 
 const base = @import("base");
-const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("../target/local_disk_order.zig");
 
 /// The assignment of a boot, made at its start or chosen in its menu; it stays for this boot,
 /// whatever the policy says later.

@@ -7,7 +7,7 @@ const assert = std.debug.assert;
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const boot_client = @import("../boot/client.zig");
-const boot_handle = @import("../boot/handle.zig");
+const BootHandle = @import("../boot/handle.zig");
 const Endpoint = base.Endpoint;
 const Ip4 = base.Ip4;
 const Mac = base.Mac;
@@ -35,7 +35,7 @@ pub const Boot = struct { client: *const BootClient, file: ?[]const u8 };
 
 /// The boot that an answer belongs to, and the programs that its device may load first.
 pub const BootChoice = struct {
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     /// Programs of the device's boot program set; empty if the edge has no such set.
     programs: Programs,
     /// iPXE, too, is told to load a program instead of its script.
@@ -156,6 +156,6 @@ pub fn bootFile(
 
 comptime {
     const url_size_max = "http:///b//".len + Endpoint.text_size_max +
-        boot_handle.BootHandle.text_size + Programs.name_size_max;
+        BootHandle.text_size + Programs.name_size_max;
     assert(url_size_max <= dhcp.file_size_max);
 }

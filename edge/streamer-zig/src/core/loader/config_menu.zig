@@ -4,7 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_handle = @import("../boot/handle.zig");
+const BootHandle = @import("../boot/handle.zig");
 const BootMenu = @import("menu.zig");
 const grub_config = @import("grub_config.zig");
 const Answer = BootMenu.Answer;
@@ -15,7 +15,7 @@ pub const size_max = 8192;
 
 pub const Options = struct {
     menu: BootMenu,
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     http: base.Endpoint,
     by: grub_config.By = .tftp,
 };

@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_handle = @import("../boot/handle.zig");
+const BootHandle = @import("../boot/handle.zig");
 const BootMenu = @import("menu.zig");
 const boot_script = @import("ipxe_script.zig");
 const desired_state = @import("../uplink/desired_state.zig");
@@ -15,7 +15,7 @@ pub const size_max = boot_script.size_max;
 
 pub const Options = struct {
     menu: BootMenu,
-    handle: boot_handle.BootHandle,
+    handle: BootHandle,
     http: base.Endpoint,
     /// The device answered from a menu that no longer exists.
     is_changed: bool = false,

@@ -8,7 +8,7 @@ const boot_module = @import("../boot/boot.zig");
 const boot_policy = @import("../boot/policy.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
-const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("../target/local_disk_order.zig");
 const assert = std.debug.assert;
 
 pub const size_max = 4096;

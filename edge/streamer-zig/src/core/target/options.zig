@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const clear_word = @import("../stream/seal.zig").clear_word;
-const LocalDisk = @import("local_disk_order.zig").LocalDisk;
+const LocalDisk = @import("local_disk_order.zig");
 
 pub const TargetOptions = @This();
 

@@ -5,7 +5,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 const base = @import("base");
 const tftp = @import("wire").tftp;
-const BootHandle = @import("../boot/handle.zig").BootHandle;
+const BootHandle = @import("../boot/handle.zig");
 const Endpoint = base.Endpoint;
 
 /// Knows the published files by name. A name is looked up, never opened as a path.

@@ -172,7 +172,7 @@ fn ask(interface: *const interfaces.Interface, answers: *Answers) AskError!void 
         _ = linux.poll(&polled, 1, @intCast((next_us - elapsed_us) / std.time.us_per_ms + 1));
         const count = listener.receive();
         for (0..count) |at| {
-            const frame = listener.frame(at) orelse continue;
+            const frame = listener.frameAt(at) orelse continue;
             if (!frame.is_outgoing) take(frame.bytes, first_xid, answers);
         }
     }

@@ -5,7 +5,7 @@ const store_module = @import("store");
 const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
 const output = @import("output.zig");
-const Pace = @import("pace.zig").Pace;
+const Pace = @import("pace.zig");
 
 pub const Options = struct {
     rate_mib: ?u32 = null,

@@ -5,11 +5,10 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const complaint_module = @import("../complaint.zig");
+const Complaint = @import("../complaint.zig");
 const open_store = @import("open_store.zig");
 const Terminal = @import("../terminal.zig").Terminal;
 
-const Complaint = complaint_module.Complaint;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
 

@@ -9,7 +9,7 @@ const cancel = @import("cancel.zig");
 const Call = @import("subcommand.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
-const Pace = @import("pace.zig").Pace;
+const Pace = @import("pace.zig");
 const Uuid = base.Uuid;
 
 const Complaint = @import("../options.zig").Complaint;

@@ -11,10 +11,9 @@ const sys = @import("../sys.zig");
 const BootCaptures = @import("../boots/captures.zig");
 const Boots = @import("../edge_io.zig").Agent.Boots;
 const packet_filter = @import("packet_filter.zig");
-const segment_listener = @import("segment_listener.zig");
+const SegmentListener = @import("segment_listener.zig");
 
-const Frame = segment_listener.Frame;
-const SegmentListener = segment_listener.SegmentListener;
+const Frame = SegmentListener.Frame;
 
 pub const SegmentWatch = @This();
 
@@ -62,7 +61,7 @@ pub fn receive(watch: *SegmentWatch, epoll: Epoll, token: u64, now_us: u64) void
         const count = listener.receive();
         watch.budget -|= @intCast(count);
         for (0..count) |index| {
-            const frame = listener.frame(index) orelse continue;
+            const frame = listener.frameAt(index) orelse continue;
             if (watch.take(now_us, &frame) == .waits) watch.keep(now_us, &frame);
         }
     }

@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
+const EdgeLoop = @import("../edge_loop.zig");
 const Io = std.Io;
 
 /// A verified desired state and its memory.

@@ -3,9 +3,8 @@
 
 const std = @import("std");
 const assert = std.debug.assert;
-const block_source = @import("../block_source.zig");
+const BlockSource = @import("../block_source.zig");
 const read_now_module = @import("../read_now.zig");
-const BlockSource = block_source.BlockSource;
 const linux = std.os.linux;
 
 pub const sector_size = 512;
@@ -97,12 +96,12 @@ pub fn source(file: *StoreFile) BlockSource {
     };
 }
 
-fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
     const file: *StoreFile = @ptrCast(@alignCast(context));
     return file.readNow(buffer, offset);
 }
 
-fn readSource(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
+fn readSource(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     const file: *StoreFile = @ptrCast(@alignCast(context));
     return file.read(buffer, offset);
 }

@@ -14,7 +14,7 @@ const Appender = @import("../files/appender.zig");
 const block = @import("../block.zig");
 const Checkpoint = @import("checkpoint.zig");
 const files_module = @import("../files/files.zig");
-const image_pieces = @import("image_pieces.zig");
+const ImagePieces = @import("image_pieces.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("../tree/manifest.zig");
 const node_cache = @import("../tree/node_cache.zig");
@@ -25,10 +25,9 @@ const assert = std.debug.assert;
 const Uuid = base.Uuid;
 
 const Change = store_dir.Change;
-const ImagePieces = image_pieces.ImagePieces;
 const ImageSource = image_source.ImageSource;
 const Manifest = manifest_module.Manifest;
-const Piece = image_pieces.Piece;
+const Piece = ImagePieces.Piece;
 const Store = store_dir.Store;
 
 const sector_size = 512;
@@ -231,7 +230,7 @@ pub fn read(import: *Import) Error!void {
     return import.takeEnd();
 }
 
-fn fail(import: *Import, piece: *const Piece, problem: image_pieces.Problem) Error {
+fn fail(import: *Import, piece: *const Piece, problem: ImagePieces.Problem) Error {
     import.failed_at = piece.failed_at;
     return switch (problem) {
         error.Canceled => import.cancel(),

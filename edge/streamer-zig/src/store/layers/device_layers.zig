@@ -124,7 +124,7 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try testing.expectEqual(null, try privateAbove(files, .fromBytes(@splat(9))));
     try files.makeDir(parent);
     const zeros: [8192]u8 = @splat(0);
-    const below: @import("../block_source.zig").BlockSource = .{
+    const below: @import("../block_source.zig") = .{
         .context = @constCast(&zeros),
         .vtable = &.{ .read = readZeros },
         .size = zeros.len,

@@ -15,10 +15,9 @@ const Files = @import("../files/files.zig");
 const layer_head = @import("head.zig");
 const simulated = @import("../simulated.zig");
 const LayerMap = @import("map.zig");
-const block_source = @import("../block_source.zig");
+const BlockSource = @import("../block_source.zig");
 const assert = std.debug.assert;
 
-const BlockSource = block_source.BlockSource;
 const Handle = Files.Handle;
 const Uuid = base.Uuid;
 
@@ -245,7 +244,7 @@ pub fn source(layer: *WriteLayer) BlockSource {
 }
 
 /// Fills `buffer` from byte `offset`, completely or not at all; neither needs alignment.
-pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or
         offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -261,7 +260,7 @@ pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadErro
 
 /// Like `read`, but only from memory, and only checked blocks of the version below; returns false
 /// if a `read` is needed.
-pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
+pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or
         offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
@@ -421,7 +420,7 @@ fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
     if (wanted > 0 and used + wanted > layer.head.limit_bytes) return error.Full;
 }
 
-fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch
         return error.ReadFailed;
     if (is_whole) return;
@@ -566,12 +565,12 @@ fn parentOf(dir: []const u8) []const u8 {
     return dir[0..at];
 }
 
-fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
+fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!void {
     const layer: *WriteLayer = @ptrCast(@alignCast(context));
     return layer.read(buffer, offset);
 }
 
-fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) BlockSource.ReadError!bool {
     const layer: *WriteLayer = @ptrCast(@alignCast(context));
     return layer.readNow(buffer, offset);
 }
