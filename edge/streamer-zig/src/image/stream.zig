@@ -15,7 +15,7 @@ content: file_system.Content,
 size: u64,
 at: u64 = 0,
 
-pub fn open(disk: *Disk, found: *const boot_files.Found) Stream {
+pub fn open(disk: *Disk, found: *const boot_files.BootFile) Stream {
     return .{
         .disk = disk,
         .content = .open(disk.system(found.place.part).?, &found.place.node),
@@ -36,7 +36,7 @@ pub fn read(stream: *Stream, buffer: []u8) Error!usize {
 /// Writes the whole file; `buffer` limits each read.
 pub fn copy(
     disk: *Disk,
-    found: *const boot_files.Found,
+    found: *const boot_files.BootFile,
     writer: *std.Io.Writer,
     buffer: []u8,
 ) (Error || std.Io.Writer.Error)!void {
