@@ -14,7 +14,7 @@ const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
 const BootBlocker = core.loader.kernel_fit.BootBlocker;
-const describedVersion = core.boot.policy.describedVersion;
+const describedVersion = core.boot.assignment.describedVersion;
 
 pub fn Boots(comptime Io: type) type {
     return struct {
@@ -436,7 +436,7 @@ pub fn Boots(comptime Io: type) type {
                 .nothing, .standalone => return assignment,
             };
             const version = describedVersion(state, assignment.version_id) orelse return assignment;
-            assignment.loader_files = core.boot.policy.loaderFilesOf(version);
+            assignment.loader_files = core.boot.assignment.loaderFilesOf(version);
             return assignment;
         }
 

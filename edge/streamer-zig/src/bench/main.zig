@@ -13,6 +13,7 @@ const store_module = @import("store");
 const linux = std.os.linux;
 
 const NbdDevice = @import("nbd_device.zig").NbdDevice;
+const nowUs = @import("nbd_device.zig").nowUs;
 const writes = @import("writes.zig");
 const Appender = store_module.Appender;
 const block = store_module.block;
@@ -378,13 +379,6 @@ fn measureLarge(
             counted.data.memorySize() + counted.nodes.memorySize(), peakKib(),
         },
     );
-}
-
-pub fn nowUs() u64 {
-    var ts: linux.timespec = undefined;
-    _ = linux.clock_gettime(.MONOTONIC, &ts);
-    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
-        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
 }
 
 fn peakKib() u64 {

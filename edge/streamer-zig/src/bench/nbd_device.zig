@@ -170,3 +170,10 @@ pub const NbdDevice = struct {
         }
     }
 };
+
+pub fn nowUs() u64 {
+    var ts: linux.timespec = undefined;
+    _ = linux.clock_gettime(.MONOTONIC, &ts);
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s +
+        @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+}

@@ -29,6 +29,7 @@ pub const boot = struct {
     pub const Guest = @import("boot/guest.zig");
     pub const cause = @import("boot/cause.zig");
     pub const report = @import("boot/report.zig");
+    pub const assignment = @import("boot/assignment.zig");
     pub const policy = @import("boot/policy.zig");
     pub const Policy = @import("boot/policy.zig").BootPolicy;
     pub const release = @import("boot/release.zig");
@@ -116,6 +117,7 @@ pub const uplink = struct {
     pub const report_log = @import("uplink/report_log.zig");
     pub const sender = @import("uplink/sender.zig");
     pub const batch_gzip = @import("uplink/batch_gzip.zig");
+    pub const key_text = @import("uplink/key_text.zig");
     pub const message = @import("uplink/message.zig");
 };
 

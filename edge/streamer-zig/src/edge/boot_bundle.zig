@@ -83,7 +83,7 @@ pub fn open(
     }
     bundle.command_line = tools.command_line orelse
         try commandLine(arena, &bundle.disk, bundle.files.command_line);
-    if (!core.boot.policy.isCommandLine(bundle.command_line)) return explained(
+    if (!core.boot.assignment.isCommandLine(bundle.command_line)) return explained(
         arena,
         "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
         .{bundle.command_line},

@@ -200,7 +200,7 @@ fn ask(
     const body = try arena.create([uplink_message.body_size_max]u8);
     const text = uplink_message.encode(uplink_message.EnrolRequest{
         .joinToken = token,
-        .publicKey = uplink_message.keyText(key.public_key.toBytes()),
+        .publicKey = core.uplink.key_text.write(key.public_key.toBytes()),
         .agentVersion = base.version,
         .arch = comptime uplink_message.archName(builtin.cpu.arch).?,
         .hostname = hostName(),
@@ -227,7 +227,7 @@ fn ask(
             "The server at {s} is not a Bootfarm control plane.",
             .{options.url},
         );
-    _ = uplink_message.parseKey(answer.signingKey.publicKey) catch
+    _ = core.uplink.key_text.parse(answer.signingKey.publicKey) catch
         return complaint.set(
             "The control plane at {s} sent an invalid signing key.",
             .{options.url},

@@ -337,7 +337,7 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         );
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
-    if (!core.boot.policy.isCommandLine(serve.cmdline))
+    if (!core.boot.assignment.isCommandLine(serve.cmdline))
         return complaint.set(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},

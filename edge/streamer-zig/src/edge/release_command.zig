@@ -51,7 +51,7 @@ fn verifyFiles(
     const options = try parse(rest, complaint);
     const text = try read(init, options.release, text_size_max, complaint);
     const signature = try read(init, options.signature, text_size_max, complaint);
-    const key = core.uplink.message.parseKey(options.key) catch
+    const key = core.uplink.key_text.parse(options.key) catch
         return complaint.set("--key is not a release key.", .{});
     const release = verify(
         text,

@@ -412,7 +412,7 @@ fn readIdentity(
             .{path},
         ),
     };
-    const signing_key = core.uplink.message.parseKey(identity.signingKey) catch
+    const signing_key = core.uplink.key_text.parse(identity.signingKey) catch
         return complaint.set(
             "{s}/identity.json has no signing key; enrol this edge again into another data directory.",
             .{path},
@@ -591,7 +591,7 @@ fn loadState(edge: *Edge, expected: core.uplink.desired_state.TrustAnchor) Error
     // Its key was not pinned yet if the last process ended between the two steps.
     edge.worker.?.pin(box.reached);
     edge.worker.?.rotation.order(
-        if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
+        if (box.state.rotateKey) |text| core.uplink.key_text.parse(text) catch null else null,
     );
     // Power commands from before the restart are not carried out now: the API repeats those that
     // still count.

@@ -52,7 +52,7 @@ fn parse(
                 "the public key that the organization's page shows.",
             .{},
         );
-    const key = core.uplink.message.parseKey(text.?) catch
+    const key = core.uplink.key_text.parse(text.?) catch
         return complaint.set(
             "--key {s} is not a key: 44 characters, as the organization's page shows its public key.",
             .{text.?},

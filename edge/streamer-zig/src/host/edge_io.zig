@@ -16,11 +16,11 @@ const EdgeSockets = @import("net/edge_sockets.zig");
 const LayerHold = @import("stream/layer_hold.zig");
 const LayerSyncs = @import("stream/layer_syncs.zig");
 const LeaseFile = @import("files/lease_file.zig");
+const StreamReads = @import("stream/reads.zig");
 const ReportLog = @import("files/report_log.zig").ReportLog;
-const StreamPort = @import("stream/port.zig");
-const TftpPort = @import("net/tftp_port.zig");
 const UdpSocket = @import("net/udp_socket.zig");
 const version_table = @import("files/version_table.zig");
+const wire = @import("wire");
 const linux = std.os.linux;
 
 const write_caches = agent.write_caches;
@@ -51,15 +51,49 @@ listener: Listener,
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
 stream_socket: *UdpSocket = undefined,
-tftp: *TftpPort = undefined,
-stream: *StreamPort = undefined,
+/// Where magic packets go.
+wol_target: base.Endpoint = undefined,
+tftp: TftpCalls = undefined,
+stream: StreamCalls = undefined,
+
+/// What the agent asks of the TFTP port. The ports hold the agent, so that this file cannot name
+/// their types.
+pub const TftpCalls = struct {
+    context: *anyopaque,
+    busy_poll: *core.tftp.BusyPoll,
+    sendBlocks: *const fn (
+        context: *anyopaque,
+        socket: *UdpSocket,
+        blocks: *const core.tftp.Server.Blocks,
+        now_us: u64,
+    ) void,
+};
+
+/// What the agent asks of the stream's port.
+pub const StreamCalls = struct {
+    context: *anyopaque,
+    reads: *StreamReads,
+    syncShards: *const fn (context: *anyopaque) void,
+    read: *const fn (
+        context: *anyopaque,
+        socket: *UdpSocket,
+        request: *const ReadRequest,
+        arrival: agent.stream.Arrival,
+    ) void,
+    sendProfile: *const fn (
+        context: *anyopaque,
+        socket: *UdpSocket,
+        request: *const ReadRequest,
+        ref: core.boot.Table.Ref,
+    ) void,
+};
 
 pub const Version = version_table.Version;
 pub const Problem = version_table.Problem;
 /// A descriptor of its own.
 pub const File = i32;
 
-/// Who wants to know.
+/// Whom the edge tells what its boots do.
 pub const Listener = struct {
     context: *anyopaque,
     /// A boot begins: nothing has been sent to its device yet.
@@ -100,6 +134,15 @@ pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8)
         .tftp => io.tftp_socket.send(to, bytes),
         .stream => io.stream_socket.send(to, bytes),
     }
+}
+
+/// Sends a magic packet and begins the boot.
+pub fn powerOn(boots: *Agent.Boots, mac: base.Mac, now_us: u64) void {
+    if (!mac.isDevice()) return;
+    const io = boots.io;
+    // The device's network is not known yet.
+    for (io.links.slice()) |*link| link.wol.send(io.wol_target, &wire.wake_on_lan.emit(mac));
+    boots.powerOn(now_us, mac);
 }
 
 pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
@@ -188,7 +231,7 @@ pub fn onVersionProblem(io: *EdgeIo, problem: Problem) void {
 }
 
 pub fn onSessions(io: *EdgeIo, _: *core.stream.Server) void {
-    io.stream.syncShards();
+    io.stream.syncShards(io.stream.context);
 }
 
 pub fn onTftpAck(io: *EdgeIo, at_us: u64) void {
@@ -196,7 +239,7 @@ pub fn onTftpAck(io: *EdgeIo, at_us: u64) void {
 }
 
 pub fn sendBlocks(io: *EdgeIo, blocks: *const core.tftp.Server.Blocks, now_us: u64) void {
-    io.tftp.sendBlocks(io.tftp_socket, blocks, now_us);
+    io.tftp.sendBlocks(io.tftp.context, io.tftp_socket, blocks, now_us);
 }
 
 pub fn isReading(io: *EdgeIo, request: *const ReadRequest) bool {
@@ -204,11 +247,11 @@ pub fn isReading(io: *EdgeIo, request: *const ReadRequest) bool {
 }
 
 pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
-    io.stream.reads.take(io.stream, io.stream_socket, request, arrival);
+    io.stream.read(io.stream.context, io.stream_socket, request, arrival);
 }
 
 pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, ref: core.boot.Table.Ref) void {
-    io.stream.sendProfile(io.stream_socket, request, ref);
+    io.stream.sendProfile(io.stream.context, io.stream_socket, request, ref);
 }
 
 pub fn profileSize(io: *EdgeIo, boot: *const core.boot.Boot) u32 {

@@ -174,8 +174,9 @@ pub fn attach(loop: *EdgeLoop) void {
     io.links = &loop.sockets.links;
     io.tftp_socket = &loop.sockets.tftp;
     io.stream_socket = &loop.sockets.stream;
-    io.tftp = &loop.tftp;
-    io.stream = &loop.stream;
+    io.wol_target = loop.wol_target;
+    io.tftp = loop.tftp.calls();
+    io.stream = loop.stream.calls();
 }
 
 /// Runs until TERM or INT.
@@ -199,7 +200,7 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         loop.tftp.policy.tick(now_us);
         if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
         if (loop.schedules) |schedules|
-            if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
+            if (now_us >= schedules.next_turn_us) schedules.turn(now_us);
         if (now_us < loop.next_tick_us) continue;
         loop.next_tick_us = now_us + tick_interval_us;
         loop.watch.tick(loop.epoll, Token.segment, now_us);
@@ -211,21 +212,6 @@ pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         if (loop.boots.io.profiles) |profiles| profiles.tick(&loop.boots.table);
         owner.tick(owner.context, loop, now_us);
     }
-}
-
-/// May be called from any thread.
-pub fn wake(wake_fd: i32) void {
-    const one: u64 = 1;
-    _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
-}
-
-/// Sends a magic packet and begins the boot.
-pub fn powerOn(loop: *EdgeLoop, mac: base.Mac, now_us: u64) void {
-    if (!mac.isDevice()) return;
-    // The device's network is not known yet.
-    for (loop.sockets.links.slice()) |*link|
-        link.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
-    loop.boots.powerOn(now_us, mac);
 }
 
 /// Sums up everything that was ignored since the start.

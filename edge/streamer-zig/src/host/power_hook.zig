@@ -6,7 +6,6 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
-const EdgeLoop = @import("edge_loop.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -79,7 +78,7 @@ pub const PowerHook = struct {
             hook.mutex.lockUncancelable(hook.io);
             hook.results.appendAssumeCapacity(done);
             hook.mutex.unlock(hook.io);
-            EdgeLoop.wake(hook.wake_fd);
+            sys.wake(hook.wake_fd);
         }
     }
 

@@ -7,7 +7,6 @@ const next_block = @import("next_block.zig");
 const VersionReader = @import("version_reader.zig");
 const linux = std.os.linux;
 
-
 const piece_size = 1 << 20;
 
 pub const TargetError = error{ NoSpace, ReadOnly, Denied, WriteFailed, Closed };

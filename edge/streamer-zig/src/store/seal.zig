@@ -6,7 +6,7 @@
 //! more; write nodes; write a record of the pending change to the store; move the file among the
 //! extents; write the manifest; remove the rest of the layer; remove the record. If interrupted
 //! before the record, sealing again resumes. If interrupted after it, the next change of the store
-//! finishes the job (`recover`).
+//! finishes the job (pending_seal.zig).
 
 const std = @import("std");
 const base = @import("base");
@@ -19,6 +19,7 @@ const layer_head = @import("layers/head.zig");
 const LayerMap = @import("layers/map.zig");
 const manifest_module = @import("tree/manifest.zig");
 const node_cache = @import("tree/node_cache.zig");
+const pending_seal = @import("pending_seal.zig");
 const simulated = @import("simulated.zig");
 const store_dir = @import("files/store_dir.zig");
 const TreeBuilder = @import("tree/builder.zig");
@@ -82,16 +83,11 @@ pub const Progress = struct {
     tell: *const fn (context: *anyopaque, done: u64, total: u64) bool,
 };
 
-const sealed_name = "sealed";
-const record_name = "sealing";
 /// Blocks that are read and hashed at once.
 const piece_blocks = 64;
 
 /// Seals the layer. On failure the layer is unchanged, and its device can keep writing.
-///
-///
-///
-/// @param parent the version below the layer; open, so that it cannot be deleted
+/// `parent` is the version below the layer; open, so that it cannot be deleted.
 pub fn seal(
     gpa: std.mem.Allocator,
     change: *Change,
@@ -102,7 +98,7 @@ pub fn seal(
     const store = change.store;
     const files = store.files;
     var dir_buffer: Files.Name = undefined;
-    const dir = layerDir(wanted.version, &dir_buffer);
+    const dir = pending_seal.layerDir(wanted.version, &dir_buffer);
     const head = WriteLayer.readHead(files, dir) catch |err| return layerError(err);
     try checkBinding(&head, parent, wanted);
     const data = try takeData(files, dir);
@@ -138,15 +134,15 @@ pub fn seal(
     made.initrd = boot.initrd;
     made.command_line = @TypeOf(made.command_line).fromSlice(boot.command_line) catch
         return error.Malformed;
-    const record: Record = .{
+    const record: pending_seal.Record = .{
         .file = file,
         .version = wanted.version,
         .manifest = manifest_module.encode(&made, try change.key()),
     };
     // From here on the record may be on the disk, even if this call fails.
     is_recorded = true;
-    try store_dir.replaceFile(files, record_name, &record.encode());
-    try finish(files, &record);
+    try files.replace(pending_seal.record_name, &record.encode());
+    try pending_seal.finish(files, &record);
     return made;
 }
 
@@ -187,8 +183,8 @@ fn findBoot(
 pub fn giveBack(files: Files, version: Uuid) Files.Error!void {
     var dir_buffer: Files.Name = undefined;
     var names: [2]Files.Name = undefined;
-    const dir = layerDir(version, &dir_buffer);
-    const sealed = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    const dir = pending_seal.layerDir(version, &dir_buffer);
+    const sealed = std.mem.print(&names[0], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
     if (files.open(data, .read)) |handle|
         return files.close(handle)
@@ -201,7 +197,7 @@ pub fn giveBack(files: Files, version: Uuid) Files.Error!void {
 pub fn removeLayer(files: Files, version: Uuid) (Files.Error || error{InUse})!void {
     var name: Files.Name = undefined;
     try giveBack(files, version);
-    try WriteLayer.remove(files, layerDir(version, &name));
+    try WriteLayer.remove(files, pending_seal.layerDir(version, &name));
 }
 
 /// Returns the layer with the least id above `above`: of a version in maintenance or a write cache
@@ -223,10 +219,10 @@ pub fn nextLayer(files: Files, above: ?Uuid) Files.Error!?Uuid {
 /// be read.
 pub fn layerBytes(files: Files, version: Uuid) Files.Error!?u64 {
     var names: [2]Files.Name = undefined;
-    const dir = layerDir(version, &names[0]);
+    const dir = pending_seal.layerDir(version, &names[0]);
     const head = WriteLayer.readHead(files, dir) catch return null;
     if (head.binding.class != .maintenance or !head.binding.version_id.eql(version)) return null;
-    for ([_][]const u8{ "data", sealed_name }) |part| {
+    for ([_][]const u8{ "data", pending_seal.sealed_name }) |part| {
         const path = std.mem.print(&names[1], "{s}/{s}", .{ dir, part }) catch unreachable;
         const handle = files.open(path, .read) catch |err|
             if (err == error.NotFound) continue else return err;
@@ -234,47 +230,6 @@ pub fn layerBytes(files: Files, version: Uuid) Files.Error!?u64 {
         return try files.allocated(handle);
     }
     return null;
-}
-
-/// Finishes what a crash interrupted. Every change of the store begins with this.
-pub fn recover(files: Files) (Files.Error || error{RecordDamaged})!void {
-    const handle = files.open(record_name, .read) catch |err|
-        return if (err == error.NotFound) {} else err;
-    var bytes: [Record.size]u8 = undefined;
-    {
-        defer files.close(handle);
-        if (!try files.readWhole(handle, &bytes, 0)) return error.RecordDamaged;
-    }
-    try finish(files, &(Record.decode(&bytes) orelse return error.RecordDamaged));
-}
-
-/// Each step may have been done already.
-fn finish(files: Files, record: *const Record) Files.Error!void {
-    var dir_buffer: Files.Name = undefined;
-    var names: [2]Files.Name = undefined;
-    const dir = layerDir(record.version, &dir_buffer);
-    const set: FileSet = .init(files, .extents);
-    const from = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
-    files.rename(from, set.nameOf(record.file, &names[1])) catch |err|
-        if (err != error.NotFound) return err;
-    try files.syncDir(FileSet.Kind.extents.dir());
-    const manifest_name = store_dir.manifestName(record.version, &names[0]);
-    if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
-        if (err != error.NotFound) return err;
-        if (!simulated.has(.recovery_without_manifest)) try store_dir.replaceFile(
-            files,
-            manifest_name,
-            &record.manifest,
-        );
-    }
-    for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
-        const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
-        files.remove(name) catch |err| if (err != error.NotFound) return err;
-    }
-    files.remove(dir) catch |err| if (err != error.NotFound) return err;
-    try files.syncDir("layers");
-    files.remove(record_name) catch |err| if (err != error.NotFound) return err;
-    try files.syncDir("");
 }
 
 fn checkBinding(
@@ -299,7 +254,7 @@ fn checkBinding(
 fn takeData(files: Files, dir: []const u8) Error!Handle {
     var names: [2]Files.Name = undefined;
     const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
-    const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    const sealed = std.mem.print(&names[1], "{s}/" ++ pending_seal.sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
         // An earlier attempt renamed it and may have been killed before that was durable.
@@ -375,48 +330,3 @@ fn layerError(err: (Files.Error || layer_head.Problem)) Error {
         else => |other| @errorCast(other),
     };
 }
-
-/// Path below the store's directory.
-pub fn layerDir(version: Uuid, into: *Files.Name) []const u8 {
-    return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
-}
-
-/// The pending change: enough to finish it.
-const Record = struct {
-    file: u24,
-    version: Uuid,
-    manifest: manifest_module.Bytes,
-
-    const magic = "BFSEAL\x00\x01".*;
-    const size = magic.len + 4 + 16 + manifest_module.file_size + Sha256.digest_length;
-
-    fn encode(record: *const Record) [size]u8 {
-        var bytes: [size]u8 = undefined;
-        var writer: base.ByteWriter = .init(&bytes);
-        writer.bytes(&magic) catch unreachable;
-        writer.int(u32, record.file) catch unreachable;
-        writer.bytes(&record.version.bytes) catch unreachable;
-        writer.bytes(&record.manifest) catch unreachable;
-        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
-        return bytes;
-    }
-
-    fn decode(bytes: *const [size]u8) ?Record {
-        const end = size - Sha256.digest_length;
-        var digest: [Sha256.digest_length]u8 = undefined;
-        Sha256.hash(bytes[0..end], &digest, .{});
-        if (!std.mem.eql(
-            u8,
-            &digest,
-            bytes[end..],
-        ) or !std.mem.startsWith(u8, bytes, &magic)) return null;
-        var cursor: base.Cursor = .init(bytes[magic.len..]);
-        const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
-        const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
-        return .{
-            .file = file,
-            .version = version,
-            .manifest = (cursor.array(manifest_module.file_size) catch unreachable).*,
-        };
-    }
-};

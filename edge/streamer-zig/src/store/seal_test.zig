@@ -115,7 +115,7 @@ fn layerName() []const u8 {
     const Text = struct {
         var buffer: store_module.files.Name = undefined;
     };
-    return seal.layerDir(written_id, &Text.buffer);
+    return store_module.pending_seal.layerDir(written_id, &Text.buffer);
 }
 
 const Boot = struct {

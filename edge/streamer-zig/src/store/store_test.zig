@@ -338,7 +338,7 @@ test "a damaged manifest does not prevent new versions, and no counter is used t
     {
         var name: store_module.files.Name = undefined;
         const handle = try store.files.open(
-            store_module.store_dir.manifestName(idOf(2), &name),
+            store_module.manifest.fileName(idOf(2), &name),
             .write,
         );
         defer store.files.close(handle);

@@ -9,7 +9,6 @@ const Boot = @import("boot.zig");
 const boot_phase = @import("phase.zig");
 const assert = std.debug.assert;
 
-
 pub const BootTable = @This();
 
 /// Null: the slot is free.

@@ -5,7 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const boot_module = @import("../boot/boot.zig");
-const boot_policy = @import("../boot/policy.zig");
+const isCommandLine = @import("../boot/assignment.zig").isCommandLine;
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
@@ -19,7 +19,7 @@ pub const Options = struct {
     stream: base.Endpoint,
     has_kernel: bool,
     has_initrd: bool,
-    /// Passed `boot_policy.isCommandLine`.
+    /// Passed `isCommandLine`.
     command_line: []const u8,
     local_disk: ?LocalDisk = null,
     /// The stream runs in clear text.
@@ -27,7 +27,7 @@ pub const Options = struct {
 };
 
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
-    assert(boot_policy.isCommandLine(options.command_line));
+    assert(isCommandLine(options.command_line));
     var writer: std.Io.Writer = .fixed(buffer);
     writeTo(options, &writer) catch unreachable;
     return writer.buffered();

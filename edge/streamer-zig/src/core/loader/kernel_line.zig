@@ -13,7 +13,7 @@ pub const KernelLine = @This();
 identity: boot_module.Identity,
 http: base.Endpoint,
 stream: base.Endpoint,
-/// Passed `boot_policy.isCommandLine`.
+/// Passed `isCommandLine`.
 command_line: []const u8,
 local_disk: ?LocalDisk = null,
 /// The stream runs in clear text.

@@ -4,8 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const boot_module = @import("../boot/boot.zig");
-const boot_policy = @import("../boot/policy.zig");
+const assignments = @import("../boot/assignment.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const release = @import("../boot/release.zig");
 const assert = std.debug.assert;
@@ -51,7 +50,7 @@ pub fn isHere(menu: BootMenu, entry: u8) bool {
     const wanted = &menu.menu.entries[entry];
     return switch (wanted.kind) {
         .local_disk => true,
-        .version => boot_policy.targetOfVersion(
+        .version => assignments.ofVersion(
             menu.state,
             menu.versionOf(entry).?,
             menu.device,
@@ -95,16 +94,15 @@ pub fn choiceOf(menu: BootMenu, entry: u8) Choice {
     };
 }
 
-fn assignmentOf(menu: BootMenu, version_id: base.Uuid) boot_module.Assignment {
-    if (boot_policy.targetOfVersion(menu.state, version_id, menu.device)) |target|
-        return target.assignment;
-    return boot_policy.bareAssignment(menu.state, version_id, menu.device);
+fn assignmentOf(menu: BootMenu, version_id: base.Uuid) assignments.Assignment {
+    return assignments.ofVersion(menu.state, version_id, menu.device) orelse
+        assignments.ofMissing(menu.state, version_id, menu.device);
 }
 
 /// The entry that a device takes, by hand or by timeout.
 pub const Choice = struct {
     title: base.UntrustedText,
-    start: union(enum) { version: boot_module.Assignment, local_disk },
+    start: union(enum) { version: assignments.Assignment, local_disk },
 };
 
 /// The entry that a loader names in its next request, `menu=<8 hex digits>&entry=<number>`.

@@ -7,7 +7,6 @@ const base = @import("base");
 const peer = @import("wire").peer;
 const Boot = @import("../boot/boot.zig");
 const BootTable = @import("../boot/table.zig");
-const desired_state = @import("../uplink/desired_state.zig");
 const SiteEdges = @import("edges.zig");
 const PeerTable = @import("peer_table.zig");
 const testing = std.testing;
@@ -35,7 +34,7 @@ fn deviceMac(number: usize) Mac {
 const EdgeSettings = struct { weights: [edges_max]u8 = @splat(10), draining: ?usize = null };
 
 fn siteOf(count: usize, own: usize, said: EdgeSettings) SiteEdges {
-    var edges: [edges_max]desired_state.SiteEdge = undefined;
+    var edges: [edges_max]SiteEdges.EdgeDescription = undefined;
     for (edges[0..count], 0..) |*edge, number| edge.* = .{
         .id = edgeId(number),
         .weight = said.weights[number],

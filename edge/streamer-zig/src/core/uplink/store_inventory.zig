@@ -5,7 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const store_job = @import("store_job.zig");
-const uplink_message = @import("message.zig");
+const key_text = @import("key_text.zig");
 const ProfileInventory = @import("../profile/inventory.zig");
 const assert = std.debug.assert;
 
@@ -181,7 +181,7 @@ pub fn writePage(
             .{ version.version_id, inventory.stateOf(version) },
         );
         if (version.root) |root|
-            try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
+            try writer.print(",\"root\":\"{s}\"", .{&key_text.write(root)});
         if (version.image) |*image| try writeImage(writer, image);
         if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
         if (inventory.isWritten(version)) |known|
@@ -224,7 +224,7 @@ fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writ
 
 pub fn writeFacts(writer: *std.Io.Writer, facts: *const StoreFacts) std.Io.Writer.Error!void {
     try writer.print("\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
-        facts.id, &uplink_message.keyText(facts.public_key), facts.format,
+        facts.id, &key_text.write(facts.public_key), facts.format,
     });
     if (facts.problem.size > 0)
         try writer.print(",\"problem\":{f}", .{std.json.fmt(facts.problem.slice(), .{})});

@@ -6,7 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
-const uplink_message = @import("message.zig");
+const key_text = @import("key_text.zig");
 const assert = std.debug.assert;
 
 pub const Order = desired_state.StoreJob;
@@ -362,7 +362,7 @@ pub fn parse(text: []const u8) ?OutputEvent {
     }
     if (line.problem != null) return .{ .damaged = stored.version_id };
     const manifest = line.manifest orelse return null;
-    stored.root = uplink_message.parseKey(manifest.root) catch return null;
+    stored.root = key_text.parse(manifest.root) catch return null;
     var made: Made = .empty;
     writeMade(&made, &.{
         .versionId = stored.version_id,
@@ -428,7 +428,7 @@ pub fn withoutPath(message: Message, path: []const u8) Message {
 
 /// Checked here, since it is forwarded unchanged.
 fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
-    _ = uplink_message.parseKey(given.root) catch return error.Malformed;
+    _ = key_text.parse(given.root) catch return error.Malformed;
     if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max)
         return error.Malformed;
     if (given.commandLine) |text|

@@ -90,7 +90,7 @@ pub fn keptState(
         );
         return null;
     };
-    const signing_key = core.uplink.message.parseKey(known.identity.signingKey) catch return null;
+    const signing_key = core.uplink.key_text.parse(known.identity.signingKey) catch return null;
     return core.uplink.desired_state.accept(findings.arena, text, .{
         .edge_id = known.identity.edgeId,
         .signing_key = signing_key,

@@ -62,7 +62,7 @@ pub const BootChoice = struct {
             );
         if (options.parent_boot_files and is_given)
             return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
-        if (!core.boot.policy.isCommandLine(options.cmdline orelse "")) return call.fail(
+        if (!core.boot.assignment.isCommandLine(options.cmdline orelse "")) return call.fail(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
         );

@@ -50,7 +50,7 @@ fn deleteVersion(
 
 fn deleteLayer(call: *const Call, id: Uuid) Call.Error!bool {
     var name: store_module.files.Name = undefined;
-    const dir = store_module.seal.layerDir(id, &name);
+    const dir = store_module.pending_seal.layerDir(id, &name);
     if (store_module.WriteLayer.readHead(call.files(), dir)) |_| {} else |err| if (err ==
         error.NotFound) return false;
     store_module.seal.removeLayer(call.files(), id) catch |err| return switch (err) {

@@ -6,8 +6,8 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
 const log = @import("../log.zig");
-const Boots = @import("../edge_io.zig").Agent.Boots;
-const EdgeLoop = @import("../edge_loop.zig");
+const EdgeIo = @import("../edge_io.zig");
+const Boots = EdgeIo.Agent.Boots;
 const PowerHook = @import("../power_hook.zig").PowerHook;
 const ReportLog = @import("../files/report_log.zig").ReportLog;
 const ScheduleFile = @import("../files/schedule_file.zig");
@@ -55,7 +55,7 @@ pub fn setState(
 }
 
 /// Runs when `next_turn_us` has come.
-pub fn turn(schedules: *Schedules, loop: *EdgeLoop, now_us: u64) void {
+pub fn turn(schedules: *Schedules, now_us: u64) void {
     const runner = &schedules.runner;
     runner.observe(now_us, sys.unixMs());
     if (runner.jump_count != schedules.jump_count) {
@@ -76,7 +76,7 @@ pub fn turn(schedules: *Schedules, loop: *EdgeLoop, now_us: u64) void {
         .network = schedules.boots.network,
         .may_hook = if (schedules.hook) |hook| hook.hasRoom() else true,
     };
-    while (runner.next(now_us, site)) |action| schedules.start(loop, &action, now_us);
+    while (runner.next(now_us, site)) |action| schedules.start(&action, now_us);
     schedules.report(now_us);
     schedules.file.compact(runner);
     const deadline_us =
@@ -86,14 +86,13 @@ pub fn turn(schedules: *Schedules, loop: *EdgeLoop, now_us: u64) void {
 
 fn start(
     schedules: *Schedules,
-    loop: *EdgeLoop,
     action: *const core.site.ScheduleRunner.Action,
     now_us: u64,
 ) void {
     const runner = &schedules.runner;
     if (schedules.isBooting(action.mac))
         return runner.ended(action.key, action.device, .booting_already, .empty);
-    if (action.power != .hook) loop.powerOn(action.mac, now_us);
+    if (action.power != .hook) EdgeIo.powerOn(schedules.boots, action.mac, now_us);
     if (action.power == .wake_on_lan)
         return runner.ended(action.key, action.device, .sent, .empty);
     const hook = schedules.hook orelse {

@@ -245,7 +245,7 @@ test "an identity survives being written to its file" {
         .siteName = "Zürich \"1\"",
         .url = "http://localhost:4000",
         .signingKeyId = .fromRandom(@splat(4)),
-        .signingKey = &core.uplink.message.keyText(@splat(5)),
+        .signingKey = &core.uplink.key_text.write(@splat(5)),
     };
     try data.writeIdentity(value);
     try testing.expectEqualDeep(value, try data.identity(arena.allocator()));

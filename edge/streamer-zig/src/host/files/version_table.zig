@@ -35,7 +35,7 @@ pub const Version = struct {
         return version.command_line_buffer[0..version.command_line_size];
     }
 
-    /// The text has passed `boot_policy.isCommandLine`.
+    /// The text has passed `isCommandLine`.
     pub fn setCommandLine(version: *Version, text: []const u8) void {
         assert(text.len <= version.command_line_buffer.len);
         @memcpy(version.command_line_buffer[0..text.len], text);
@@ -183,7 +183,7 @@ pub const VersionTable = struct {
     }
 };
 
-const describedVersion = core.boot.policy.describedVersion;
+const describedVersion = core.boot.assignment.describedVersion;
 
 fn openVersion(
     from: ?*store.Store,

@@ -5,7 +5,8 @@
 const std = @import("std");
 const core = @import("core");
 const wire = @import("wire").tftp;
-const Agent = @import("../edge_io.zig").Agent;
+const EdgeIo = @import("../edge_io.zig");
+const Agent = EdgeIo.Agent;
 const sys = @import("../sys.zig");
 const UdpSocket = @import("udp_socket.zig");
 
@@ -49,12 +50,18 @@ pub fn receive(port: *TftpPort, socket: *UdpSocket, now_us: u64) void {
     }
 }
 
-pub fn sendBlocks(
-    port: *TftpPort,
+/// `port` must not move afterwards.
+pub fn calls(port: *TftpPort) EdgeIo.TftpCalls {
+    return .{ .context = port, .busy_poll = &port.busy_poll, .sendBlocks = sendBlocks };
+}
+
+fn sendBlocks(
+    context: *anyopaque,
     socket: *UdpSocket,
     blocks: *const TftpServer.Blocks,
     now_us: u64,
 ) void {
+    const port: *TftpPort = @ptrCast(@alignCast(context));
     const window = port.window;
     const catalogue = port.policy.catalogue;
     const offset = (blocks.first - 1) * blocks.blksize;

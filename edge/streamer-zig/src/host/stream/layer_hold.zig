@@ -8,7 +8,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const write_caches = @import("agent").write_caches;
-const EdgeLoop = @import("../edge_loop.zig");
+const sys = @import("../sys.zig");
 const Io = std.Io;
 const Uuid = base.Uuid;
 const Written = core.uplink.store_inventory.Written;
@@ -70,7 +70,7 @@ pub fn setWritten(hold: *LayerHold, written: *const Written) void {
         hold.written = written.*;
         hold.is_written_news = true;
     }
-    EdgeLoop.wake(hold.wake_fd);
+    sys.wake(hold.wake_fd);
 }
 
 /// Called by the packet loop: returns the requested subject.
@@ -89,5 +89,5 @@ pub fn setAnswer(hold: *LayerHold, subject: Subject, answer: Answer) void {
         if (!std.meta.eql(wanted, subject) or hold.answer == answer) return;
         hold.answer = answer;
     }
-    EdgeLoop.wake(hold.wake_fd);
+    sys.wake(hold.wake_fd);
 }

@@ -5,7 +5,8 @@ const std = @import("std");
 const base = @import("base");
 const agent = @import("agent");
 const core = @import("core");
-const Agent = @import("../edge_io.zig").Agent;
+const EdgeIo = @import("../edge_io.zig");
+const Agent = EdgeIo.Agent;
 const VersionDisk = @import("version_disk.zig").VersionDisk;
 const shard_messages = @import("shard_messages.zig");
 const sys = @import("../sys.zig");
@@ -130,19 +131,49 @@ fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void
     }
 }
 
-/// It is small and asked for once a boot: nothing of the boot's counts is about it.
-pub fn sendProfile(
-    port: *StreamPort,
+/// `port` must not move afterwards.
+pub fn calls(port: *StreamPort) EdgeIo.StreamCalls {
+    return .{
+        .context = port,
+        .reads = &port.reads,
+        .syncShards = onSessions,
+        .read = serveRead,
+        .sendProfile = sendProfile,
+    };
+}
+
+fn of(context: *anyopaque) *StreamPort {
+    return @ptrCast(@alignCast(context));
+}
+
+fn onSessions(context: *anyopaque) void {
+    of(context).syncShards();
+}
+
+fn serveRead(
+    context: *anyopaque,
     socket: *UdpSocket,
-    read: *const ReadRequest,
+    request: *const ReadRequest,
+    arrival: Arrival,
+) void {
+    const port = of(context);
+    port.reads.take(port, socket, request, arrival);
+}
+
+/// It is small and requested once a boot: the boot's counters do not include it.
+fn sendProfile(
+    context: *anyopaque,
+    socket: *UdpSocket,
+    request: *const ReadRequest,
     ref: core.boot.Table.Ref,
 ) void {
+    const port = of(context);
     const boots = port.policy.boots;
     const profiles = boots.io.profiles orelse return;
     const boot = boots.get(ref) orelse return;
-    const bytes = port.reads.buffer[0..read.length];
-    profiles.copyFor(boot, bytes, read.offset);
-    _ = port.sendRead(socket, read, bytes, 0);
+    const bytes = port.reads.buffer[0..request.length];
+    profiles.copyFor(boot, bytes, request.offset);
+    _ = port.sendRead(socket, request, bytes, 0);
 }
 
 // What `StreamReads` asks of its port.

@@ -86,7 +86,7 @@ const StreamFixture = struct {
                 .version_problem = ignoreProblem,
             },
             .stream_socket = &site.socket,
-            .stream = &site.port,
+            .stream = site.port.calls(),
         };
         site.peers = try .init(gpa, .{ .epoch = 1, .boots_max = 8 });
         site.boots = .{

@@ -148,7 +148,7 @@ fn send(rotation: *KeyRotation, client: *UplinkClient) core.uplink.sender.Answer
 fn withNext(rotation: *const KeyRotation) Statements {
     var all = rotation.statements;
     const next = rotation.next orelse return all;
-    const text = uplink_message.keyText(next.public_key.toBytes());
+    const text = core.uplink.key_text.write(next.public_key.toBytes());
     const is_there = all.count > 0 and
         std.mem.eql(u8, &all.constSlice()[all.count - 1].newPublicKey, &text);
     if (is_there) return all;
@@ -270,7 +270,7 @@ test "of many statements the newest are kept" {
     rotation = try testRotation(&tmp, &data);
     const kept = rotation.statements.constSlice();
     try testing.expectEqual(uplink_message.key_statements_max, kept.len);
-    const newest = uplink_message.keyText(rotation.key().public_key.toBytes());
+    const newest = core.uplink.key_text.write(rotation.key().public_key.toBytes());
     try testing.expectEqualStrings(&newest, &kept[kept.len - 1].newPublicKey);
     for (kept[1..], kept[0 .. kept.len - 1]) |*later, *earlier|
         try testing.expectEqualStrings(&earlier.newPublicKey, &later.oldPublicKey);

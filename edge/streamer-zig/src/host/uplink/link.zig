@@ -4,7 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const EdgeLoop = @import("../edge_loop.zig");
+const sys = @import("../sys.zig");
 const Io = std.Io;
 
 /// A verified desired state and its memory.
@@ -150,7 +150,7 @@ pub fn offerState(link: *UplinkLink, box: *StateBox) void {
         link.pair = box.state.pair();
         link.has_state = true;
     }
-    EdgeLoop.wake(link.wake_fd);
+    sys.wake(link.wake_fd);
 }
 
 pub fn takeState(link: *UplinkLink) ?*StateBox {

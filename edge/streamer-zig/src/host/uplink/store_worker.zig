@@ -11,7 +11,6 @@ const sys = @import("../sys.zig");
 const log = @import("../log.zig");
 const DataDir = @import("../files/data_dir.zig");
 const DirStamp = @import("../files/dir_stamp.zig");
-const EdgeLoop = @import("../edge_loop.zig");
 const BootProfiles = @import("../boots/profiles.zig");
 const LayerHold = @import("../stream/layer_hold.zig");
 const KeyRotation = @import("key_rotation.zig");
@@ -169,7 +168,7 @@ pub fn setOrders(worker: *StoreWorker, orders: []const Order) void {
     if (worker.next_orders) |earlier| earlier.destroy(worker.gpa);
     worker.next_orders = box;
     worker.mutex.unlock(worker.io);
-    EdgeLoop.wake(worker.wake_fd);
+    sys.wake(worker.wake_fd);
 }
 
 pub fn getFigures(worker: *StoreWorker) Figures {

@@ -278,7 +278,7 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
     worker.pin(box.reached);
     if (!box.reached.is_named) named_key.forget(worker.data);
     worker.rotation.order(
-        if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null,
+        if (box.state.rotateKey) |text| core.uplink.key_text.parse(text) catch null else null,
     );
     worker.link.noteRefusal(null);
     worker.link.offerState(box);
@@ -301,7 +301,7 @@ pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.VerifiedKey
     if (reached.id == null and !reached.is_named) return;
     // A named key comes without an id.
     const id = reached.id orelse base.Uuid.zero;
-    const text = core.uplink.message.keyText(reached.key);
+    const text = core.uplink.key_text.write(reached.key);
     var identity = worker.identity;
     identity.signingKeyId = id;
     identity.signingKey = &text;

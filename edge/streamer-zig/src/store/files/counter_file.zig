@@ -5,9 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const Files = @import("files.zig");
-const store_dir = @import("store_dir.zig");
 const Sha256 = base.Sha256;
-
 
 pub const name = "counter";
 const magic = "BFCOUNT1".*;
@@ -29,7 +27,7 @@ fn decode(bytes: *const [size]u8) ?u64 {
 
 /// Durable on return. Requires the store's lock.
 pub fn write(files: Files, counter: u64) Files.Error!void {
-    try store_dir.replaceFile(files, name, &encode(counter));
+    try files.replace(name, &encode(counter));
 }
 
 fn encode(counter: u64) [size]u8 {
@@ -59,6 +57,6 @@ test "a counter is read as written, and every flipped bit of it is found" {
         damaged[bit / 8] ^= @as(u8, 1) << @intCast(bit % 8);
         try testing.expectEqual(null, decode(&damaged));
     }
-    try store_dir.replaceFile(files, name, bytes[0 .. size - 1]);
+    try files.replace(name, bytes[0 .. size - 1]);
     try testing.expectEqual(null, try read(files));
 }

@@ -163,6 +163,22 @@ pub fn readWhole(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!
     return try files.read(handle, buffer, offset) == buffer.len;
 }
 
+/// Writes a file durably: completely or not at all.
+pub fn replace(files: Files, name: []const u8, bytes: []const u8) Error!void {
+    var buffer: Name = undefined;
+    const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
+    files.remove(temporary) catch |err| if (err != error.NotFound) return err;
+    {
+        const handle = try files.create(temporary);
+        defer files.close(handle);
+        try files.write(handle, bytes, 0);
+        try files.sync(handle);
+    }
+    try files.rename(temporary, name);
+    const slash = std.mem.findScalarLast(u8, name, '/') orelse 0;
+    try files.syncDir(name[0..slash]);
+}
+
 /// Describes the problem as the end of a sentence.
 pub fn sentence(problem: Error) []const u8 {
     return switch (problem) {

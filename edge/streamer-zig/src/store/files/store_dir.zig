@@ -11,7 +11,7 @@ const device_layers = @import("../layers/device_layers.zig");
 const Files = @import("files.zig");
 const manifest_module = @import("../tree/manifest.zig");
 const NodeCache = @import("../tree/node_cache.zig");
-const seal = @import("../seal.zig");
+const pending_seal = @import("../pending_seal.zig");
 const simulated = @import("../simulated.zig");
 const VersionReader = @import("../version_reader.zig");
 const assert = std.debug.assert;
@@ -87,8 +87,8 @@ pub const Store = struct {
         if (!made.beside_files) try checkEmpty(files);
         for (dirs) |dir| files.makeDir(dir) catch |err| if (err != error.Exists) return err;
         const key = Ed25519.KeyPair.generateDeterministic(made.seed) catch return error.KeyDamaged;
-        try replaceFile(files, lock_name, "");
-        try replaceFile(files, key_name, &checked(made.seed));
+        try files.replace(lock_name, "");
+        try files.replace(key_name, &checked(made.seed));
         var bytes: [head_size]u8 = undefined;
         var writer: base.ByteWriter = .init(&bytes);
         writer.bytes(&magic) catch unreachable;
@@ -97,7 +97,7 @@ pub const Store = struct {
         writer.bytes(&made.organization.bytes) catch unreachable;
         writer.bytes(&key.public_key.toBytes()) catch unreachable;
         Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
-        try replaceFile(files, head_name, &bytes);
+        try files.replace(head_name, &bytes);
     }
 
     pub fn open(
@@ -144,11 +144,11 @@ pub const Store = struct {
     /// Opens a version for reading. It cannot be deleted until it is closed.
     pub fn openVersion(store: *Store, id: Uuid) (VersionError || error{Locked})!OpenVersion {
         var name: Files.Name = undefined;
-        const handle = try store.files.open(manifestName(id, &name), .read);
+        const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, false)) return error.Locked;
         // A version deleted between the two calls is open but has no name.
-        store.files.close(try store.files.open(manifestName(id, &name), .read));
+        store.files.close(try store.files.open(manifest_module.fileName(id, &name), .read));
         const found = try store.readManifest(handle, id);
         return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
             .reading = store.reading(),
@@ -161,7 +161,7 @@ pub const Store = struct {
     /// Reads the manifest of a version without opening it.
     pub fn manifestOf(store: *Store, id: Uuid) VersionError!Manifest {
         var name: Files.Name = undefined;
-        const handle = try store.files.open(manifestName(id, &name), .read);
+        const handle = try store.files.open(manifest_module.fileName(id, &name), .read);
         defer store.files.close(handle);
         return store.readManifest(handle, id);
     }
@@ -184,7 +184,7 @@ pub const Store = struct {
         while (try store.files.nextName("versions", at, &name)) |found| {
             @memcpy(at_buffer[0..found.len], found);
             at = at_buffer[0..found.len];
-            const text = std.mem.cutSuffix(u8, found, manifest_suffix) orelse continue;
+            const text = std.mem.cutSuffix(u8, found, manifest_module.file_suffix) orelse continue;
             return Uuid.parse(text) catch continue;
         }
         return null;
@@ -208,7 +208,7 @@ pub const Store = struct {
                 "imports",
             }) |dir| try store.files.syncDir(dir);
         }
-        try seal.recover(store.files);
+        try pending_seal.recover(store.files);
         return .{ .store = store, .lock = handle };
     }
 };
@@ -241,12 +241,12 @@ pub const Change = struct {
         const store = change.store;
         assert(made.store.eql(store.id));
         var name: Files.Name = undefined;
-        if (store.files.open(manifestName(made.version, &name), .read)) |handle| {
+        if (store.files.open(manifest_module.fileName(made.version, &name), .read)) |handle| {
             store.files.close(handle);
             return error.Exists;
         } else |err| if (err != error.NotFound) return err;
         const bytes = manifest_module.encode(made, try change.key());
-        try replaceFile(store.files, manifestName(made.version, &name), &bytes);
+        try store.files.replace(manifest_module.fileName(made.version, &name), &bytes);
     }
 
     /// Throws `Locked` while a process has the version open, `Needed` while a private image is
@@ -255,10 +255,10 @@ pub const Change = struct {
         const files = change.store.files;
         if (try device_layers.privateAbove(files, id) != null) return error.Needed;
         var name: Files.Name = undefined;
-        const handle = try files.open(manifestName(id, &name), .read);
+        const handle = try files.open(manifest_module.fileName(id, &name), .read);
         defer files.close(handle);
         if (!try files.tryLock(handle, true)) return error.Locked;
-        try files.remove(manifestName(id, &name));
+        try files.remove(manifest_module.fileName(id, &name));
         try files.syncDir("versions");
     }
 
@@ -317,30 +317,8 @@ pub const Change = struct {
     }
 };
 
-const manifest_suffix = ".manifest";
-
 fn baseName(id: Uuid, into: *Files.Name) []const u8 {
-    return std.mem.print(into, "{f}" ++ manifest_suffix, .{id}) catch unreachable;
-}
-
-pub fn manifestName(id: Uuid, into: *Files.Name) []const u8 {
-    return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
-}
-
-/// Writes a file durably: completely or not at all.
-pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) Files.Error!void {
-    var buffer: Files.Name = undefined;
-    const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
-    files.remove(temporary) catch |err| if (err != error.NotFound) return err;
-    {
-        const handle = try files.create(temporary);
-        defer files.close(handle);
-        try files.write(handle, bytes, 0);
-        try files.sync(handle);
-    }
-    try files.rename(temporary, name);
-    const slash = std.mem.findScalarLast(u8, name, '/') orelse 0;
-    try files.syncDir(name[0..slash]);
+    return std.mem.print(into, "{f}" ++ manifest_module.file_suffix, .{id}) catch unreachable;
 }
 
 /// Returns whether a name in the store's directory belongs to the store.

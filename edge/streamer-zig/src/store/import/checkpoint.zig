@@ -8,7 +8,6 @@ const block = @import("../block.zig");
 const Files = @import("../files/files.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("../tree/manifest.zig");
-const store_dir = @import("../files/store_dir.zig");
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
@@ -55,7 +54,7 @@ pub fn write(checkpoint: *const Checkpoint, files: Files) Files.Error!void {
     checkpoint.encode(&writer) catch unreachable;
     Sha256.hash(bytes[0..signed_size], bytes[signed_size..], .{});
     var name: Files.Name = undefined;
-    try store_dir.replaceFile(files, nameOf(checkpoint.version, &name), &bytes);
+    try files.replace(nameOf(checkpoint.version, &name), &bytes);
 }
 
 const signed_size = file_size - Sha256.digest_length;

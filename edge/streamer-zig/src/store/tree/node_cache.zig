@@ -13,7 +13,7 @@ const Entry = block.Entry;
 const Location = block.Location;
 const Node = node_module.Node;
 
-pub const Error = error{ Damaged, ReadFailed };
+pub const Error = tree_walk.Error;
 
 /// 32 MiB: the nodes of 3.2 GiB of blocks.
 pub const nodes_default = 8192;

@@ -6,13 +6,12 @@ const std = @import("std");
 const block = @import("../block.zig");
 const FileSet = @import("../files/file_set.zig");
 const node_module = @import("node.zig");
-const node_cache = @import("node_cache.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
 const Node = node_module.Node;
 
-pub const Error = node_cache.Error;
+pub const Error = error{ Damaged, ReadFailed };
 
 /// A node or a block that is not zeros. `first` is the index of the first block of the disk below
 /// it.
