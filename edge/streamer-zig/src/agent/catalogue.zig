@@ -5,7 +5,7 @@
 
 const std = @import("std");
 const core = @import("core");
-const text_size_max = @import("loader_texts.zig").size_max;
+const text_size_max = @import("loader_texts.zig").text_size_max;
 const assert = std.debug.assert;
 const TftpCatalogue = core.tftp.Server.Catalogue;
 const File = core.tftp.Server.File;

@@ -8,7 +8,7 @@ const core = @import("core");
 const wire = @import("wire");
 const assert = std.debug.assert;
 
-pub const size_max = 8192;
+pub const text_size_max = 8192;
 
 pub fn LoaderTexts(comptime Io: type) type {
     return struct {
@@ -22,6 +22,7 @@ pub fn LoaderTexts(comptime Io: type) type {
         /// it changes nothing.
         is_confirmed: bool = true,
 
+        pub const size_max = text_size_max;
         const Buffer = [size_max]u8;
         const Loader = enum { grub, pxelinux };
 
