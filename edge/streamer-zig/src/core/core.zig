@@ -23,7 +23,6 @@ pub const boot = struct {
     pub const Handle = @import("boot/handle.zig");
     pub const Path = @import("boot/handle.zig").BootPath;
     pub const phase = @import("boot/phase.zig");
-    pub const ReadAheadTally = @import("boot/read_ahead_tally.zig");
     pub const ReadTimes = @import("boot/read_times.zig");
     pub const packets = @import("boot/packets.zig");
     pub const Guest = @import("boot/guest.zig");

@@ -32,11 +32,11 @@ heard_us: u64 = 0,
 is_silent: bool = false,
 
 /// Further changes of a device's steps are ignored.
-pub const steps_changes_max = 8;
+const steps_changes_max = 8;
 /// The clocks of device and edge drift apart: later reports say less about when the kernel started.
-pub const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
+const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
 /// A fill level that jumps is reported again after this interval at the earliest.
-pub const write_cache_interval_us_min = std.time.us_per_s;
+const write_cache_interval_us_min = std.time.us_per_s;
 /// A device reports every 5 s (target/guest_report.zig): up to this long, packet loss is assumed.
 pub const silence_us = 60 * std.time.us_per_s;
 /// A write cache has moved when it changed by this part of its size, or crossed one of the marks.

@@ -112,8 +112,8 @@ pub const Traffic = struct {
 pub const Gap = struct { at_us: u64, duration_us: u64 };
 
 pub const gaps_max = 8;
-pub const gap_threshold_us = 250 * std.time.us_per_ms;
-pub const read_size_classes = 16;
+const gap_threshold_us = 250 * std.time.us_per_ms;
+const read_size_classes = 16;
 
 /// Counters of one phase of one boot.
 pub const PhaseRecord = struct {
@@ -212,7 +212,7 @@ pub const PhaseRecord = struct {
     }
 };
 
-pub fn readSizeClass(size: u64) usize {
+fn readSizeClass(size: u64) usize {
     if (size <= 512) return 0;
     const bits = 64 - @clz(size - 1);
     return @min(bits - 9, read_size_classes - 1);

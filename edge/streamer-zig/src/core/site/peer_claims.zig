@@ -38,7 +38,7 @@ pub const OwnClaims = struct {
     /// The next of these announcements makes up for a lost message; later, a claim is announced
     /// again for edges that have started since.
     const pauses_us = [_]u64{ 40 * std.time.us_per_ms, 200 * std.time.us_per_ms };
-    pub const refresh_us = 5 * std.time.us_per_s;
+    const refresh_us = 5 * std.time.us_per_s;
     const again_us_min = 100 * std.time.us_per_ms;
     const release_sends = 2;
     /// Longer than an edge waits for a device in any phase (boot-phases.json, 300 s).
@@ -213,7 +213,7 @@ pub const OtherClaims = struct {
     };
 
     /// Three times the interval at which its edge announces it again.
-    pub const lifetime_us = 3 * OwnClaims.refresh_us;
+    const lifetime_us = 3 * OwnClaims.refresh_us;
 
     pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!OtherClaims {
         assert(capacity > 0);

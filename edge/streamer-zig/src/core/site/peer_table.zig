@@ -40,7 +40,7 @@ alive_due_us: u64 = 0,
 alive_sent_us: ?u64 = null,
 ignored: base.IgnoredCounters = .{},
 
-pub const alive_interval_us = std.time.us_per_s;
+const alive_interval_us = std.time.us_per_s;
 /// Three lost messages in a row.
 pub const alive_limit_us = 3_200 * std.time.us_per_ms;
 const warm_up_us = std.time.us_per_s;
@@ -329,7 +329,7 @@ pub fn dropBoot(table: *PeerTable, boot: *const Boot) void {
     table.own_claims.onBoot(boot.identity.mac, boot.identity.id, .{ .stage = null, .at_us = 0 });
 }
 
-pub fn isTaken(boot: *const Boot) bool {
+fn isTaken(boot: *const Boot) bool {
     if (boot.is_taken) return true;
     const phase = boot.current() orelse return false;
     return @backingInt(phase) > @backingInt(boot_phase.Phase.dhcp);

@@ -27,15 +27,15 @@ pub const Missed = ScheduleBook.MissedInstants;
 pub const Record = schedule_run.Record;
 pub const Journal = schedule_run.Journal;
 
-pub const runs_max = 64;
+const runs_max = 64;
 /// Devices of all runs at a time.
 pub const slots_max = 2 * desired_state.devices_max;
 /// A run, and each device of a run, is started at most this late.
-pub const lateness_ms = 15 * std.time.ms_per_min;
+const lateness_ms = 15 * std.time.ms_per_min;
 /// A wall clock that deviates from elapsed time by more than this has been set.
 pub const jump_ms = 30 * std.time.ms_per_s;
 /// No run starts or is given up until a clock that was set has been steady for this long.
-pub const settle_us = 60 * std.time.us_per_s;
+const settle_us = 60 * std.time.us_per_s;
 /// An edge that owns a device claims its boot; without such a claim for this long, the owner is
 /// decided again.
 const left_limit_us = 10 * std.time.us_per_s;
@@ -426,7 +426,7 @@ pub fn slotsOf(runner: *ScheduleRunner, run: *const Run) []Slot {
     return runner.slots[run.first..][0..run.count];
 }
 
-pub fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
+fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
     return &runner.runs[runner.indexOf(key) orelse return null];
 }
 

@@ -14,9 +14,9 @@ next: u16 = 0,
 
 const ReportedBoot = struct { boot_id: base.Uuid = .zero, at_us: u64 = 0 };
 
-pub const reported_max = 256;
+const reported_max = 256;
 /// A device that tries again after this has returned to its own edge, and lost it again.
-pub const report_interval_us_min = 60 * std.time.us_per_s;
+const report_interval_us_min = 60 * std.time.us_per_s;
 
 /// The contents of the report.
 pub const Waiting = struct {

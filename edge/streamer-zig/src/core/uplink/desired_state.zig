@@ -25,7 +25,7 @@ const state_instants_max = 32_768;
 const state_targets_max = 131_072;
 const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
-pub const home_edges_max = 64;
+const home_edges_max = 64;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 

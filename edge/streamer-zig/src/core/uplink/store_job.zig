@@ -92,8 +92,24 @@ pub fn write(
 ) ?[]const u8 {
     const kind = std.meta.stringToEnum(Kind, order.kind) orelse
         return "this edge does not do work of this kind; another version of it may";
-    const makes = kind == .seal or kind == .merge or kind == .import;
-    if (makes) {
+    if (problemOf(order, kind)) |problem| return problem;
+    begin(arguments, program, switch (kind) {
+        .drop_layer => "drop-cache",
+        .clear_profile => "profile",
+        // A version describes itself; the job only has to verify and report it.
+        .adopt => "verify",
+        else => @tagName(kind),
+    }, store_path);
+    addOptions(arguments, order, kind);
+    return null;
+}
+
+fn makesVersion(kind: Kind) bool {
+    return kind == .seal or kind == .merge or kind == .import;
+}
+
+fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
+    if (makesVersion(kind)) {
         const number = order.number orelse
             return "it does not say which number the version is to have";
         if (number == 0 or number > std.math.maxInt(u32)) return "no version can have its number";
@@ -130,13 +146,10 @@ pub fn write(
     }
     for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path|
         if (path) |given| if (pathProblem(given)) |problem| return problem;
-    begin(arguments, program, switch (kind) {
-        .drop_layer => "drop-cache",
-        .clear_profile => "profile",
-        // A version describes itself; the job only has to verify and report it.
-        .adopt => "verify",
-        else => @tagName(kind),
-    }, store_path);
+    return null;
+}
+
+fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
     switch (kind) {
         .gc, .verify, .adopt, .clear_profile => {},
         else => arguments.add("--again", .{}),
@@ -169,8 +182,7 @@ pub fn write(
             writeBoot(arguments, order);
         },
     }
-    if (makes) arguments.addOption("number", "{d}", order.number);
-    return null;
+    if (makesVersion(kind)) arguments.addOption("number", "{d}", order.number);
 }
 
 /// Each queue runs one job at a time, in parallel with the other's: jobs that read whole images,
