@@ -168,11 +168,11 @@ pub fn server(case: *Case) Violation!bool {
             const datagram = try makeRequest(case, model.of(peer), &buffer);
             has_finished = try exchange(&machine, &model, now_us, peer, datagram) or has_finished;
         }
-        const waiting = machine.requestCount();
+        const waiting = machine.requests.count;
         try expectEqual(model.waiting, waiting, "each request waits once and is settled once");
         try expect(waiting <= requests_max, "the table of requests is bounded");
-        try expectEqual(model.open, machine.sessionCount(), "only transfers hold a file");
-        const live = machine.sessionCount();
+        try expectEqual(model.open, machine.session_count, "only transfers hold a file");
+        const live = machine.session_count;
         try expectEqual(model.live, live, "each transfer begins once and ends once");
         try expect(model.live <= sessions_max, "the table of transfers is bounded");
     }

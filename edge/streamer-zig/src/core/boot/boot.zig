@@ -258,6 +258,7 @@ pub fn mayChoose(boot: *const Boot) bool {
 }
 
 fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
+    assert(boot.mayChoose());
     boot.menu_entry = title;
     boot.menu_wait_us = 0;
     if (assignment) |chosen| boot.assignment = chosen;
@@ -272,6 +273,7 @@ fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void 
 fn onGuestReport(boot: *Boot, at_us: u64, report: stream.Report) void {
     if (boot.outcome) |outcome| if (outcome == .superseded) return;
     const trigger = Guest.onReport(&boot.guest, at_us -| boot.started_us, report);
+    assert(boot.guest != null);
     // The final read times come with the first report after the boot: report them once.
     const has_last_times =
         boot.read_times.onReport(report.read_times, boot.failover != null) and boot.isOver();
@@ -289,6 +291,7 @@ pub fn onPacket(
     packet: boot_packets.Packet,
 ) void {
     if (boot.isOver()) return;
+    assert(boot.outcome == null);
     boot.last_packets.record(direction, at_us -| boot.started_us, packet);
     boot.touched = true;
 }
@@ -303,6 +306,7 @@ pub fn onOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
 }
 
 fn storeError(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
     boot.store_errors += 1;
     const failure: boot_phase.Failure =
         .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
@@ -318,6 +322,7 @@ pub fn supersede(boot: *Boot, at_us: u64) void {
     if (boot.programsLoadedOnly())
         return boot.finish(now_us, .{ .failed = boot.notStartedFailure() });
     boot.finish(now_us, .superseded);
+    assert(boot.isOver());
 }
 
 /// Boot programs were loaded completely, and nothing followed yet.
@@ -327,6 +332,7 @@ fn programsLoadedOnly(boot: *const Boot) bool {
 
 /// Firmware that refuses a program reports it to nobody and restarts its boot.
 fn notStartedFailure(boot: *Boot) boot_phase.Failure {
+    assert(boot.has(.nbp));
     // No loader ran, so the loader has no phase.
     boot.phases[@backingInt(Phase.loader)] = null;
     const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
@@ -342,6 +348,7 @@ pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
         @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
     if (at_us < boot.started_us + boot.last_us + limit_us) return;
     boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
+    assert(boot.isOver());
 }
 
 /// Returns the suspected failure, or else what the phase and the observed offers imply.
@@ -377,6 +384,7 @@ fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
 pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
     const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
     boot.started_us = now_us -| @max(age_us, boot.last_us);
+    assert(boot.started_us <= now_us);
 }
 
 fn has(boot: *const Boot, phase: Phase) bool {
@@ -430,6 +438,7 @@ fn advance(boot: *Boot, phase: Phase, event_us: u64) void {
 }
 
 fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
+    assert(!boot.isOver());
     boot.end(.firmware, now_us);
     // iPXE is running, so the firmware's ROM loaded it, even if nobody saw that download end.
     const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
@@ -449,6 +458,7 @@ fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
 }
 
 fn dhcpAnswer(boot: *Boot, now_us: u64, size: u32) void {
+    assert(!boot.isOver());
     const phase = boot.dhcpPhase(now_us);
     if (phase == .dhcp) boot.last_dhcp_answer_us = now_us;
     boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
@@ -459,6 +469,7 @@ fn dhcpPhase(boot: *Boot, now_us: u64) Phase {
     if (boot.has(.loader)) return .loader;
     if (boot.has(.nbp)) return .nbp;
     boot.begin(.dhcp, now_us, .observed);
+    assert(boot.has(.dhcp));
     return .dhcp;
 }
 
@@ -468,6 +479,7 @@ fn endDhcp(boot: *Boot) void {
 }
 
 fn nbpBegin(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
     if (boot.has(.loader) and !boot.has(.nbp)) return;
     // A device that requests the file again has overcome the refusal.
     if (boot.suspicion) |failure| if (failure.cause == .tftp_option_refused) {
@@ -489,25 +501,30 @@ fn nbpBegin(boot: *Boot, now_us: u64) void {
 fn nbpEnd(boot: *Boot, event_us: u64) void {
     boot.advance(.nbp, event_us);
     boot.beginLoader(event_us);
+    assert(boot.has(.loader));
 }
 
 fn beginLoader(boot: *Boot, now_us: u64) void {
     boot.endAtLastAdvance(.nbp);
     boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
+    assert(boot.has(.loader));
 }
 
 /// The boot program is done, whether or not its end was observed.
 fn onLoaderActivity(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
     boot.beginLoader(now_us);
     boot.advance(.loader, now_us);
     boot.loader_seen = true;
 }
 
 fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
+    assert(!boot.isOver());
     if (boot.stream_was_open) return;
     boot.end(.firmware, now_us);
     boot.endDhcp();
     boot.onLoaderActivity(now_us);
+    assert(boot.has(.loader));
     if (file == .kernel or file == .initrd) {
         boot.files_begun = true;
         boot.menu_wait_us = 0;
@@ -522,6 +539,7 @@ fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
 }
 
 fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
+    assert(!boot.isOver());
     if (boot.stream_was_open) return;
     boot.advance(.loader, event_us);
     boot.loader_done = boot.loader_done.with(file);
@@ -529,9 +547,11 @@ fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
     if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
     boot.endAtLastAdvance(.loader);
     boot.begin(.breather, boot.loadedUs() orelse event_us, .inferred);
+    assert(boot.has(.breather));
 }
 
 fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
+    assert(!boot.isOver());
     if (boot.stream_was_open) return;
     boot.endDhcp();
     boot.endAtLastAdvance(.nbp);
@@ -551,10 +571,12 @@ fn streamOpen(boot: *Boot, now_us: u64, open: *const boot_event.StreamOpen) void
     }
     boot.stream_was_open = true;
     boot.endBreather(now_us);
+    assert(boot.has(.breather));
 }
 
 /// The operating system is seen for the first time.
 fn endBreather(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
     boot.end(.firmware, now_us);
     boot.endDhcp();
     boot.endAtLastAdvance(.nbp);
@@ -573,6 +595,7 @@ fn loadedUs(boot: *const Boot) ?u64 {
 }
 
 fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragments: u32) void {
+    assert(!boot.isOver());
     if (!boot.stream_was_open) return;
     boot.begin(.stage2, now_us, .observed);
     const stage2 = boot.mutable(.stage2).?;
@@ -590,6 +613,7 @@ fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragmen
 /// Suspects a path MTU black hole: the device retransmits whole reads and reads nothing new, so
 /// it receives the edge's small packets but not its large ones.
 fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
+    assert(boot.has(.stage2));
     const mtu = boot.facts.mtu orelse return;
     const is_whole = @as(u64, missing_fragments) * mtu >= size;
     boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
@@ -604,17 +628,20 @@ fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
 }
 
 fn touchCurrent(boot: *Boot, now_us: u64) void {
+    assert(!boot.isOver());
     const phase = boot.current() orelse return;
     boot.count(phase, now_us, .{});
 }
 
 fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
+    assert(!boot.isOver());
     if (!boot.stream_was_open and !by_http) return;
     if (boot.stream_was_open)
         boot.begin(.stage2, now_us, .observed)
     else
         boot.endBreather(now_us);
     boot.begin(.ready, now_us, .reported);
+    assert(boot.has(.ready));
     boot.finish(now_us, .ready);
 }
 

@@ -128,6 +128,7 @@ pub fn onReport(guest: *?Guest, at_us: u64, report: stream.Report) ReportTrigger
             .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
         known.onFill();
     }
+    assert(!known.is_silent);
     const is_due = is_first or is_back or has_steps or has_order or known.hasMoved();
     if (is_due) known.reported = known.write_cache;
     return if (has_steps) .steps else if (is_due) .something else .nothing;
@@ -169,6 +170,7 @@ pub fn setCacheStatus(guest: *Guest, status: CacheStatus) bool {
 }
 
 fn onFill(guest: *Guest) void {
+    assert(guest.write_cache.?.size > 0);
     const now = guest.write_cache.?;
     const next = guest.fill_next orelse now;
     if (guest.fill_from == null) guest.fill_from = now;

@@ -148,6 +148,7 @@ pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, requested:
         row.state = .offered;
         row.until_us = now_us + offer_hold_us;
     }
+    assert(leases.isFor(row, client));
     return row.ip;
 }
 
@@ -189,6 +190,7 @@ pub fn bind(
     row.state = .bound;
     row.until_us = now_us + @as(u64, lease_time_s) * std.time.us_per_s;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return .granted;
 }
 
@@ -251,6 +253,7 @@ pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 
 /// left.
 pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
     if (leases.changed_count == 0) return null;
+    assert(leases.changed_count <= leases.rows.len);
     const row = for (leases.rows) |*row| {
         if (row.changed) break row;
     } else unreachable;
@@ -333,6 +336,7 @@ fn change(leases: *DhcpLeases, row: *Row) void {
     if (row.changed) return;
     row.changed = true;
     leases.changed_count += 1;
+    assert(leases.changed_count <= leases.rows.len);
 }
 
 fn isBefore(_: void, a: Row, b: Row) bool {

@@ -174,6 +174,7 @@ pub const OwnClaims = struct {
                 // An offer that no device took is of no interest afterwards.
                 if (claim.stage == .offered) mac.* = free_mac;
             }
+            assert(claim.due_us > now_us);
             return due;
         }
         own.next_due_us = next_us;
@@ -245,6 +246,7 @@ pub const OtherClaims = struct {
             if (others.macs[slot] == free_mac) continue;
             if (known == free_mac or earlier.heard_us < others.claims[slot].heard_us) slot = index;
         }
+        assert(slot < others.macs.len);
         others.macs[slot] = mac.toInt();
         others.claims[slot] = claim;
         return true;

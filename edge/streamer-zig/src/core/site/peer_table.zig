@@ -79,6 +79,7 @@ pub const Peer = struct {
             sender.counter = counter;
             return true;
         }
+        assert(sender.counter >= counter);
         const age = sender.counter - counter;
         if (age >= 64) return false;
         const bit = @as(u64, 1) << @intCast(age);
@@ -173,6 +174,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
     const site = if (table.site) |*site| site else return table.ignore(.peer_unknown);
     const message = peer.parse(payload) catch return table.ignore(.peer_bad_message);
     const index = site.indexOf(message.edge) orelse return table.ignore(.peer_unknown);
+    assert(index < site.edges.count);
     if (index == site.own_index) return table.ignore(.peer_unknown);
     const expected = site.edges.buffer[index].endpoint orelse return table.ignore(.peer_unknown);
     if (!from.ip.eql(expected.ip)) return table.ignore(.peer_unknown);
@@ -212,6 +214,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
 }
 
 fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
+    assert(epoch > table.peers[index].epoch);
     const sender = &table.peers[index];
     sender.is_known = false;
     sender.epoch = epoch;
@@ -223,6 +226,7 @@ fn restarted(table: *PeerTable, now_us: u64, index: u8, epoch: u64) void {
 }
 
 fn heardAlive(table: *PeerTable, now_us: u64, index: u8, alive: *const peer.Alive) void {
+    assert(index != table.site.?.own_index);
     const sender = &table.peers[index];
     const own_id = table.site.?.own_id;
     var names_us = false;
@@ -246,6 +250,7 @@ fn mayHear(table: *const PeerTable, now_us: u64, sender: *Peer) bool {
         sender.second_us = now_us;
         sender.second_count = 0;
     }
+    assert(sender.second_us <= now_us);
     sender.second_count += 1;
     return sender.second_count <= messages_per_s_max;
 }
@@ -278,6 +283,7 @@ fn aliveDue(table: *const PeerTable) u64 {
 }
 
 fn ownAlive(table: *PeerTable, now_us: u64) peer.Alive {
+    assert(table.hasOthers());
     table.said_booting = table.booting;
     table.alive_sent_us = now_us;
     table.alive_due_us = now_us + alive_interval_us;
@@ -296,6 +302,7 @@ fn ownAlive(table: *PeerTable, now_us: u64) peer.Alive {
 
 fn emit(table: *PeerTable, body: peer.Body, buffer: *[peer.packet_size_max]u8) []const u8 {
     table.counter += 1;
+    assert(table.epoch > 0);
     const site = &table.site.?;
     const message: peer.Message = .{
         .edge = site.own_id,
@@ -398,6 +405,7 @@ fn judge(table: *PeerTable, now_us: u64, request: DeviceRequest, own: Own) Verdi
         // a new boot.
         if (other.stage == .offered or request.is_loader) return .leave;
     }
+    assert(own == .none);
     const rank = table.rankOf(now_us, request);
     if (rank == 0) return .answer;
     return if (table.deferred.note(now_us, request.mac) >= rank) .answer else .leave;

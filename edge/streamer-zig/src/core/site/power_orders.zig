@@ -98,6 +98,7 @@ pub const Iterator = struct {
     step: u32 = 0,
 
     pub fn next(iterator: *Iterator) ?BoundOrder {
+        assert(iterator.step <= capacity);
         while (iterator.step < capacity) {
             const binding =
                 &iterator.orders.bindings[(iterator.orders.next + iterator.step) % capacity];
@@ -120,6 +121,7 @@ fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
 }
 
 fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
+    assert(orders.next < capacity);
     const binding = &orders.bindings[orders.next];
     orders.next = (orders.next + 1) % capacity;
     binding.* = .{ .bound = bound };

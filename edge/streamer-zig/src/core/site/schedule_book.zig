@@ -60,6 +60,7 @@ const Entry = struct {
         }
         entry.begun.appendAssumeCapacity(instant_ms);
         base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
+        assert(entry.begun.count > 0);
     }
 };
 
@@ -87,16 +88,19 @@ pub fn setSchedules(
         const entry = book.add(schedule.id);
         entry.missed_until_ms = since_ms;
     };
+    assert(book.count <= book.entries.len);
 }
 
 pub fn markBegun(book: *ScheduleBook, key: RunKey) void {
     const entry = book.find(key.schedule_id) orelse book.add(key.schedule_id);
     entry.note(key.instant_ms);
+    assert(entry.isBegun(key.instant_ms));
 }
 
 pub fn markMissed(book: *ScheduleBook, schedule_id: Uuid, instant_ms: u64) void {
     const entry = book.find(schedule_id) orelse book.add(schedule_id);
     entry.missed_until_ms = @max(entry.missed_until_ms, instant_ms);
+    assert(entry.missed_until_ms >= instant_ms);
 }
 
 /// To be reported; false: the capacity is used up, and it stays unhandled.
@@ -114,6 +118,7 @@ pub fn miss(book: *ScheduleBook, key: RunKey, reason: Reason) bool {
         .reason = reason,
     }) catch return false;
     book.markMissed(key.schedule_id, key.instant_ms);
+    assert(book.missed.count > 0);
     return true;
 }
 
@@ -188,4 +193,6 @@ fn add(book: *ScheduleBook, id: Uuid) *Entry {
     };
     entry.* = .{ .id = id, .round = book.round };
     return entry;
+    assert(book.count > 0);
+    assert(book.count <= book.entries.len);
 }

@@ -186,16 +186,6 @@ pub fn nextDeadline(server: *const TftpServer) ?u64 {
     return if (earliest_us == never) null else earliest_us;
 }
 
-/// Transfers whose peers have answered.
-pub fn sessionCount(server: *const TftpServer) u32 {
-    return server.session_count;
-}
-
-/// Requests whose peers have not answered.
-pub fn requestCount(server: *const TftpServer) u32 {
-    return server.requests.count;
-}
-
 /// The caller could not read the file: the peer gets an ERROR, the transfer has failed.
 pub fn abort(server: *TftpServer, peer: Endpoint, reply: *ReplyBuffer) Step {
     var step: Step = .{};
@@ -306,6 +296,7 @@ fn answer(
     server.requests.add(pending, source);
     server.sources.addPending(source);
     step.events.appendAssumeCapacity(.{ .requested = transfer });
+    assert(server.sources.pendingOf(source) <= server.options.requests_per_source_max);
 }
 
 fn windowFor(server: *const TftpServer, requested: *const tftp.Options, file_size: u64) TftpWindow {
@@ -331,6 +322,7 @@ fn receiveFirstAck(
     const is_first_block = pending.options.isEmpty();
     if (block != @intFromBool(is_first_block)) return server.ignore(.tftp_stale_ack);
     const known = pending.*;
+    assert(known.is_taken);
     const source = server.sources.of(known.peer.ip);
     if (is_first_block)
         server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
@@ -366,6 +358,7 @@ fn receiveFirstAck(
         .started_at_us = now_us,
     };
     server.index.put(known.peer, slot);
+    assert(server.session_count < server.sessions.len);
     server.session_count += 1;
     step.events.appendAssumeCapacity(.{ .started = session.transfer });
     const window = &session.window;
@@ -389,14 +382,16 @@ fn fileChanged(
     reply: *ReplyBuffer,
     step: *Step,
 ) Step {
+    assert(pending.is_taken);
     const peer = pending.peer;
     server.dropRequest(pending, .aborted, step);
-    const text = "the file has fileChanged, ask again";
+    const text = "the file has changed, ask again";
     step.send = tftp_reply.refusal(peer, .not_defined, text, reply.len, reply);
     return step.*;
 }
 
 fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) Step {
+    assert(session.is_taken);
     switch (session.window.acknowledge(now_us, block)) {
         .stale => return server.ignore(.tftp_stale_ack),
         .send => {
@@ -413,6 +408,7 @@ fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) S
 }
 
 fn receiveError(server: *TftpServer, session: *Session, failure: *const tftp.Error) Step {
+    assert(session.is_taken);
     var step: Step = .{};
     server.fail(session, peerError(failure), &step);
     return step;
@@ -423,6 +419,7 @@ fn receiveFirstError(
     pending: *TftpRequests.Pending,
     failure: *const tftp.Error,
 ) Step {
+    assert(pending.is_taken);
     var step: Step = .{};
     if (!pending.options.isEmpty() and failure.code == .option_refused) {
         step.events.appendAssumeCapacity(.{ .size_queried = .{
@@ -439,6 +436,8 @@ fn peerError(failure: *const tftp.Error) Failure {
 }
 
 fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
+    assert(session.is_taken);
+    assert(server.session_count > 0);
     var step: Step = .{};
     const window = &session.window;
     if (window.expire(now_us))
@@ -451,6 +450,7 @@ fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
 }
 
 fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
+    assert(session.is_taken);
     const window = &session.window;
     assert(window.in_flight > 0);
     server.deadlines_us[session.transfer.slot] = window.deadlineUs();
@@ -466,6 +466,7 @@ fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
 }
 
 fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *Step) void {
+    assert(session.window.first_unacked >= session.window.lastBlock());
     step.events.appendAssumeCapacity(.{ .finished = .{
         .transfer = session.transfer,
         .bytes = session.transfer.file.size,
@@ -476,6 +477,7 @@ fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *St
 }
 
 fn fail(server: *TftpServer, session: *Session, why: Failure, step: *Step) void {
+    assert(session.is_taken);
     step.events.appendAssumeCapacity(.{ .failed = .{
         .transfer = session.transfer,
         .bytes = session.window.bytesAcked(),

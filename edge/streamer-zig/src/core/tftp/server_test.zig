@@ -102,7 +102,7 @@ test "without options one block of 512 bytes is sent at a time" {
     try testing.expectEqual(2000, finished.bytes);
     try testing.expectEqual(0, finished.retries);
     try testing.expect(finished.last_ack_seen);
-    try testing.expectEqual(0, fixture.server.sessionCount());
+    try testing.expectEqual(0, fixture.server.session_count);
     try testing.expectEqual(null, fixture.server.nextDeadline());
 }
 
@@ -139,7 +139,7 @@ test "ERROR 8 after the OACK is a query for the size, not a failure" {
     const refusal: tftp.Error = .{ .code = .option_refused, .text = "User aborted the transfer" };
     const step = try fixture.send(device, .{ .err = refusal });
     try testing.expect(onlyEvent(step).size_queried.peer.eql(device));
-    try testing.expectEqual(0, fixture.server.requestCount());
+    try testing.expectEqual(0, fixture.server.requests.count);
     const again = try fixture.request("snponly.efi", .{ .blksize = 1468 });
     try testing.expectEqual(1, again.events.count);
 }
@@ -190,7 +190,7 @@ test "writes and text modes are refused with a clear error" {
     const text = try fixture.send(device, .{ .rrq = request });
     try expectError(text, .illegal_operation, .tftp_not_octet);
     try testing.expectEqual(.not_octet, onlyEvent(text).refused.why);
-    try testing.expectEqual(0, fixture.server.sessionCount());
+    try testing.expectEqual(0, fixture.server.session_count);
 }
 
 test "an error is never longer than the packet it answers" {
@@ -309,8 +309,8 @@ test "a new request of the same peer supersedes its transfer" {
     const step = try fixture.request("undionly.kpxe", .{});
     try testing.expectEqual(.superseded, step.events.constSlice()[0].failed.why);
     try testing.expectEqual(0, step.events.constSlice()[1].requested.file.source);
-    try testing.expectEqual(0, fixture.server.sessionCount());
-    try testing.expectEqual(1, fixture.server.requestCount());
+    try testing.expectEqual(0, fixture.server.session_count);
+    try testing.expectEqual(1, fixture.server.requests.count);
 }
 
 test "a duplicated request does not end its transfer, a later one does" {
@@ -368,8 +368,8 @@ test "a flood of requests keeps no device out and ends no transfer" {
         } };
         const step = try fixture.send(spoofed(@intCast(index)), flood);
         try testing.expect(step.send == .packet);
-        try testing.expect(fixture.server.requestCount() <= 64);
-        try testing.expectEqual(1, fixture.server.sessionCount());
+        try testing.expect(fixture.server.requests.count <= 64);
+        try testing.expectEqual(1, fixture.server.session_count);
     }
     const other: Endpoint = .{ .ip = .init(10, 0, 0, 8), .port = 2070 };
     _ = try fixture.send(other, .{
@@ -394,7 +394,7 @@ test "one address cannot evict the requests of others" {
         });
         const is_evicting = step.events.constSlice()[0] == .unanswered;
         try testing.expectEqual(index >= 8, is_evicting);
-        try testing.expect(fixture.server.requestCount() <= 9);
+        try testing.expect(fixture.server.requests.count <= 9);
     }
     try expectBlocks(try fixture.send(device, .{ .ack = 0 }), 1, 4);
 }
