@@ -187,6 +187,7 @@ pub fn powerOff(device: *Device) void {
     device.phase = .off;
     device.pending = .{};
     device.guest = .{};
+    assert(!device.isBooting());
 }
 
 /// In the middle of a boot: neither off nor over.
@@ -213,6 +214,7 @@ pub fn receiveHttp(device: *Device, now_us: u64, bytes: []const u8) void {
     if (device.phase != .loader or !device.http.is_open) return;
     device.http.idle_until_us = now_us + http_idle_us_max;
     const body = device.http.exchange.receive(bytes);
+    assert(device.script_size <= device.script_buffer.len);
     device.timings.loader_bytes += body.len;
     if (device.plan == null) {
         if (body.len > device.script_buffer.len - device.script_size)
@@ -338,6 +340,7 @@ fn checkLimits(device: *Device, now_us: u64) void {
 }
 
 fn beginDhcp(device: *Device, now_us: u64, stage: DhcpExchange.Stage) void {
+    assert(device.isBooting());
     device.dhcp = .init(now_us, .{
         .mac = device.profile.mac,
         .stage = stage,
@@ -348,6 +351,7 @@ fn beginDhcp(device: *Device, now_us: u64, stage: DhcpExchange.Stage) void {
 }
 
 fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) void {
+    assert(device.isBooting());
     if (answer.address) |ip| {
         device.pending.use_address = ip;
         device.pending.subnet_mask = answer.subnet_mask;
@@ -378,7 +382,9 @@ fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) 
 }
 
 fn beginTftp(device: *Device, now_us: u64) void {
+    assert(device.phase == .nbp);
     device.tftp_attempts += 1;
+    assert(device.tftp_attempts <= tftp_attempts_max);
     device.timings.nbp_bytes = 0;
     device.tftp = .init(.{
         .server = device.tftp_server,
@@ -395,6 +401,7 @@ fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
             .{ .to = packet.to, .bytes = undefined, .size = @intCast(packet.bytes.len) };
         @memcpy(device.tftp_packet.?.bytes[0..packet.bytes.len], packet.bytes);
     }
+    assert(device.tftp_attempts > 0);
     if (device.phase != .nbp) return;
     switch (step.outcome orelse return) {
         .done => {
@@ -413,6 +420,7 @@ fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
 }
 
 fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    assert(device.phase == .loader);
     if (device.http.is_open or now_us < device.http.due_at_us) return null;
     const url = if (device.plan) |*plan|
         plan.downloads.buffer[device.download_index]
@@ -437,6 +445,8 @@ fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
 }
 
 fn retryHttp(device: *Device, now_us: u64) void {
+    assert(device.phase == .loader);
+    assert(device.http.attempts <= http_attempts_max);
     device.pending.http_close = device.http.is_open;
     device.http.is_open = false;
     if (device.plan == null) device.script_size = 0;
@@ -446,6 +456,7 @@ fn retryHttp(device: *Device, now_us: u64) void {
 }
 
 fn finishHttp(device: *Device, now_us: u64) void {
+    assert(device.phase == .loader);
     device.pending.http_close = true;
     device.http.is_open = false;
     const status = device.http.exchange.status;
@@ -484,6 +495,7 @@ fn finishHttp(device: *Device, now_us: u64) void {
 }
 
 fn beginStream(device: *Device, now_us: u64) void {
+    assert(device.plan != null);
     const plan = &device.plan.?;
     device.transition(now_us, .stage2);
     device.pending.stream_open = true;
@@ -500,6 +512,7 @@ fn beginStream(device: *Device, now_us: u64) void {
 }
 
 fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    assert(device.client.state != .idle);
     if (device.pending.stream_open) return device.takePending(buffer);
     if (device.phase == .stage2 and device.client.state == .established) device.submitDue(now_us);
     while (device.nextStreamEvent()) |event| {

@@ -65,6 +65,7 @@ const RttEstimator = struct {
         rtt.rttvar_us = (3 * rtt.rttvar_us + distance_us) / 4;
         rtt.srtt_us = (7 * srtt_us + sample_us) / 8;
         rtt.shortest_us = @min(rtt.shortest_us, sample_us);
+        assert(rtt.shortest_us <= sample_us);
     }
 };
 
@@ -116,6 +117,7 @@ pub fn acknowledge(window: *TftpWindow, now_us: u64, block: u16) AckMeaning {
     window.is_duplicate_answered = false;
     window.progress_at_us = now_us;
     if (window.first_unacked > window.lastBlock()) return .finished;
+    assert(window.first_unacked <= window.lastBlock());
     window.send(now_us);
     return .send;
 }
@@ -144,6 +146,7 @@ pub fn deadlineUs(window: *const TftpWindow) u64 {
 
 /// A timeout at `deadlineUs`. Returns false if the peer is gone.
 pub fn expire(window: *TftpWindow, now_us: u64) bool {
+    assert(window.in_flight > 0);
     const limit_us =
         @max(silence_max_us, agreed_timeouts_max * (window.agreed_timeout_us orelse 0));
     if (now_us -| window.progress_at_us >= limit_us) return false;
@@ -165,6 +168,7 @@ fn retryTimeoutUs(window: *const TftpWindow) u64 {
 }
 
 fn retransmit(window: *TftpWindow, now_us: u64) void {
+    assert(window.in_flight > 0);
     window.retries += window.in_flight;
     window.is_retransmitted = true;
     window.echoes +|= 1;
@@ -177,6 +181,7 @@ fn send(window: *TftpWindow, now_us: u64) void {
     assert(left > 0);
     window.in_flight = @intCast(@min(left, window.windowsize));
     window.sent_at_us = now_us;
+    assert(window.in_flight <= window.windowsize);
 }
 
 const testing = std.testing;

@@ -67,10 +67,12 @@ pub fn set(inventory: *StoreInventory, found: []const StoredVersion, is_again: b
             inventory.checks[kept] = check;
             kept += 1;
         };
+    assert(kept <= inventory.check_count);
     inventory.check_count = kept;
     // A report in progress starts over: its pages belong to another list.
     if (is_again or inventory.page_from != null or inventory.hash() != inventory.sent_hash)
         inventory.page_from = 0;
+    assert(inventory.check_count <= inventory.checks.len);
 }
 
 /// Boot profiles may have changed; not while pages are sent, which belong to one list.
@@ -89,6 +91,7 @@ pub fn note(inventory: *StoreInventory, check: Check) void {
     }
     // The time of a good verification is reported with the next inventory.
     if (check.isDamaged != was_damaged) inventory.page_from = 0;
+    assert(inventory.check_count <= inventory.checks.len);
 }
 
 fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {

@@ -64,6 +64,7 @@ pub const Arguments = struct {
         arguments.words[arguments.count] = @ptrCast(arguments.buffer[arguments.size..].ptr);
         arguments.count += 1;
         arguments.size += @intCast(writer.end);
+        assert(arguments.size <= buffer_size);
     }
 
     fn addOption(
@@ -101,6 +102,7 @@ pub fn write(
         else => @tagName(kind),
     }, store_path);
     addOptions(arguments, order, kind);
+    assert(arguments.count > 0);
     return null;
 }
 
@@ -150,6 +152,8 @@ fn problemOf(order: *const Order, kind: Kind) ?[]const u8 {
 }
 
 fn addOptions(arguments: *Arguments, order: *const Order, kind: Kind) void {
+    assert(arguments.count > 0);
+    assert(problemOf(order, kind) == null);
     switch (kind) {
         .gc, .verify, .adopt, .clear_profile => {},
         else => arguments.add("--again", .{}),
@@ -210,6 +214,7 @@ pub fn layerOf(order: *const Order) ?base.Uuid {
 }
 
 fn writeBoot(arguments: *Arguments, order: *const Order) void {
+    assert(arguments.count > 0);
     arguments.addOption("kernel", "{s}", order.kernelPath);
     arguments.addOption("initrd", "{s}", order.initrdPath);
     // Empty: the default of the kernel.
@@ -246,6 +251,7 @@ pub fn writeCheck(
     begin(arguments, program, "verify", store_path);
     arguments.addOption("version", "{f}", @as(?base.Uuid, version_id));
     arguments.add("--idle", .{});
+    assert(arguments.count <= Arguments.words_max);
 }
 
 fn begin(
@@ -456,6 +462,7 @@ fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
     std.json.Stringify.value(given, .{ .emit_null_optional_fields = false }, &writer) catch
         return error.Malformed;
     into.count = @intCast(writer.end);
+    assert(into.count <= made_size_max);
 }
 
 const testing = std.testing;

@@ -73,9 +73,11 @@ pub fn update(jobs: *StoreJobs, orders: []const Order) void {
             kept += 1;
         } else if (job.isOver()) jobs.is_end_changed = true;
     }
+    assert(kept <= jobs.jobs.count);
     jobs.jobs.count = kept;
     for (orders) |*order| if (jobs.find(order.id) == null)
         jobs.jobs.append(.{ .id = order.id, .queue = store_job.queueOf(order) }) catch break;
+    assert(jobs.jobs.count <= jobs_max);
 }
 
 /// Returns the job to start in this queue, in the control plane's order; null: none, or one is
@@ -217,6 +219,7 @@ pub fn writeReports(
 /// has stored. A running one among them is abandoned: the control plane does not know it, or
 /// knows its end.
 pub fn onReported(jobs: *StoreJobs, settled: []const base.Uuid) void {
+    assert(jobs.jobs.count <= jobs_max);
     jobs.is_urgent = false;
     for (jobs.jobs.slice()) |*job| job.has_update = false;
     for (settled) |id| {
@@ -228,6 +231,7 @@ pub fn onReported(jobs: *StoreJobs, settled: []const base.Uuid) void {
 
 /// No process works on it any more; the order stands, unless it is gone.
 fn abandon(jobs: *StoreJobs, job: *Job) void {
+    assert(job.stage == .running);
     job.* = .{
         .id = job.id,
         .queue = job.queue,
@@ -275,6 +279,7 @@ pub fn restore(
             writer.print("{f}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
             job.made = try store_job.parseMade(writer.buffered());
         }
+        assert(job.isOver());
         jobs.jobs.appendAssumeCapacity(job);
     }
 }
