@@ -417,6 +417,7 @@ fn end(boot: *Boot, phase: Phase, end_us: u64) void {
 
 /// Ends a phase whose end was not observed at the device's last progress in it.
 fn endAtLastAdvance(boot: *Boot, phase: Phase) void {
+    assert(phase != .stage2);
     const found = boot.record(phase) orelse return;
     boot.end(phase, found.lastAdvanceUs());
 }
@@ -428,6 +429,7 @@ fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
 }
 
 fn load(boot: *Boot, phase: Phase, event_us: u64, traffic: Traffic) void {
+    assert(phase != .stage2);
     if (traffic.packets_in > 0) boot.advance(phase, event_us);
     boot.count(phase, event_us, traffic);
 }

@@ -150,6 +150,7 @@ fn takeSteps(guest: *Guest, steps: stream.Steps) bool {
     if (steps.count == 0 or steps.eql(guest.steps.view())) return false;
     if (guest.steps_changes == steps_changes_max) return false;
     guest.steps_changes += 1;
+    assert(steps.count > 0);
     guest.steps.set(steps);
     return true;
 }

@@ -162,6 +162,7 @@ pub const PhaseRecord = struct {
     pub fn advance(record: *PhaseRecord, at_us: u64) void {
         record.touch(at_us);
         record.advanced_us = @max(record.advanced_us orelse record.start_us, at_us);
+        assert(record.advanced_us.? >= at_us);
     }
 
     /// Where a phase ends if its end was not observed.
@@ -209,6 +210,7 @@ pub const PhaseRecord = struct {
         }
         record.gaps[record.gap_count] = gap;
         record.gap_count += 1;
+        assert(record.gap_count <= gaps_max);
     }
 };
 

@@ -205,6 +205,7 @@ pub fn receiveDhcp(device: *Device, now_us: u64, payload: []const u8) void {
 
 pub fn receiveTftp(device: *Device, now_us: u64, from: base.Endpoint, payload: []const u8) void {
     if (device.timings.begins.get(.nbp) == null) return;
+    assert(device.tftp_attempts > 0);
     var buffer: TftpClient.Buffer = undefined;
     device.takeTftpStep(now_us, device.tftp.receive(now_us, from, payload, &buffer));
 }
@@ -237,6 +238,7 @@ pub fn httpClosed(device: *Device, now_us: u64) void {
 
 pub fn receiveStream(device: *Device, now_us: u64, payload: []const u8) void {
     if (device.phase != .stage2 and device.phase != .ready) return;
+    assert(device.client.state != .idle);
     device.client.receive(now_us, payload);
 }
 
@@ -539,6 +541,7 @@ fn nextStreamEvent(device: *Device) ?StreamClient.Event {
     while (device.client.nextEvent()) |event| if (!ahead.take(&device.client, &event)) return event;
     const tag = ahead.nextDone() orelse return null;
     const slot: u8 = @intCast(tag);
+    assert(slot < reads_depth);
     return .{
         .read_done = .{ .tag = tag, .buffer = device.buffers[slot][0..device.lengths[slot]] },
     };
@@ -558,6 +561,7 @@ fn takeStreamEvent(
         },
         .read_done => |read| {
             device.reads_done += 1;
+            assert(device.reads_done <= device.read_index);
             device.read_done_at_us = now_us;
             const asked_at_us = device.asked_at_us[@intCast(read.tag)];
             device.longest_read_us = @max(device.longest_read_us, now_us - asked_at_us);
@@ -608,11 +612,13 @@ fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?A
 
 /// Submits the reads whose think time is over, as far as buffers are free.
 fn submitDue(device: *Device, now_us: u64) void {
+    assert(device.phase == .stage2);
     const reads = device.profile.reads;
     while (device.read_index < reads.len and now_us >= device.read_due_at_us) {
         if (GuestWords.isBeforeSystem(device)) return;
         const slot: u8 = @intCast(device.free_buffers.findFirstSet() orelse return);
         const read = reads[device.read_index].within(device.client.session.?.disk_size);
+        assert(slot < reads_depth);
         device.offsets[slot] = read.offset;
         device.lengths[slot] = read.length;
         device.asked_at_us[slot] = now_us;

@@ -186,6 +186,7 @@ pub fn bind(
         other.state = .free;
         leases.change(other);
     }
+    assert(row.state != .own);
     row.client = client.*;
     row.state = .bound;
     row.until_us = now_us + @as(u64, lease_time_s) * std.time.us_per_s;
@@ -209,6 +210,7 @@ pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     row.state = .free;
     row.until_us = now_us;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return true;
 }
 
@@ -218,10 +220,12 @@ pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4)
     const row = leases.rowOf(ip) orelse return false;
     if (row.state != .bound and row.state != .offered) return false;
     if (!row.client.eql(client)) return false;
+    assert(row.state != .own);
     row.client = .nobody;
     row.state = .declined;
     row.until_us = now_us + decline_hold_us;
     leases.change(row);
+    assert(leases.changed_count > 0);
     return true;
 }
 
@@ -300,6 +304,7 @@ pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
         if (!other.client.isUnknown() and other.client.eql(&record.client)) return false;
     const longest_s = @max(leases.network.lease_time_max_s, leases.network.lease_time_s);
     const remaining_us = @min(record.remaining_us, @as(u64, longest_s) * std.time.us_per_s);
+    assert(row.state == .free);
     row.client = record.client;
     row.client.by = leases.network.identify_by;
     row.state = if (record.state == .bound and remaining_us > 0) .bound else .free;

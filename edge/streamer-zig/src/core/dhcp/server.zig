@@ -11,6 +11,7 @@ const dhcp_network = @import("network.zig");
 const DhcpLeases = @import("leases.zig");
 const Ip4 = base.Ip4;
 const Network = dhcp_network.Network;
+const assert = std.debug.assert;
 
 pub const Client = DhcpLeases.Client;
 
@@ -66,6 +67,7 @@ fn request(
     // this address is free.
     if (!is_selecting and !network.authoritative and !leases.isOf(client, ip))
         return .{ .ignored = .dhcp_bad_address };
+    assert(network.subnet.contains(ip));
     return switch (leases.bind(now_us, client, ip, lease_time_s)) {
         .granted => .{ .give = .{ .ip = ip, .lease_time_s = lease_time_s } },
         .taken => refusal,
@@ -95,6 +97,7 @@ pub fn addParameters(
     const options = &out.options;
     if (lease_time_s) |lease_s| {
         const is_default = lease_s == network.lease_time_s;
+        assert(lease_s > 0);
         options.lease_time_s = lease_s;
         // Configured times apply to a lease of the configured length.
         options.renewal_time_s = (if (is_default) network.renewal_time_s else null) orelse

@@ -71,6 +71,7 @@ pub const OwnClaims = struct {
         const index = own.find(mac, boot) orelse {
             const wanted = news.stage orelse return;
             const free = own.freeSlot() orelse return;
+            assert(free < own.macs.len);
             own.macs[free] = mac.toInt();
             own.claims[free] = .{
                 .boot = boot,
@@ -82,6 +83,7 @@ pub const OwnClaims = struct {
             return;
         };
         const claim = &own.claims[index];
+        assert(claim.boot.eql(boot));
         if (claim.is_over) return;
         claim.since_us = @max(claim.since_us, news.at_us);
         if (news.stage) |reached| {
@@ -124,6 +126,7 @@ pub const OwnClaims = struct {
 
     pub fn announceOne(own: *OwnClaims, mac: Mac, boot: Uuid) void {
         const index = own.find(mac, boot) orelse return;
+        assert(own.macs[index] != free_mac);
         own.claims[index].due_us = 0;
         own.next_due_us = 0;
     }
@@ -240,6 +243,7 @@ pub const OtherClaims = struct {
             if (known == mac.toInt() and earlier.edge == claim.edge) {
                 if (claim.counter < earlier.counter) return false;
                 const is_new = !earlier.boot.eql(claim.boot) or earlier.stage != claim.stage;
+                assert(claim.counter >= earlier.counter);
                 earlier.* = claim;
                 return is_new;
             }

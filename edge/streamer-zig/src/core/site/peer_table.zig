@@ -144,6 +144,7 @@ pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
         table.warm_until_us = now_us + warm_up_us;
         table.starting_until_us = now_us + starting_us;
     }
+    assert(table.alive_due_us <= now_us);
 }
 
 pub fn hasOthers(table: *const PeerTable) bool {
@@ -260,6 +261,7 @@ pub fn next(table: *PeerTable, now_us: u64, buffer: *[peer.packet_size_max]u8) ?
     if (!table.hasOthers()) return null;
     if (now_us >= table.aliveDue()) return table.emit(.{ .alive = table.ownAlive(now_us) }, buffer);
     const due = table.own_claims.takeDue(now_us) orelse return null;
+    assert(due.mac.isDevice());
     const age_ms = (now_us -| due.claim.since_us) / std.time.us_per_ms;
     const said: peer.Claim = .{
         .boot = due.claim.boot,

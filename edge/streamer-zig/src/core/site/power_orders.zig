@@ -84,6 +84,7 @@ pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool 
     if (order_id.eql(.zero)) return false;
     const binding = orders.find(order_id) orelse return false;
     if (!binding.bound.boot_id.eql(boot_id)) return false;
+    assert(!binding.bound.id.eql(.zero));
     binding.state = .taken;
     return true;
 }
@@ -126,6 +127,7 @@ fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
     orders.next = (orders.next + 1) % capacity;
     binding.* = .{ .bound = bound };
     return binding;
+    assert(orders.next < capacity);
 }
 
 const testing = std.testing;

@@ -155,6 +155,7 @@ pub const Pending = struct {
             const instant_ms = iterator.instants[0];
             if (instant_ms > iterator.unix_ms) return null;
             iterator.instants = iterator.instants[1..];
+            assert(iterator.entry != null);
             const entry = iterator.entry.?;
             if (entry.isBegun(instant_ms) or instant_ms <= entry.missed_until_ms) continue;
             return instant_ms;

@@ -37,12 +37,14 @@ pub fn take(waiting: *WaitingDevices, now_us: u64, boot_id: base.Uuid) bool {
         told.at_us = now_us;
         return true;
     }
+    assert(waiting.next < reported_max);
     waiting.told[waiting.next] = .{ .boot_id = boot_id, .at_us = now_us };
     waiting.next = (waiting.next + 1) % reported_max;
     return true;
 }
 
 const testing = std.testing;
+const assert = std.debug.assert;
 
 fn testId(number: u16) base.Uuid {
     var bytes: [16]u8 = @splat(1);

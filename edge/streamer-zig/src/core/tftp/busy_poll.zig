@@ -71,6 +71,7 @@ pub fn isActive(busy_poll: *const BusyPoll, now_us: u64) bool {
 pub fn shouldStart(busy_poll: *BusyPoll, now_us: u64) bool {
     if (!busy_poll.isActive(now_us)) return false;
     const until_us = busy_poll.untilUs() orelse return false;
+    assert(busy_poll.rest_until_us <= now_us);
     busy_poll.polled_at_us = now_us;
     return now_us < until_us;
 }

@@ -139,6 +139,7 @@ pub const Blocks = struct {
         index: u16 = 0,
 
         pub fn next(iterator: *Iterator) ?Block {
+            assert(iterator.index <= iterator.blocks.count);
             const blocks = &iterator.blocks;
             if (iterator.index == blocks.count) return null;
             const number = blocks.first + iterator.index;

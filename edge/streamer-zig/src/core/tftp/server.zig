@@ -165,6 +165,7 @@ pub fn receive(
 pub fn tick(server: *TftpServer, now_us: u64) ?Step {
     if (server.requests.deadlineUs()) |deadline_us| if (deadline_us <= now_us) {
         var step: Step = .{};
+        assert(server.requests.count > 0);
         server.dropRequest(server.requests.first().?, .timeout, &step);
         return step;
     };

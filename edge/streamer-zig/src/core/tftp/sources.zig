@@ -68,6 +68,7 @@ pub fn chargeExcess(sources: *TftpSources, now_us: u64, source: u16, excess: u32
 
 /// The peer has answered: its address is its own.
 pub fn refund(sources: *TftpSources, source: u16, excess: u32) void {
+    assert(source < count);
     sources.accounts[source].excess_used -|= excess;
 }
 
@@ -76,6 +77,7 @@ pub fn pendingOf(sources: *const TftpSources, source: u16) u16 {
 }
 
 pub fn addPending(sources: *TftpSources, source: u16) void {
+    assert(source < count);
     sources.accounts[source].pending += 1;
 }
 

@@ -108,6 +108,7 @@ pub fn ReportGaps(comptime Files: type) type {
             assert(gap.epoch == epoch and (gap.last_seq + 1 == seq or gap.first_seq == seq));
             assert(gaps.open_index == index);
             gap.last_seq = seq;
+            assert(gap.first_seq <= gap.last_seq);
             gap.last_unix_ms = now_ms;
             gaps.write(files, index);
         }

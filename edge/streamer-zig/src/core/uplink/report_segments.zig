@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const record_frame = @import("record_frame.zig");
+const assert = std.debug.assert;
 
 /// Each start of the edge adds one; those without reports are never created.
 pub const count_max = 4096;
@@ -108,6 +109,7 @@ fn measure(
     var reader: Reader(Files) = .{ .files = files, .file = file, .buffer = buffer };
     while (try reader.next()) |record| {
         if (record.number <= segment.last_seq) break;
+        assert(reader.offset > segment.size);
         segment.last_seq = record.number;
         segment.size = reader.offset;
     }

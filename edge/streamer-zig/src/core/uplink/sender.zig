@@ -131,6 +131,7 @@ pub const Sender = struct {
     pub fn heartbeatAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
         assert(!sender.stopped);
         sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
+        assert(sender.next_heartbeat_ms > now_ms);
         switch (answer) {
             .ok => {
                 // The API is back: waiting reports are sent at once.
