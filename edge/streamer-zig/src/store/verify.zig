@@ -5,7 +5,6 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
-const files_module = @import("files/files.zig");
 const manifest_module = @import("tree/manifest.zig");
 const LocationMap = @import("tree/location_map.zig");
 const store_dir = @import("files/store_dir.zig");

@@ -6,7 +6,6 @@ const std = @import("std");
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const boot_client = @import("../boot/client.zig");
-const dhcp_answer = @import("answer.zig");
 const dhcp_network = @import("network.zig");
 const DhcpLeases = @import("leases.zig");
 const Ip4 = base.Ip4;

@@ -112,15 +112,15 @@ pub const Answer = struct {
 
     /// Parses the query of a URL. Returns null if it is no answer.
     pub fn parse(query: []const u8) ?Answer {
-        var mark: ?u32 = null;
+        var menu_mark: ?u32 = null;
         var entry: ?u8 = null;
         var words = std.mem.splitScalar(u8, query, '&');
         while (words.next()) |word| {
             const name, const value = std.mem.cutScalar(u8, word, '=') orelse continue;
-            if (std.mem.eql(u8, name, "menu")) mark = numberOf(u32, value, 16);
+            if (std.mem.eql(u8, name, "menu")) menu_mark = numberOf(u32, value, 16);
             if (std.mem.eql(u8, name, "entry")) entry = numberOf(u8, value, 10);
         }
-        return .{ .mark = mark orelse return null, .entry = entry orelse return null };
+        return .{ .mark = menu_mark orelse return null, .entry = entry orelse return null };
     }
 
     pub fn format(answer: Answer, writer: *std.Io.Writer) std.Io.Writer.Error!void {

@@ -126,8 +126,8 @@ fn add(orders: *PowerOrders, bound: BoundOrder) *Binding {
     const binding = &orders.bindings[orders.next];
     orders.next = (orders.next + 1) % capacity;
     binding.* = .{ .bound = bound };
-    return binding;
     assert(orders.next < capacity);
+    return binding;
 }
 
 const testing = std.testing;

@@ -193,7 +193,7 @@ fn add(book: *ScheduleBook, id: Uuid) *Entry {
         break :blk oldest;
     };
     entry.* = .{ .id = id, .round = book.round };
-    return entry;
     assert(book.count > 0);
     assert(book.count <= book.entries.len);
+    return entry;
 }

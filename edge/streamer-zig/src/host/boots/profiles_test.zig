@@ -182,7 +182,7 @@ test "profiles outlive the process; a damaged or foreign one is dropped and lear
 test "boots beyond the recording capacity are served as well, and further classes share the profile of all" {
     var site: ProfileFixture = try .init();
     defer site.deinit();
-    for (0..boot_profiles.traces_max + 3) |_| {
+    for (0..BootProfiles.traces_max + 3) |_| {
         const made = site.boot(amber);
         site.profiles.begin(&made, .device_ram);
         site.profiles.noteRead(&ProfileFixture.read(&made, .demand, 0, 4096));

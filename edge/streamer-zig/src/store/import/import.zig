@@ -13,7 +13,6 @@ const base = @import("base");
 const Appender = @import("../files/appender.zig");
 const block = @import("../block.zig");
 const Checkpoint = @import("checkpoint.zig");
-const files_module = @import("../files/files.zig");
 const ImagePieces = @import("image_pieces.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("../tree/manifest.zig");

@@ -17,7 +17,6 @@ const hello_steps = @import("hello.zig");
 const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_under_way = @import("reads.zig");
 const sends = @import("sends.zig");
-const stream_seal = @import("../seal.zig");
 const Failover = @import("failover.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const PendingRead = @import("pending_read.zig");
