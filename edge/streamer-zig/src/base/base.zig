@@ -33,9 +33,8 @@ pub const version: []const u8 = @import("config").version;
 
 /// Stored in the program's bytes, so that a release can be built from it on a machine where it does
 /// not run.
-pub const release_mark: []const u8 = "bootfarm release mark: " ++ @import("config").version ++
-    " " ++
-    @tagName(@import("builtin").cpu.arch) ++ "\n";
+pub const release_mark: []const u8 = "bootfarm release mark: " ++
+    @import("config").version ++ " " ++ @tagName(@import("builtin").cpu.arch) ++ "\n";
 
 test {
     _ = @import("cursor.zig");

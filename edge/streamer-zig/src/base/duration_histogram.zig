@@ -61,8 +61,7 @@ pub fn quantileUs(histogram: *const DurationHistogram, per_mille: u16) u64 {
     var seen: u64 = 0;
     for (histogram.counts, 0..) |each, bucket| {
         seen += each;
-        if (seen * 1000 >= total * per_mille and seen > 0)
-            return @as(u64, 1) << @intCast(bucket);
+        if (seen * 1000 >= total * per_mille and seen > 0) return @as(u64, 1) << @intCast(bucket);
     }
     unreachable; // All have been counted.
 }

@@ -17,11 +17,7 @@ count: u32 = 0,
 const free_key: u48 = 0;
 
 /// For at most `entries_max` endpoints.
-pub fn init(
-    gpa: std.mem.Allocator,
-    entries_max: u32,
-    seed: u64,
-) error{OutOfMemory}!EndpointIndex {
+pub fn init(gpa: std.mem.Allocator, entries_max: u32, seed: u64) error{OutOfMemory}!EndpointIndex {
     assert(entries_max > 0 and entries_max <= std.math.maxInt(u16));
     const size = std.math.ceilPowerOfTwoAssert(u32, 2 * entries_max);
     const keys = try gpa.alloc(u48, size);
@@ -77,8 +73,7 @@ pub fn remove(index: *EndpointIndex, endpoint: Endpoint) void {
 /// Returns where the key is, or would be put.
 fn placeOf(index: *const EndpointIndex, key: u48) usize {
     var place = index.homeOf(key);
-    while (index.keys[place] != free_key and index.keys[place] != key)
-        place = index.after(place);
+    while (index.keys[place] != free_key and index.keys[place] != key) place = index.after(place);
     return place;
 }
 
@@ -118,10 +113,8 @@ test "inserted entries are found and removed ones are not, however they collide"
             }
             continue;
         }
-        const endpoint: Endpoint = .{
-            .ip = .fromInt(@intCast(1 + prng.below(40))),
-            .port = @intCast(prng.below(8)),
-        };
+        const endpoint: Endpoint =
+            .{ .ip = .fromInt(@intCast(1 + prng.below(40))), .port = @intCast(prng.below(8)) };
         if (index.get(endpoint)) |other| {
             try testing.expect(model[other].?.eql(endpoint));
             continue;

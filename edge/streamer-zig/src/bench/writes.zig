@@ -43,10 +43,9 @@ pub fn measure(device: *NbdDevice, bytes: u64, out: *std.Io.Writer) !void {
         const count = bytes / case.share / case.piece;
         const us, const flushes = try run(device, &case, number, count);
         if (number > 0) try out.writeAll(",");
-        try out.print(
-            "{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}",
-            .{ case.name, count * case.piece, us, flushes },
-        );
+        try out.print("{{\"name\":\"{s}\",\"bytes\":{d},\"us\":{d},\"flushes\":{d}}}", .{
+            case.name, count * case.piece, us, flushes,
+        });
     }
     try out.writeAll("]}\n");
 }

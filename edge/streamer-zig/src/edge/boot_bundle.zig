@@ -67,11 +67,8 @@ pub fn open(
     bundle.tools = tools.*;
     bundle.built = null;
     const arena = tools.arena;
-    bundle.disk.open(source) catch |problem| return explained(
-        arena,
-        "the disk {s}",
-        .{image.sentence(problem)},
-    );
+    bundle.disk.open(source) catch |problem|
+        return explained(arena, "the disk {s}", .{image.sentence(problem)});
     bundle.disk.renewWork();
     const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,
@@ -143,11 +140,10 @@ fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
             "{s} does not name its release, which is needed to find its modules; {s}",
             .{ kernel, given },
         );
-    if (!initramfs_build.isRelease(release)) return explained(
-        arena,
-        "{s} has a release that is not a valid name; {s}",
-        .{ kernel, given },
-    );
+    if (!initramfs_build.isRelease(release))
+        return explained(arena, "{s} has a release that is not a valid name; {s}", .{
+            kernel, given,
+        });
     if (bundle.disk.root == null) return explained(
         arena,
         "{s} was found, but no file system with its modules can be read ({s}); {s}",
@@ -163,8 +159,7 @@ fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
     }) catch |reason| switch (reason) {
         error.OutOfMemory => return error.OutOfMemory,
         error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{
-            kernel,
-            complaint.written(),
+            kernel, complaint.written(),
         }),
     };
     return .ready;

@@ -8,11 +8,7 @@ pub const Complaint = @This();
 buffer: [512]u8 = undefined,
 size: usize = 0,
 
-pub fn set(
-    complaint: *Complaint,
-    comptime format: []const u8,
-    arguments: anytype,
-) error{Wrong} {
+pub fn set(complaint: *Complaint, comptime format: []const u8, arguments: anytype) error{Wrong} {
     var writer: std.Io.Writer = .fixed(&complaint.buffer);
     // A sentence that is too long is cut.
     writer.print(format, arguments) catch {};

@@ -58,10 +58,7 @@ metrics: ?*host.MetricsServer = null,
 /// Runs a prepared edge until TERM or INT; returns the exit code.
 pub fn run(edge: *Edge) u8 {
     if (edge.worker) |worker| worker.start() catch
-        return edge.terminal.fail(
-            "The uplink's threads cannot be started on this system.",
-            .{},
-        );
+        return edge.terminal.fail("The uplink's threads cannot be started on this system.", .{});
     edge.loop.stream.start() catch
         return edge.terminal.fail(
             "The threads that read disks cannot be started on this system.",
@@ -78,18 +75,12 @@ pub fn run(edge: *Edge) u8 {
             .{},
         );
     if (edge.metrics) |metrics| metrics.start() catch
-        return edge.terminal.fail(
-            "The thread of --metrics cannot be started on this system.",
-            .{},
-        );
+        return edge.terminal.fail("The thread of --metrics cannot be started on this system.", .{});
     edge.announce();
     edge.notifyManager("READY=1");
     edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
         edge.finish();
-        return edge.terminal.fail(
-            "The system refused to wait for packets; the edge stops.",
-            .{},
-        );
+        return edge.terminal.fail("The system refused to wait for packets; the edge stops.", .{});
     };
     edge.finish();
     return 0;
@@ -251,8 +242,7 @@ fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
     const edge: *Edge = @ptrCast(@alignCast(context));
     if (edge.link) |link| link.noteReport();
     if (boot.isOver() and boot.live_changes.outcome) edge.boot_counters.count(boot);
-    if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps))
-        edge.print(boot);
+    if (boot.isOver() and (boot.live_changes.outcome or boot.live_changes.steps)) edge.print(boot);
 }
 
 /// There is something to send.
@@ -267,11 +257,7 @@ fn print(edge: *Edge, boot: *const core.boot.Boot) void {
     const result = if (edge.options.json)
         boot_printer.writeJson(&writer, boot)
     else
-        boot_printer.writeTable(
-            &writer,
-            boot,
-            if (boot.live_changes.outcome) .whole else .steps,
-        );
+        boot_printer.writeTable(&writer, boot, if (boot.live_changes.outcome) .whole else .steps);
     result catch return;
     edge.terminal.out(writer.buffered());
 }

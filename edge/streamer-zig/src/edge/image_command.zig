@@ -129,10 +129,8 @@ fn inspect(command: *const Command, options: *const Options) Failure!void {
     defer file.close();
     const source = file.source();
     const disk = try command.arena.create(image.Disk);
-    disk.open(&source) catch |problem| return command.fail(
-        "{s} {s}",
-        .{ options.file, image.sentence(problem) },
-    );
+    disk.open(&source) catch |problem|
+        return command.fail("{s} {s}", .{ options.file, image.sentence(problem) });
     disk.renewWork();
     const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
         error.OutOfMemory => return error.OutOfMemory,

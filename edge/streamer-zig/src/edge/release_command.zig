@@ -68,10 +68,9 @@ fn verifyFiles(
         ),
     };
     if (!std.mem.eql(u8, release.arch, @tagName(builtin.cpu.arch)))
-        return complaint.set(
-            "The release is for {s}, and this machine is {t}.",
-            .{ release.arch, builtin.cpu.arch },
-        );
+        return complaint.set("The release is for {s}, and this machine is {t}.", .{
+            release.arch, builtin.cpu.arch,
+        });
     if (!options.allow_older and isOlder(release.version, base.version)) return complaint.set(
         "The release is {s}, which is older than this program ({s}); add --allow-older to accept it.",
         .{ release.version, base.version },

@@ -274,10 +274,9 @@ pub fn parse(
         const name, const value = std.mem.cutScalar(u8, part, '=') orelse
             return complaint.set("{s}: '{s}' is not KEY=VALUE.", .{ place, part });
         const key = std.meta.stringToEnum(Key, name) orelse
-            return complaint.set(
-                "{s}: there is no key '{s}'; see bootfarm-edge serve --help.",
-                .{ place, name },
-            );
+            return complaint.set("{s}: there is no key '{s}'; see bootfarm-edge serve --help.", .{
+                place, name,
+            });
         try builder.set(key, value);
     }
     return builder.finish();

@@ -23,8 +23,7 @@ pub fn run(init: std.process.Init, rest: []const [:0]const u8, terminal: *Termin
         return terminal.fail("{s} cannot be written by this user.", .{given.path});
     terminal.out(
         "The edge accepts the next desired state that this key signs, " ++
-            "and from then on only this key " ++
-            "and its successors.\n",
+            "and from then on only this key " ++ "and its successors.\n",
     );
     return 0;
 }

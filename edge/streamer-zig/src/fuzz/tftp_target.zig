@@ -181,9 +181,8 @@ pub fn server(case: *Case) Violation!bool {
 
 fn makeRequest(case: *Case, peer: *const Peer, buffer: []u8) Violation![]u8 {
     const prng = &case.prng;
-    const names = [_][]const u8{
-        "a", "/undionly.kpxe", "b/0123456789abcdef/large", "../a", "nothing",
-    };
+    const names =
+        [_][]const u8{ "a", "/undionly.kpxe", "b/0123456789abcdef/large", "../a", "nothing" };
     const codes = [_]tftp.ErrorCode{ .option_refused, .disk_full };
     const near: u16 = peer.last_block -% @as(u16, @intCast(prng.below(6)));
     const packet: tftp.Packet = switch (prng.below(8)) {

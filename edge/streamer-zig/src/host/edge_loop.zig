@@ -302,8 +302,7 @@ fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
 fn timeoutMs(loop: *const EdgeLoop) i32 {
     const now_us = sys.monotonicUs();
     var deadline_us = loop.next_tick_us;
-    if (loop.tftp.policy.server.nextDeadline()) |tftp_us|
-        deadline_us = @min(deadline_us, tftp_us);
+    if (loop.tftp.policy.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
     if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
         deadline_us = @min(deadline_us, peer_us);
     };

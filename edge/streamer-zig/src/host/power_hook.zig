@@ -117,8 +117,7 @@ fn textOf(outcome: *const Outcome) base.UntrustedText {
             said[0..@min(said.len, 64)],
         }) catch unreachable,
         .exited => |code| if (code == 0) said else std.mem.print(&buffer, "exit {d}: {s}", .{
-            code,
-            said[0..@min(said.len, 64)],
+            code, said[0..@min(said.len, 64)],
         }) catch unreachable,
     };
     return .init(text);

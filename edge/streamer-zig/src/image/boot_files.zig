@@ -97,15 +97,12 @@ pub const Reason = union(enum) {
                 "{s} is a unified kernel image, which cannot be used yet; {s}",
                 .{ path, given },
             ),
-            .kernel => |it| try writer.print(
-                "{s} {s}; {s}",
-                .{ it.path, wire.kernel_image.sentence(it.problem), given },
-            ),
+            .kernel => |it| try writer.print("{s} {s}; {s}", .{
+                it.path, wire.kernel_image.sentence(it.problem), given,
+            }),
             .too_large => |it| try writer.print(
                 "{s} has {d} bytes, more than the {d} that a boot file may have",
-                .{
-                    it.path, it.size, it.size_max,
-                },
+                .{ it.path, it.size, it.size_max },
             ),
             .command_line_too_long => try writer.print(
                 "the command line is longer than the {d} characters that a version may have; " ++
@@ -180,12 +177,7 @@ pub fn find(gpa: Allocator, disk: *Disk) Error!Answer {
     return .{ .reason = whatRefused(disk) };
 }
 
-fn answerOf(
-    scratch: Allocator,
-    disk: *Disk,
-    base: *const Base,
-    by: Source,
-) Error!?Answer {
+fn answerOf(scratch: Allocator, disk: *Disk, base: *const Base, by: Source) Error!?Answer {
     const candidate = try candidateOf(scratch, disk, base, by) orelse return null;
     return try judge(scratch, disk, &candidate, by);
 }
@@ -234,12 +226,7 @@ fn whatRefused(disk: *const Disk) Reason {
     return .{ .refused = .{ .part = 0, .refusal = .unknown } };
 }
 
-fn judge(
-    gpa: Allocator,
-    disk: *Disk,
-    candidate: *const Candidate,
-    by: Source,
-) Error!Answer {
+fn judge(gpa: Allocator, disk: *Disk, candidate: *const Candidate, by: Source) Error!Answer {
     const kernel = &candidate.kernel;
     if (kernel.size() > kernel_size_max) return tooLarge(kernel, kernel_size_max);
     const image = inspectKernel(gpa, disk, kernel) catch |reason| switch (reason) {
@@ -334,12 +321,7 @@ fn basesOf(gpa: Allocator, disk: *const Disk) Allocator.Error![]const Base {
 }
 
 /// Returns what would start from here; null if nothing is configured or the files are missing.
-fn candidateOf(
-    gpa: Allocator,
-    disk: *const Disk,
-    base: *const Base,
-    by: Source,
-) Error!?Candidate {
+fn candidateOf(gpa: Allocator, disk: *const Disk, base: *const Base, by: Source) Error!?Candidate {
     return switch (by) {
         .boot_loader_specification => fromBls(gpa, disk, base),
         .grub => fromGrub(gpa, disk, base),
@@ -361,10 +343,8 @@ fn fromBls(gpa: Allocator, disk: *const Disk, base: *const Base) Error!?Candidat
         const path = try std.mem.concat(gpa, u8, &.{ directory, name });
         const text = try disk.readTextAt(gpa, base.part, path, entry_size_max) orelse continue;
         const entry = try loader_texts.readBls(gpa, text) orelse continue;
-        const version = if (entry.version.len > 0)
-            entry.version
-        else
-            name[0 .. name.len - ".conf".len];
+        const version =
+            if (entry.version.len > 0) entry.version else name[0 .. name.len - ".conf".len];
         if (best != null and !isNewer(version, best_version)) continue;
         best = try ofEntry(gpa, disk, base, "/", path, &entry) orelse continue;
         best_version = version;
@@ -460,11 +440,9 @@ fn optionsOfSystem(gpa: Allocator, disk: *const Disk) Error![]const u8 {
     for ([_][]const u8{ "GRUB_CMDLINE_LINUX=", "GRUB_CMDLINE_LINUX_DEFAULT=" }) |name| {
         var lines = std.mem.tokenizeAny(u8, text, "\r\n");
         while (lines.next()) |line| if (std.mem.startsWith(u8, line, name)) {
-            all = try std.mem.concat(
-                gpa,
-                u8,
-                &.{ all, " ", std.mem.trim(u8, line[name.len..], "\"' \t") },
-            );
+            all = try std.mem.concat(gpa, u8, &.{
+                all, " ", std.mem.trim(u8, line[name.len..], "\"' \t"),
+            });
         };
     }
     return all;
@@ -506,10 +484,7 @@ fn locate(
     const in_boot = try std.mem.concat(gpa, u8, &.{ "/boot", path });
     const tries = [_]struct { ?u8, []const u8 }{
         .{ base.part, path },
-        .{
-            base.part,
-            in_boot,
-        },
+        .{ base.part, in_boot },
         .{ disk.root, path },
         .{ disk.root, in_boot },
         .{ disk.boot, path },

@@ -70,12 +70,8 @@ pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
     if (layout.table == .none) {
         try disk.append(null, whole);
     } else for (layout.partitions.constSlice()) |partition| {
-        const volume = whole.part(partition.first, partition.size) orelse Volume{
-            .source = source,
-            .first = 0,
-            .size = 0,
-            .read_budget = &disk.read_budget,
-        };
+        const volume = whole.part(partition.first, partition.size) orelse
+            Volume{ .source = source, .first = 0, .size = 0, .read_budget = &disk.read_budget };
         try disk.append(partition, volume);
     }
     try disk.findRoles();
@@ -125,11 +121,8 @@ fn findRoles(disk: *Disk) volume_module.ReadError!void {
 
 fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
     if (!try disk.has(part, "/etc", .directory)) return false;
-    for ([_][]const u8{
-        "/usr/bin",
-        "/sbin",
-        "/bin",
-    }) |path| if (try disk.has(part, path, .directory)) return true;
+    for ([_][]const u8{ "/usr/bin", "/sbin", "/bin" }) |path|
+        if (try disk.has(part, path, .directory)) return true;
     return false;
 }
 
@@ -260,10 +253,8 @@ const PathResolver = struct {
     }
 
     fn begin(walk: *PathResolver) Error!void {
-        walk.stack[0] = .{
-            .part = walk.origin,
-            .node = try walk.disk.system(walk.origin).?.root(),
-        };
+        walk.stack[0] =
+            .{ .part = walk.origin, .node = try walk.disk.system(walk.origin).?.root() };
         walk.depth = 1;
     }
 

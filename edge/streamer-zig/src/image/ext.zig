@@ -49,9 +49,8 @@ const incompat = struct {
     const encrypt = 0x10000;
     const casefold = 0x20000;
 
-    const readable =
-        filetype | recover | meta_bg | extents | wide | mmp | flex_bg | ea_inode |
-        csum_seed | large_dir | inline_data | encrypt | casefold;
+    const readable = filetype | recover | meta_bg | extents |
+        wide | mmp | flex_bg | ea_inode | csum_seed | large_dir | inline_data | encrypt | casefold;
 };
 const ro_compat = struct {
     const sparse_super = 0x1;
@@ -97,10 +96,8 @@ pub const Ext = struct {
         const ext: Ext = .{
             .volume = volume,
             .block_size = @as(u32, 1024) << @intCast(shift),
-            .blocks = int(u32, &super, 4) | if (is_wide)
-                @as(u64, int(u32, &super, 336)) << 32
-            else
-                0,
+            .blocks = int(u32, &super, 4) |
+                if (is_wide) @as(u64, int(u32, &super, 336)) << 32 else 0,
             .inodes = int(u32, &super, 0),
             .inode_size = if (is_dynamic) int(u16, &super, 88) else 128,
             .inodes_per_group = int(u32, &super, 40),
@@ -314,12 +311,8 @@ pub const File = struct {
         while (filled < buffer.len) {
             const at = offset + filled;
             const block = at / block_size;
-            if (block < file.run.first or
-                block - file.run.first >= file.run.count) file.run = try findRun(
-                file.ext,
-                inode,
-                block,
-            );
+            if (block < file.run.first or block - file.run.first >= file.run.count)
+                file.run = try findRun(file.ext, inode, block);
             assert(block >= file.run.first and block - file.run.first < file.run.count);
             const within = at - file.run.first * block_size;
             const left = std.math.mul(u64, file.run.count, block_size) catch std.math.maxInt(u64);
@@ -458,11 +451,8 @@ const ExtentNode = struct {
 const numbers_max = 256;
 
 fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) InodeError!Run {
-    if (block < direct_count) return runOf(
-        ext,
-        inode.blocks[@intCast(block * 4) .. direct_count * 4],
-        block,
-    );
+    if (block < direct_count)
+        return runOf(ext, inode.blocks[@intCast(block * 4) .. direct_count * 4], block);
     const per: u64 = ext.block_size / 4;
     var rest = block - direct_count;
     var span: u64 = 1;

@@ -49,12 +49,7 @@ pub fn characterDevice(
     minor: u32,
 ) Writer.Error!void {
     try cpio.entry(
-        .{
-            .name = name,
-            .mode = type_character_device | 0o600,
-            .major = major,
-            .minor = minor,
-        },
+        .{ .name = name, .mode = type_character_device | 0o600, .major = major, .minor = minor },
     );
 }
 
@@ -124,9 +119,8 @@ test "an entry is a header of 110 characters, the name and the content, each pad
     var cpio: CpioWriter = .{ .writer = &writer };
     try cpio.file("a/b", 0o755, "hello");
     const expected = "070701" ++ "00000001" ++ "000081ED" ++ "00000001" ++ "00000000" ++
-        "00000000" ++ "00000000" ++
-        "00000005" ++ "00000000" ++ "00000000" ++ "00000000" ++ "00000000" ++ "00000004" ++ "00000000" ++
-        "a/b\x00" ++ "\x00\x00" ++ "hello\x00\x00\x00";
+        "00000000" ++ "00000000" ++ "00000005" ++ "00000000" ++ "00000000" ++ "00000000" ++
+        "00000000" ++ "00000004" ++ "00000000" ++ "a/b\x00" ++ "\x00\x00" ++ "hello\x00\x00\x00";
     comptime assert(header_size == 110);
     try testing.expectEqualStrings(expected, writer.buffered());
     try testing.expectEqual(expected.len, cpio.size);

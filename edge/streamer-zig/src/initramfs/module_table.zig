@@ -100,11 +100,8 @@ pub fn writeDep(
         try writer.print("{s}:", .{plainPath(module.path)});
         var needs = std.mem.tokenizeScalar(u8, module.needs, ' ');
         while (needs.next()) |path| try writer.print(" {s}", .{plainPath(path)});
-        var before = std.mem.tokenizeScalar(
-            u8,
-            table.wanted_before.get(module.name) orelse "",
-            ' ',
-        );
+        var before =
+            std.mem.tokenizeScalar(u8, table.wanted_before.get(module.name) orelse "", ' ');
         while (before.next()) |wanted| {
             const first = table.modules.get(try normalised(arena, wanted)) orelse continue;
             try writer.print(" {s}", .{plainPath(first.path)});

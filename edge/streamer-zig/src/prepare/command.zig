@@ -72,11 +72,9 @@ fn prepare(command: Command) Failure!void {
         .refused => |reason| return command.refuse(reason),
     };
     say(1, "{s} is {s}", .{ command.options.root, system.name });
-    for (system.unfit) |unfit| say(
-        1,
-        "  kernel {s} is skipped: it has no {s} ({s}), and {s}",
-        .{ unfit.release, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose },
-    );
+    for (system.unfit) |unfit| say(1, "  kernel {s} is skipped: it has no {s} ({s}), and {s}", .{
+        unfit.release, unfit.lacks.name, unfit.lacks.option, unfit.lacks.purpose,
+    });
     const wanted = try command.wantedFiles();
     var changes: usize = 0;
     for (wanted.items) |file| {
@@ -85,11 +83,7 @@ fn prepare(command: Command) Failure!void {
         // From here on the initramfs must be rebuilt, whatever happens.
         if (files.isInInitramfs(file) and
             !command.options.is_dry_run) try command.forgetInitramfs();
-        say(
-            1,
-            "  {s} /{s}: {s}",
-            .{ command.tense("writes", "would write"), file.path, file.why },
-        );
+        say(1, "  {s} /{s}: {s}", .{ command.tense("writes", "would write"), file.path, file.why });
         if (command.options.is_dry_run) continue;
         command.root.write(file.path, file.mode, file.content) catch |reason|
             return command.failed(file.path, reason);
@@ -168,9 +162,7 @@ fn makeInitramfs(
     const is_there = for (releases) |release| {
         if (!command.root.exists(try command.imageOf(release))) break false;
     } else true;
-    if (is_there and try command.isSame(
-        .{ .path = files.stamp_path, .content = stamp, .why = "" },
-    ))
+    if (is_there and try command.isSame(.{ .path = files.stamp_path, .content = stamp, .why = "" }))
         return 0;
     for (releases) |release| try command.updateInitramfs(release);
     if (!command.options.is_dry_run)
@@ -221,10 +213,7 @@ fn stampOf(
     for (wanted) |file| if (files.isInInitramfs(file)) hash.update(file.content);
     const digest = hash.finalResult();
     var text: std.ArrayList(u8) = .empty;
-    try text.appendSlice(
-        command.arena,
-        try std.fmt.allocPrint(command.arena, "{x}\n", .{&digest}),
-    );
+    try text.appendSlice(command.arena, try std.fmt.allocPrint(command.arena, "{x}\n", .{&digest}));
     for (releases) |release| {
         try text.appendSlice(command.arena, release);
         try text.append(command.arena, '\n');
@@ -255,11 +244,7 @@ fn undo(command: Command) Failure!void {
     if (command.options.makes_initramfs) {
         for (command.root.list(command.arena, "boot") catch &.{}) |name| {
             const release = std.mem.cutPrefix(u8, name, "initrd.img-") orelse continue;
-            const modules = try std.mem.concat(
-                command.arena,
-                u8,
-                &.{ "lib/modules/", release },
-            );
+            const modules = try std.mem.concat(command.arena, u8, &.{ "lib/modules/", release });
             if (command.root.exists(modules)) try command.updateInitramfs(release);
         }
     }
@@ -282,11 +267,7 @@ fn tense(command: Command, does: []const u8, would: []const u8) []const u8 {
     return if (command.options.is_dry_run) would else does;
 }
 
-fn failed(
-    command: Command,
-    path: []const u8,
-    reason: @import("root_directory.zig").Error,
-) Failure {
+fn failed(command: Command, path: []const u8, reason: @import("root_directory.zig").Error) Failure {
     return switch (reason) {
         error.ReadOnly => command.refuse(.read_only),
         error.NotPermitted => command.refuse(.not_permitted),
@@ -313,8 +294,7 @@ fn refuse(command: Command, reason: checks.Reason) Failure {
             .{root},
         ),
         .busybox_lacks => |applet| fail(
-            "the busybox of {s} has no `{s}`; install the package " ++
-                "busybox-static in it",
+            "the busybox of {s} has no `{s}`; install the package " ++ "busybox-static in it",
             .{ root, applet },
         ),
         .no_kernel => fail(
@@ -343,9 +323,8 @@ fn machineName(machine: initramfs.elf.Machine) []const u8 {
 
 fn startedFromEdge() bool {
     var buffer: [4096]u8 = undefined;
-    const fd: i32 = @intCast(check(
-        linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0),
-    ) catch return false);
+    const fd: i32 =
+        @intCast(check(linux.open("/proc/cmdline", .{ .CLOEXEC = true }, 0)) catch return false);
     defer sys.close(fd);
     const size = sys.readAt(fd, &buffer, 0) catch return false;
     return std.mem.find(u8, buffer[0..size], "bootfarm.edge=") != null;

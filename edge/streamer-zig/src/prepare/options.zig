@@ -36,8 +36,7 @@ pub fn parse(words: []const [*:0]const u8, last_word: *[]const u8) Error!Options
         else if (std.mem.eql(u8, word, "--no-initramfs")) options.makes_initramfs = false //
         else if (std.mem.eql(u8, word, "--root")) {
             options.root = try valueAfter(words, &index);
-            if (options.root.len == 0 or options.root.len > root_size_max)
-                return error.RootInvalid;
+            if (options.root.len == 0 or options.root.len > root_size_max) return error.RootInvalid;
         } else if (std.mem.eql(u8, word, "--write-cache")) {
             options.write_cache = try valueAfter(words, &index);
             last_word.* = options.write_cache.?;

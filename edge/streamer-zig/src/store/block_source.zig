@@ -24,8 +24,7 @@ pub const VTable = struct {
 /// Fills `buffer` from byte `offset` of the disk, completely or not at all.
 pub fn read(source: *const BlockSource, buffer: []u8, offset: u64) ReadError!void {
     assert(source.size > 0);
-    if (buffer.len > source.size or
-        offset > source.size - buffer.len) return error.BeyondTheEnd;
+    if (buffer.len > source.size or offset > source.size - buffer.len) return error.BeyondTheEnd;
     return source.vtable.read(source.context, buffer, offset);
 }
 
@@ -33,8 +32,7 @@ pub fn read(source: *const BlockSource, buffer: []u8, offset: u64) ReadError!voi
 /// of a block. Returns false if a `read` is needed; `buffer` is undefined then.
 pub fn readNow(source: *const BlockSource, buffer: []u8, offset: u64) ReadError!bool {
     assert(source.size > 0);
-    if (buffer.len > source.size or
-        offset > source.size - buffer.len) return error.BeyondTheEnd;
+    if (buffer.len > source.size or offset > source.size - buffer.len) return error.BeyondTheEnd;
     const now = source.vtable.readNow orelse return false;
     return now(source.context, buffer, offset);
 }

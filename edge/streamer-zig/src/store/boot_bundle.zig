@@ -53,10 +53,7 @@ pub const FileWriter = struct {
         return .{ .files = files, .handle = try files.create(new_name) };
     }
 
-    pub fn append(
-        writer: *FileWriter,
-        bytes: []const u8,
-    ) (Files.Error || error{TooLarge})!void {
+    pub fn append(writer: *FileWriter, bytes: []const u8) (Files.Error || error{TooLarge})!void {
         if (writer.size + bytes.len > size_max) return error.TooLarge;
         writer.sha.update(bytes);
         try writer.files.write(writer.handle, bytes, writer.size);

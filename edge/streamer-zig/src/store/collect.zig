@@ -52,35 +52,24 @@ pub fn beginAtRate(
 ) Error!Collection {
     var usage: Usage = try .ofAtRate(gpa, change.store, rate_limit);
     errdefer usage.deinit();
-    return .{
-        .change = change,
-        .until = try takeImports(&usage, change.store),
-        .usage = usage,
-    };
+    return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };
 }
 
 /// No import begins or ends meanwhile, since that needs the change lock. Running ones append
 /// behind where they began.
-fn takeImports(
-    usage: *Usage,
-    store: *store_dir.Store,
-) Error!std.EnumArray(FileSet.Kind, Location) {
-    const end_of_all: Location = .{
-        .file = std.math.maxInt(u24),
-        .block = std.math.maxInt(u40),
-    };
+fn takeImports(usage: *Usage, store: *store_dir.Store) Error!std.EnumArray(FileSet.Kind, Location) {
+    const end_of_all: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
     var until: std.EnumArray(FileSet.Kind, Location) = .initFill(end_of_all);
     if (simulated.has(.import_is_freed)) return until;
     var id: ?base.Uuid = null;
     while (try Checkpoint.next(store.files, id)) |found| {
         id = found;
-        const checkpoint = Checkpoint.read(store.files, found) catch |err|
-            switch (err) {
-                // The import removed its checkpoint itself.
-                error.NoImport => continue,
-                error.Damaged, error.TooNew => return error.Unfinished,
-                else => |other| return other,
-            };
+        const checkpoint = Checkpoint.read(store.files, found) catch |err| switch (err) {
+            // The import removed its checkpoint itself.
+            error.NoImport => continue,
+            error.Damaged, error.TooNew => return error.Unfinished,
+            else => |other| return other,
+        };
         if (checkpoint.data_from.file == 0 or
             checkpoint.nodes_from.file == 0) return error.Unfinished;
         until.set(.extents, least(until.get(.extents), checkpoint.data_from));
@@ -134,10 +123,8 @@ fn freeIn(collection: *Collection, handle: Handle, end_at: u64) Error!u64 {
     const begin_at = collection.at;
     var unused_from = begin_at;
     while (collection.at < end_at) : (collection.at += block.block_size) {
-        const place: Location = .{
-            .file = collection.file,
-            .block = @intCast(collection.at / block.block_size),
-        };
+        const place: Location =
+            .{ .file = collection.file, .block = @intCast(collection.at / block.block_size) };
         const use = map.useOf(place);
         if (use == .none or (simulated.has(.shared_is_freed) and use == .more)) continue;
         collection.is_used = true;
@@ -149,13 +136,7 @@ fn freeIn(collection: *Collection, handle: Handle, end_at: u64) Error!u64 {
     return collection.at - begin_at;
 }
 
-fn free(
-    collection: *Collection,
-    files: Files,
-    handle: Handle,
-    from: u64,
-    to: u64,
-) Error!void {
+fn free(collection: *Collection, files: Files, handle: Handle, from: u64, to: u64) Error!void {
     if (from >= to) return;
     const before = try files.allocated(handle);
     try files.punch(handle, from, to - from);

@@ -45,11 +45,8 @@ pub fn Comparison(comptime Context: type) type {
             try comparison.load(b, level, &b_node);
             for (0..node_module.fanout) |child| {
                 if (level == 0) {
-                    if (!std.mem.eql(
-                        u8,
-                        &a_node.hashes[child],
-                        &b_node.hashes[child],
-                    )) comparison.add(first + child);
+                    if (!std.mem.eql(u8, &a_node.hashes[child], &b_node.hashes[child]))
+                        comparison.add(first + child);
                     continue;
                 }
                 const below = node_module.blocksBelow(level - 1);

@@ -65,11 +65,10 @@ pub fn run(on: *Export, gpa: std.mem.Allocator) Error!void {
         } else {
             const bytes = buffer[0..@intCast(@min(piece_size - at % piece_size, size - at))];
             on.reader.source().read(bytes, at) catch |err| return on.locate(bytes, at, err);
-            if (on.target == .begun_file) try on.writeChanged(
-                bytes,
-                there[0..bytes.len],
-                at,
-            ) else try on.write(bytes, at);
+            if (on.target == .begun_file)
+                try on.writeChanged(bytes, there[0..bytes.len], at)
+            else
+                try on.write(bytes, at);
             on.done.position = at + bytes.len;
         }
         on.watch.progress(on.watch.context, &on.done);
@@ -119,12 +118,7 @@ const keep_size = 0x01;
 
 /// Frees the range on a device that supports it; the range reads as zeros either way.
 fn clear(on: *Export, from: u64, to: u64, buffer: []u8) Error!void {
-    const rc = linux.fallocate(
-        on.fd,
-        punch_hole | keep_size,
-        @intCast(from),
-        @intCast(to - from),
-    );
+    const rc = linux.fallocate(on.fd, punch_hole | keep_size, @intCast(from), @intCast(to - from));
     switch (linux.errno(rc)) {
         .SUCCESS => return,
         .OPNOTSUPP, .NOSYS, .INVAL => {},
@@ -155,10 +149,10 @@ fn writeChanged(on: *Export, bytes: []const u8, there: []u8, at: u64) Error!void
     while (from < bytes.len) {
         const size = @min(block.block_size, bytes.len - from);
         const is_same = std.mem.eql(u8, bytes[from..][0..size], there[from..][0..size]);
-        if (is_same) on.done.kept_bytes += size else try on.write(
-            bytes[from..][0..size],
-            at + from,
-        );
+        if (is_same)
+            on.done.kept_bytes += size
+        else
+            try on.write(bytes[from..][0..size], at + from);
         from += size;
     }
 }

@@ -38,11 +38,8 @@ pub const Record = struct {
         const end = size - Sha256.digest_length;
         var digest: [Sha256.digest_length]u8 = undefined;
         Sha256.hash(bytes[0..end], &digest, .{});
-        if (!std.mem.eql(
-            u8,
-            &digest,
-            bytes[end..],
-        ) or !std.mem.startsWith(u8, bytes, &magic)) return null;
+        if (!std.mem.eql(u8, &digest, bytes[end..]) or !std.mem.startsWith(u8, bytes, &magic))
+            return null;
         var cursor: base.Cursor = .init(bytes[magic.len..]);
         const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
         const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
@@ -79,10 +76,8 @@ pub fn finish(files: Files, record: *const Record) Files.Error!void {
     const manifest_name = manifest_module.fileName(record.version, &names[0]);
     if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
         if (err != error.NotFound) return err;
-        if (!simulated.has(.recovery_without_manifest)) try files.replace(
-            manifest_name,
-            &record.manifest,
-        );
+        if (!simulated.has(.recovery_without_manifest))
+            try files.replace(manifest_name, &record.manifest);
     }
     for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
         const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;

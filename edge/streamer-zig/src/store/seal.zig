@@ -242,11 +242,8 @@ fn checkBinding(
         .edge, .edge_persistent => return error.NotSealable,
     }
     if (!head.binding.version_id.eql(wanted.version)) return error.OtherParent;
-    if (!std.mem.eql(
-        u8,
-        &head.binding.version_root,
-        &parent.manifest.root.hash,
-    )) return error.OtherParent;
+    if (!std.mem.eql(u8, &head.binding.version_root, &parent.manifest.root.hash))
+        return error.OtherParent;
     if (head.binding.disk_size != parent.manifest.disk_size) return error.OtherParent;
 }
 

@@ -54,13 +54,8 @@ const Fixture = struct {
         }
         var below = try fixture.store.openVersion(base_id);
         defer below.close();
-        var layer = try WriteLayer.create(
-            gpa,
-            files,
-            layerName(),
-            fixture.head(),
-            below.reader.source(),
-        );
+        var layer =
+            try WriteLayer.create(gpa, files, layerName(), fixture.head(), below.reader.source());
         defer layer.close(gpa);
         try layer.write(&@as(block.Block, @splat('w')), block.block_size);
         const batch = try gpa.create(WriteLayer.Batch);

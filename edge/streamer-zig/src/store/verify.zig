@@ -77,9 +77,5 @@ fn check(verification: *Verification, at: *const Step) TreeWalker.Error!void {
             error.NotFound => error.Damaged,
             else => error.ReadFailed,
         };
-    if (!is_whole or !std.mem.eql(
-        u8,
-        &block.hashOf(&bytes),
-        &at.entry.hash,
-    )) return error.Damaged;
+    if (!is_whole or !std.mem.eql(u8, &block.hashOf(&bytes), &at.entry.hash)) return error.Damaged;
 }

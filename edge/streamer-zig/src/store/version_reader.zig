@@ -142,8 +142,7 @@ fn leafNow(
     while (true) : (level -= 1) {
         if (entry.isZeros()) return .zeros;
         if (which == .all_files) _ = nodes.handleOf(entry.location.file) catch return .waits;
-        const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse
-            return .waits;
+        const cached = try reader.reading.cache.getNow(nodes, &entry, level) orelse return .waits;
         if (level == 0) return .{ .node = cached };
         const child = index / node_module.blocksBelow(level - 1) % node_module.fanout;
         entry = cached.node.entry(@intCast(child));
@@ -185,12 +184,7 @@ fn readBelowNow(
 }
 
 /// Reads consecutive blocks of one node; returns the number of bytes read.
-fn readBelow(
-    reader: *VersionReader,
-    cached: *CachedNode,
-    buffer: []u8,
-    offset: u64,
-) Error!usize {
+fn readBelow(reader: *VersionReader, cached: *CachedNode, buffer: []u8, offset: u64) Error!usize {
     var pieces: [pieces_max]Piece = undefined;
     var count: usize = 0;
     var done: usize = 0;
@@ -263,12 +257,7 @@ fn readPieces(reader: *VersionReader, cached: *CachedNode, pieces: []const Piece
     }
 }
 
-fn readData(
-    reader: *VersionReader,
-    location: block.Location,
-    skip: u64,
-    buffer: []u8,
-) Error!void {
+fn readData(reader: *VersionReader, location: block.Location, skip: u64, buffer: []u8) Error!void {
     const is_whole = reader.reading.data.read(location, skip, buffer) catch |err|
         return switch (err) {
             error.NotFound => error.Damaged,
@@ -323,10 +312,8 @@ fn prefetch(data: *FileSet, pieces: []const Piece) void {
 /// Counts the consecutive blocks from `child` on that are contiguous in one file and all checked,
 /// or all unchecked (then whole blocks only). At least 1.
 fn runOf(cached: *const CachedNode, child: usize, size: usize, is_checked: bool) usize {
-    const wanted = if (is_checked)
-        std.math.divCeil(usize, size, block.block_size) catch unreachable
-    else
-        size / block.block_size;
+    const wanted = if (is_checked) std.math.divCeil(usize, size, block.block_size) catch
+        unreachable else size / block.block_size;
     const most = @min(wanted, node_module.fanout - child);
     assert(most > 0);
     const first = cached.node.location(child);

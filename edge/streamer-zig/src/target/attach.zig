@@ -37,8 +37,7 @@ const no_stream_us = 20 * std.time.us_per_s;
 /// `words` as on the kernel's command line. Returns the exit code; the disk is there if it is 0.
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const served = serve(words, first_argument, kernel_device.start) orelse return 1;
-    kernel_device.readFirstBlock() catch |reason|
-        return failDevice(words, reason);
+    kernel_device.readFirstBlock() catch |reason| return failDevice(words, reason);
     say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
         kernel_device.path, served.boot_id, served.disk_size >> 20, served.edge,
     });
@@ -250,10 +249,8 @@ const StreamSetup = struct {
 
 /// The process that stays. It ends only with the device or the machine.
 fn keep(handover: *StreamSetup, kernel_fd: i32) noreturn {
-    if (!protection.protect()) say(
-        "memory could not be locked; the disk may hang when memory is short",
-        .{},
-    );
+    if (!protection.protect())
+        say("memory could not be locked; the disk may hang when memory is short", .{});
     protection.awaitChildren();
     const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
@@ -290,10 +287,8 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         handover.edge.open();
     }
     const server = control.Server.init();
-    if (server == null) say(
-        "no control socket: `bootfarm-target ready` will not reach this process",
-        .{},
-    );
+    if (server == null)
+        say("no control socket: `bootfarm-target ready` will not reach this process", .{});
     var worker: LocalWorker = undefined;
     if (handover.local) |local| worker.start(local, &handover.memory.buffers) catch {
         say("no thread could be started for the local disk", .{});
@@ -334,10 +329,9 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {
-            say(
-                "the edge {f} does not have the disk of boot {f}",
-                .{ options.edge, options.boot_id },
-            );
+            say("the edge {f} does not have the disk of boot {f}", .{
+                options.edge, options.boot_id,
+            });
             tell(words, "no_version the edge does not have the disk of this boot");
         },
         .no_cipher => {
@@ -370,8 +364,7 @@ fn failDevice(words: []const u8, reason: kernel_device.Error) u8 {
         error.NoDriver => fail(
             words,
             "no_nbd",
-            "this kernel has no nbd driver, or it is not loaded " ++
-                "(modprobe nbd)",
+            "this kernel has no nbd driver, or it is not loaded " ++ "(modprobe nbd)",
             .{},
         ),
         error.InUse => fail(words, "no_disk", "{s} is in use already", .{path}),

@@ -55,10 +55,8 @@ pub fn run(keeper: *DiskKeeper) Error!void {
 }
 
 fn serve(keeper: *DiskKeeper) (Error || disk_link.Error)!void {
-    while (try disk_link.receive(
-        disk_link.Answer,
-        keeper.link_fd,
-    )) |answer| try keeper.take(answer);
+    while (try disk_link.receive(disk_link.Answer, keeper.link_fd)) |answer|
+        try keeper.take(answer);
     while (true) {
         const sent_any = try keeper.kernel.sendReplies();
         const took_any = try keeper.kernel.takeRequests();
@@ -84,12 +82,8 @@ fn take(keeper: *DiskKeeper, answer: disk_link.Answer) Error!void {
 }
 
 fn ask(keeper: *DiskKeeper, part: NbdQueue.Part) disk_link.Error!void {
-    const request: disk_link.Request = .{
-        .offset = part.offset,
-        .length = part.length,
-        .slot = part.slot,
-        .kind = part.kind,
-    };
+    const request: disk_link.Request =
+        .{ .offset = part.offset, .length = part.length, .slot = part.slot, .kind = part.kind };
     try disk_link.send(keeper.link_fd, request);
 }
 
@@ -163,10 +157,7 @@ fn endStream(keeper: *DiskKeeper) void {
         .{ "code", @as(u32, linux.W.EXITSTATUS(word)) }
     else
         .{ "signal", @backingInt(linux.W.TERMSIG(word)) };
-    say(
-        "the process that talks to the edge ended ({s} {d}); starting another",
-        .{ how, number },
-    );
+    say("the process that talks to the edge ended ({s} {d}); starting another", .{ how, number });
     if (sys.monotonicUs() - keeper.started_at_us >= settled_us) {
         keeper.pause_us = pause_us_first;
     } else keeper.pause();

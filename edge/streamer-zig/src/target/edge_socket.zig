@@ -39,8 +39,7 @@ pub fn open(socket: *EdgeSocket) void {
 
 /// The largest packet of the stream for this machine's card, in bytes of UDP payload.
 pub fn packetSizeMax(socket: *const EdgeSocket) u16 {
-    const size = host.sockets.payloadSizeOf(socket.fd) orelse
-        return stream.packet_size_ethernet;
+    const size = host.sockets.payloadSizeOf(socket.fd) orelse return stream.packet_size_ethernet;
     return @intCast(std.math.clamp(size, stream.packet_size_min, stream.packet_size_max));
 }
 
@@ -85,10 +84,8 @@ fn connected(edge: Endpoint) sys.Error!i32 {
     host.sockets.setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, buffer_size);
     PacketReceiver.join(fd);
     host.sockets.neverCut(fd);
-    const address: linux.sockaddr.in = .{
-        .port = std.mem.nativeToBig(u16, edge.port),
-        .addr = @bitCast(edge.ip.bytes),
-    };
+    const address: linux.sockaddr.in =
+        .{ .port = std.mem.nativeToBig(u16, edge.port), .addr = @bitCast(edge.ip.bytes) };
     _ = try sys.check(linux.connect(fd, &address, @sizeOf(linux.sockaddr.in)));
     return fd;
 }
@@ -104,9 +101,8 @@ fn testRefused() !EdgeSocket {
     var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
     _ = try sys.check(linux.bind(bound, @ptrCast(&address), size));
     _ = try sys.check(linux.getsockname(bound, @ptrCast(&address), &size));
-    var socket: EdgeSocket = .init(
-        .{ .ip = .init(127, 0, 0, 1), .port = std.mem.bigToNative(u16, address.port) },
-    );
+    var socket: EdgeSocket =
+        .init(.{ .ip = .init(127, 0, 0, 1), .port = std.mem.bigToNative(u16, address.port) });
     socket.open();
     sys.close(bound);
     return socket;

@@ -82,10 +82,8 @@ pub fn setSteps(report: *GuestReport, list: *const StepList) void {
 /// The sum of both. It is full only once a write did not fit, since the edge acts on that.
 fn lookAtLocal(report: *GuestReport, local: *const LocalCache) void {
     const size = report.level.size_bytes + local.sizeBytes();
-    const used = if (report.is_full) size else @min(
-        report.level.used_bytes + local.usedBytes(),
-        size - 1,
-    );
+    const used =
+        if (report.is_full) size else @min(report.level.used_bytes + local.usedBytes(), size - 1);
     report.level = .{ .used_bytes = used, .size_bytes = size };
     const mark = report.warnings.next(report.level) orelse return;
     report.report_at_us = 0;
@@ -96,10 +94,8 @@ fn lookAtLocal(report: *GuestReport, local: *const LocalCache) void {
 }
 
 fn look(report: *GuestReport, client: *core.stream.Client, now_us: u64) void {
-    if (report.ram) |ram| report.level = .{
-        .used_bytes = ram.usedBytes(),
-        .size_bytes = ram.sizeBytes(),
-    };
+    if (report.ram) |ram|
+        report.level = .{ .used_bytes = ram.usedBytes(), .size_bytes = ram.sizeBytes() };
     if (report.local) |local| report.lookAtLocal(local);
     const cache = report.cache orelse return;
     report.level = cache.level() orelse return;

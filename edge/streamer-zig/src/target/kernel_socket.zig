@@ -47,15 +47,12 @@ pub fn init(fd: i32, disk_size: u64, takes_writes: bool, buffers: *Buffers) Kern
 pub fn nextPart(socket: *KernelSocket) Error!?core.target.NbdQueue.Part {
     while (true) {
         if (socket.filling == null) {
-            socket.filling = socket.queue.nextPartToFill() orelse
-                return socket.queue.nextPart();
+            socket.filling = socket.queue.nextPartToFill() orelse return socket.queue.nextPart();
             socket.filled = 0;
         }
         const part = socket.filling.?;
         while (socket.filled < part.length) {
-            const size = try socket.receive(
-                socket.buffers[part.slot][socket.filled..part.length],
-            );
+            const size = try socket.receive(socket.buffers[part.slot][socket.filled..part.length]);
             if (size == 0) return null;
             socket.filled += @intCast(size);
         }
@@ -118,9 +115,7 @@ pub fn sendReplies(socket: *KernelSocket) Error!bool {
 fn fillRequest(socket: *KernelSocket) Error!bool {
     var thrown_away: [4096]u8 = undefined;
     while (socket.drop_left > 0) {
-        const size = try socket.receive(
-            thrown_away[0..@min(socket.drop_left, thrown_away.len)],
-        );
+        const size = try socket.receive(thrown_away[0..@min(socket.drop_left, thrown_away.len)]);
         if (size == 0) return false;
         socket.drop_left -= @intCast(size);
     }
@@ -134,14 +129,7 @@ fn fillRequest(socket: *KernelSocket) Error!bool {
 
 /// Returns 0 if nothing is there.
 fn receive(socket: *KernelSocket, buffer: []u8) Error!usize {
-    const rc = linux.recvfrom(
-        socket.fd,
-        buffer.ptr,
-        buffer.len,
-        linux.MSG.DONTWAIT,
-        null,
-        null,
-    );
+    const rc = linux.recvfrom(socket.fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null);
     const size = sys.check(rc) catch |err| switch (err) {
         error.WouldBlock, error.Interrupted => return 0,
         error.SystemCallFailed => return error.KernelGone,

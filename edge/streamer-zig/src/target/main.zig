@@ -148,11 +148,8 @@ fn watchCache(folder: [*:0]const u8) u8 {
 /// Sends a request that only a running target can carry out.
 fn tell(request: []const u8) u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const answer = control.ask(
-        request,
-        answer_timeout_s,
-        &buffer,
-    ) catch |reason| return explain(reason);
+    const answer =
+        control.ask(request, answer_timeout_s, &buffer) catch |reason| return explain(reason);
     if (std.mem.eql(u8, answer, control.done)) return 0;
     console.say("{s}", .{answer});
     return 1;
@@ -160,11 +157,8 @@ fn tell(request: []const u8) u8 {
 
 fn status() u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const text = control.ask(
-        "status",
-        answer_timeout_s,
-        &buffer,
-    ) catch |reason| return explain(reason);
+    const text =
+        control.ask("status", answer_timeout_s, &buffer) catch |reason| return explain(reason);
     console.print("{s}", .{text});
     return 0;
 }

@@ -47,11 +47,7 @@ pub fn add(burst: *PacketBurst, fd: i32, size: usize) void {
 /// A packet that the kernel refuses counts as lost: the stream retransmits it.
 pub fn flush(burst: *PacketBurst, fd: i32) void {
     if (burst.count > 1 and burst.is_cut)
-        burst.is_cut = burst.sendCut(
-            fd,
-            burst.bytes[0..burst.size],
-            @intCast(burst.packet_size),
-        );
+        burst.is_cut = burst.sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
     if (burst.count == 1 or !burst.is_cut) {
         var rest: []const u8 = burst.bytes[0..burst.size];
         while (rest.len > 0) {
@@ -72,11 +68,8 @@ const flags = linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL;
 fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
     const header_size = @sizeOf(linux.cmsghdr);
     var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
-    const header: linux.cmsghdr = .{
-        .len = header_size + 2,
-        .level = linux.IPPROTO.UDP,
-        .type = linux.UDP.SEGMENT,
-    };
+    const header: linux.cmsghdr =
+        .{ .len = header_size + 2, .level = linux.IPPROTO.UDP, .type = linux.UDP.SEGMENT };
     @memcpy(control[0..header_size], std.mem.asBytes(&header));
     @memcpy(control[header_size..][0..2], std.mem.asBytes(&packet_size));
     const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};

@@ -40,17 +40,15 @@ pub const Error = sys.Error;
 
 /// For this process and all that it will fork. Memory is taken as it is written.
 pub fn init(disk_size: u64, limit_bytes: u64) Error!RamCache {
-    const fd: i32 = @intCast(try sys.check(
-        linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC),
-    ));
+    const fd: i32 =
+        @intCast(try sys.check(linux.memfd_create("bootfarm-write-cache", linux.MFD.CLOEXEC)));
     errdefer sys.close(fd);
     _ = try sys.check(linux.ftruncate(fd, @intCast(disk_size)));
     const pages: usize = @intCast(std.mem.alignForward(u64, disk_size, page_size) / page_size);
     const size = @sizeOf(Shared) + std.mem.alignForward(usize, pages, page_size);
     const flags: linux.MAP = .{ .TYPE = .SHARED, .ANONYMOUS = true, .NORESERVE = true };
-    const address = try sys.check(
-        linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0),
-    );
+    const address =
+        try sys.check(linux.mmap(null, size, .{ .READ = true, .WRITE = true }, flags, -1, 0));
     const bytes: [*]align(page_size) u8 = @ptrFromInt(address);
     return .{
         .fd = fd,
@@ -163,12 +161,7 @@ fn put(cache: *RamCache, bytes: []const u8, offset: u64) Error!void {
     var done: usize = 0;
     while (done < bytes.len)
         done += try sys.check(
-            linux.pwrite(
-                cache.fd,
-                bytes[done..].ptr,
-                bytes.len - done,
-                @intCast(offset + done),
-            ),
+            linux.pwrite(cache.fd, bytes[done..].ptr, bytes.len - done, @intCast(offset + done)),
         );
 }
 
@@ -267,10 +260,10 @@ test "reads return the last write, wherever it is stored, for any order of write
                     var buffer: [40 * sector_size]u8 = undefined;
                     const bytes = buffer[0..length];
                     // The edge is not asked if all of it is here.
-                    if (cache.hasAll(offset, length)) @memset(bytes, 'x') else @memcpy(
-                        bytes,
-                        edge[offset..][0..length],
-                    );
+                    if (cache.hasAll(offset, length))
+                        @memset(bytes, 'x')
+                    else
+                        @memcpy(bytes, edge[offset..][0..length]);
                     try cache.lay(bytes, offset);
                     try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
                 },

@@ -132,10 +132,9 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
             disk.memory.session.set(disk.client.session.?);
             disk.was_left_told = false;
             disk.refusals.clear();
-            if (session.resumed) say(
-                "the edge {f} serves the disk {s}",
-                .{ disk.edge.edge, if (session.moved) "now" else "again" },
-            );
+            if (session.resumed) say("the edge {f} serves the disk {s}", .{
+                disk.edge.edge, if (session.moved) "now" else "again",
+            });
         },
         .refused_elsewhere => |refusal| if (refusal.code == .cache_elsewhere)
             say(
@@ -143,10 +142,9 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
                 .{disk.client.failover.own},
             )
         else if (disk.refusals.isNew(refusal.edge, refusal.code))
-            say(
-                "the edge {f} does not take over this boot: {s}",
-                .{ refusal.edge, Refusals.reasonOf(refusal.code) },
-            ),
+            say("the edge {f} does not take over this boot: {s}", .{
+                refusal.edge, Refusals.reasonOf(refusal.code),
+            }),
         .refused => |code| {
             say("the edge refused to resume this boot ({t}); the disk is halted", .{code});
             if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
@@ -192,10 +190,8 @@ fn followEdge(disk: *ServedDisk) void {
     const asked = disk.client.failover.current;
     if (disk.edge.edge.eql(asked)) return;
     // Once, however often the edges are tried in turn.
-    if (!disk.was_left_told) say(
-        "the edge {f} does not answer; failing over to {f}",
-        .{ disk.edge.edge, asked },
-    );
+    if (!disk.was_left_told)
+        say("the edge {f} does not answer; failing over to {f}", .{ disk.edge.edge, asked });
     disk.was_left_told = true;
     disk.edge.edge = asked;
     disk.edge.open();
@@ -205,8 +201,7 @@ fn transmit(disk: *ServedDisk, now_us: u64) void {
     disk.client.onTimer(now_us);
     disk.followEdge();
     const burst = &disk.edge.burst;
-    while (disk.client.transmit(now_us, burst.room())) |packet|
-        burst.add(disk.edge.fd, packet.len);
+    while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
     burst.flush(disk.edge.fd);
 }
 
@@ -286,8 +281,7 @@ fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!bool
             );
         },
         .discard => {
-            if (disk.ram) |ram| ram.discard(request.offset, request.length) catch
-                disk.loseRam();
+            if (disk.ram) |ram| ram.discard(request.offset, request.length) catch disk.loseRam();
             if (disk.local) |local| {
                 local.submit(.{
                     .offset = request.offset,
@@ -459,10 +453,7 @@ fn finish(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error
         disk.client.times.onAnswer(disk.now_us, demanded_at_us);
         disk.longest_wait_us = @max(disk.longest_wait_us, disk.now_us - demanded_at_us);
     }
-    try disk_link.send(
-        disk.link_fd,
-        disk_link.Answer{ .slot = @intCast(tag), .result = result },
-    );
+    try disk_link.send(disk.link_fd, disk_link.Answer{ .slot = @intCast(tag), .result = result });
 }
 
 fn wait(disk: *ServedDisk) void {

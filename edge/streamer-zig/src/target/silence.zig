@@ -48,10 +48,7 @@ pub fn watch(
                 .{ silent_s, client.failover.own },
             )
         else
-            say(
-                "the edge {f} has not answered for {d} s; still trying",
-                .{ edge.edge, silent_s },
-            );
+            say("the edge {f} has not answered for {d} s; still trying", .{ edge.edge, silent_s });
     }
     if (now_us >= silence.reopen_at_us) {
         silence.reopen_at_us = now_us + reopen_interval_us;

@@ -245,16 +245,14 @@ pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
         .menu_shown => |shown| if (boot.mayChoose()) {
             boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
         },
-        .menu_choice => |choice| if (boot.mayChoose())
-            boot.choose(choice.title, choice.assignment),
+        .menu_choice => |choice| if (boot.mayChoose()) boot.choose(choice.title, choice.assignment),
         .left_to_local_disk => boot.finish(now_us, .local_disk),
     }
 }
 
 /// The device can still choose what it boots.
 pub fn mayChoose(boot: *const Boot) bool {
-    return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and
-        !boot.stream_was_open;
+    return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and !boot.stream_was_open;
 }
 
 fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
@@ -344,8 +342,7 @@ pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
     if (boot.isOver()) return;
     const phase = boot.current() orelse .dhcp;
     const phase_limit_us = phase.silenceLimitUs() orelse return;
-    const limit_us =
-        @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
+    const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
     if (at_us < boot.started_us + boot.last_us + limit_us) return;
     boot.finish(at_us - boot.started_us, boot.outcomeOfSilence(phase));
     assert(boot.isOver());
@@ -621,11 +618,8 @@ fn onRetransmit(boot: *Boot, size: u64, missing_fragments: u32) void {
     boot.whole_retransmits_in_row = if (is_whole) boot.whole_retransmits_in_row +| 1 else 0;
     if (boot.whole_retransmits_in_row < whole_retransmits_max or boot.suspicion != null) return;
     var buffer: [base.UntrustedText.size_max]u8 = undefined;
-    const text = std.mem.print(
-        &buffer,
-        "stream packets of {d} bytes do not arrive",
-        .{mtu},
-    ) catch unreachable;
+    const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch
+        unreachable;
     boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
 }
 
@@ -638,10 +632,7 @@ fn touchCurrent(boot: *Boot, now_us: u64) void {
 fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
     assert(!boot.isOver());
     if (!boot.stream_was_open and !by_http) return;
-    if (boot.stream_was_open)
-        boot.begin(.stage2, now_us, .observed)
-    else
-        boot.endBreather(now_us);
+    if (boot.stream_was_open) boot.begin(.stage2, now_us, .observed) else boot.endBreather(now_us);
     boot.begin(.ready, now_us, .reported);
     assert(boot.has(.ready));
     boot.finish(now_us, .ready);

@@ -64,9 +64,8 @@ test "a path is split into handle and name, and any other path is a bare name" {
     const split: BootPath = .parse("/b/00000000000000ff/grub/x.cfg");
     try testing.expectEqual(255, split.handle.?.value);
     try testing.expectEqualStrings("grub/x.cfg", split.name);
-    const bare = [_][]const u8{
-        "undionly.kpxe", "b/ff/x", "b/00000000000000FF/x", "b/", "b", "../b/x",
-    };
+    const bare =
+        [_][]const u8{ "undionly.kpxe", "b/ff/x", "b/00000000000000FF/x", "b/", "b", "../b/x" };
     for (bare) |path| {
         const whole: BootPath = .parse(path);
         try testing.expectEqual(null, whole.handle);

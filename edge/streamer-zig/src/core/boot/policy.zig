@@ -234,9 +234,8 @@ const test_versions = [_]desired_state.Version{
     },
 };
 
-const test_vdisks = [_]desired_state.Vdisk{
-    .{ .id = uuid(30), .name = "disk", .versions = &test_versions },
-};
+const test_vdisks =
+    [_]desired_state.Vdisk{.{ .id = uuid(30), .name = "disk", .versions = &test_versions }};
 
 const test_devices = [_]desired_state.Device{
     .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = false },
@@ -367,8 +366,7 @@ test "without a desired state nothing boots, in standalone mode everything does"
         .unknown_device,
         std.meta.activeTag(BootPolicy.nothing.decide(testMac(1), 0)),
     );
-    const policy: BootPolicy = .standalone(
-        .{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" },
-    );
+    const policy: BootPolicy =
+        .standalone(.{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" });
     try testing.expect(policy.decide(testMac(77), 0).target.assignment.version_id.eql(uuid(7)));
 }

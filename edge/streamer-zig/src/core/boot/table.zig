@@ -197,8 +197,7 @@ pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
 /// Clears earlier boots: this boot's device no longer reads in them.
 fn forgetEarlier(table: *BootTable, latest: usize) void {
     for (table.macs, 0..) |mac, index| {
-        if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest])
-            continue;
+        if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
         const boot = &table.slots[index].?;
         if (boot.isOver() and !boot.changed) table.clear(index);
     }
@@ -399,9 +398,8 @@ test "a device in a boot loop takes one slot, and a device that keeps running ke
 test "a power command alone takes no disk from a running device; its own DISCOVER does" {
     var table: BootTable = try .init(testing.allocator, 8);
     defer table.deinit(testing.allocator);
-    const discover: Boot.Event = .{
-        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 },
-    };
+    const discover: Boot.Event =
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 } };
     const runs = try table.insert(testBoot(1, 0), 0);
     table.apply(runs, 1, discover);
     table.apply(runs, 2, .{

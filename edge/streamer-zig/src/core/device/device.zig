@@ -282,9 +282,8 @@ pub fn deadline(device: *const Device) ?u64 {
         .stage2 => at: {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
-            const may_submit =
-                device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len and
-                !GuestWords.isBeforeSystem(device);
+            const may_submit = device.free_buffers.count() > 0 and
+                device.read_index < device.profile.reads.len and !GuestWords.isBeforeSystem(device);
             if (device.client.state == .established and may_submit)
                 at_us = @min(at_us, device.read_due_at_us);
             break :at at_us;

@@ -74,12 +74,7 @@ pub fn typeOf(message_type: dhcp.MessageType) dhcp.MessageType {
 const pxe_discovery_control = [_]u8{ 6, 1, 8, 255 };
 
 /// Firmware ignores offers without option 60, and old iPXE ignores those whose siaddr is 0.
-pub fn addBoot(
-    out: *dhcp.Packet,
-    packet: *const dhcp.Packet,
-    server_ip: Ip4,
-    boot: Boot,
-) void {
+pub fn addBoot(out: *dhcp.Packet, packet: *const dhcp.Packet, server_ip: Ip4, boot: Boot) void {
     out.options.vendor_class = switch (boot.client.loader) {
         .pxe, .ipxe => boot_client.pxe_class,
         .http => boot_client.http_class,
@@ -136,10 +131,8 @@ pub fn bootFile(
     choice: *const BootChoice,
     buffer: *[dhcp.file_size_max]u8,
 ) ?[]const u8 {
-    const loader: boot_client.Loader = if (choice.ipxe_takes_program and client.loader == .ipxe)
-        .pxe
-    else
-        client.loader;
+    const loader: boot_client.Loader =
+        if (choice.ipxe_takes_program and client.loader == .ipxe) .pxe else client.loader;
     const name = switch (loader) {
         .ipxe => "boot.ipxe",
         .pxe, .http => choice.programs.of(client.arch) orelse return null,

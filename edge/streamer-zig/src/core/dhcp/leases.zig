@@ -40,11 +40,7 @@ pub const Client = struct {
     pub const Id = base.BoundedArray(u8, id_size_max);
     pub const nobody: Client = .{ .mac = .zero };
 
-    pub fn of(
-        mac: Mac,
-        client_identifier: ?[]const u8,
-        by: dhcp_network.IdentifyBy,
-    ) Client {
+    pub fn of(mac: Mac, client_identifier: ?[]const u8, by: dhcp_network.IdentifyBy) Client {
         var client: Client = .{ .mac = mac, .by = by };
         const id = client_identifier orelse return client;
         const is_mac = id.len == 7 and id[0] == 1 and std.mem.eql(u8, id[1..], &mac.bytes);
@@ -120,9 +116,8 @@ pub fn init(
         const row = for (rows.items) |*row| {
             if (row.ip.eql(reservation.ip)) break row;
         } else null;
-        if (row) |known| known.reservation = number else rows.appendAssumeCapacity(
-            .{ .ip = reservation.ip, .reservation = number },
-        );
+        if (row) |known| known.reservation =
+            number else rows.appendAssumeCapacity(.{ .ip = reservation.ip, .reservation = number });
     }
     std.sort.pdq(Row, rows.items, {}, isBefore);
     for (rows.items) |*row| for (links) |link| {

@@ -57,10 +57,8 @@ fn request(
     const network = leases.network;
     const ip = boot_client.addressOf(packet) orelse return .{ .ignored = .dhcp_bad_option };
     const is_selecting = packet.options.server_identifier != null;
-    const refusal: Verdict = if (is_selecting or network.authoritative)
-        .nak
-    else
-        .{ .ignored = .dhcp_bad_address };
+    const refusal: Verdict =
+        if (is_selecting or network.authoritative) .nak else .{ .ignored = .dhcp_bad_address };
     if (!network.subnet.contains(ip)) return refusal;
     // A client whose lease this server has lost: only the sole server of a network may assume that
     // this address is free.

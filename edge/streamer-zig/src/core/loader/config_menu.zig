@@ -80,9 +80,7 @@ fn pxelinux(options: *const Options, writer: *Writer) Writer.Error!void {
     try writer.writeAll("SAY Bootfarm: type the number of what to start\n");
     for (menu.entries(), 0..) |*entry, index| {
         try writer.print("SAY  {d}  {s}{s}\n", .{
-            index,
-            entry.title,
-            if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
+            index, entry.title, if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
         });
     }
     try writer.print("DEFAULT {d}\nPROMPT 1\nTIMEOUT {d}\n", .{

@@ -50,9 +50,7 @@ fn writeTo(options: Options, writer: *Writer) Writer.Error!void {
     }
     try writer.print(
         "choose --timeout {d} --default {d} bootfarm_entry || set bootfarm_entry {d}\n",
-        .{
-            menu.menu.timeoutMs, default, default,
-        },
+        .{ menu.menu.timeoutMs, default, default },
     );
     try writer.print(
         ":bootfarm_chosen\nchain --replace --autofree http://{f}/b/{f}/boot.ipxe?menu={x:0>8}&entry=${{bootfarm_entry}} ||\n",

@@ -23,11 +23,7 @@ unix_ms: u64,
 pub const entries_max = desired_state.menu_entries_max;
 
 /// Returns null if the device has no menu, or the state does not describe it.
-pub fn of(
-    state: *const DesiredState,
-    device: *const desired_state.Device,
-    unix_ms: u64,
-) ?BootMenu {
+pub fn of(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) ?BootMenu {
     const id = device.menuId orelse return null;
     for (state.menus) |*menu| {
         if (menu.id.eql(id))
@@ -50,11 +46,7 @@ pub fn isHere(menu: BootMenu, entry: u8) bool {
     const wanted = &menu.menu.entries[entry];
     return switch (wanted.kind) {
         .local_disk => true,
-        .version => assignments.ofVersion(
-            menu.state,
-            menu.versionOf(entry).?,
-            menu.device,
-        ) != null,
+        .version => assignments.ofVersion(menu.state, menu.versionOf(entry).?, menu.device) != null,
     };
 }
 

@@ -104,10 +104,7 @@ pub fn write(
         try writer.writeAll(if (count == 0) ",\"bootProfiles\":[" else ",");
         count += 1;
         try writer.print("{{\"hardware\":{f},\"boots\":{d},\"readAheadBytes\":{d},\"units\":{d}", .{
-            std.json.fmt(
-                known.hardware.slice(),
-                .{},
-            ),
+            std.json.fmt(known.hardware.slice(), .{}),
             known.boots,
             known.read_ahead_bytes,
             known.units,

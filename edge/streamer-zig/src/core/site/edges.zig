@@ -179,8 +179,7 @@ test "an edge that its state does not list serves last" {
     try testing.expect(site.own().id.eql(own_id));
     try testing.expectEqual(0, site.own().weight);
     try testing.expectEqual(0, site.indexOf(other).?);
-    const twice: Description =
-        .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
+    const twice: Description = .{ .key = &key, .edges = &.{ said.edges[0], said.edges[0] } };
     try testing.expectError(error.Malformed, check(&twice));
     const short: Description = .{ .key = "AAAA", .edges = &.{} };
     try testing.expectError(error.Malformed, check(&short));

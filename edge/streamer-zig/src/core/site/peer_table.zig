@@ -306,12 +306,8 @@ fn emit(table: *PeerTable, body: peer.Body, buffer: *[peer.packet_size_max]u8) [
     table.counter += 1;
     assert(table.epoch > 0);
     const site = &table.site.?;
-    const message: peer.Message = .{
-        .edge = site.own_id,
-        .epoch = table.epoch,
-        .counter = table.counter,
-        .body = body,
-    };
+    const message: peer.Message =
+        .{ .edge = site.own_id, .epoch = table.epoch, .counter = table.counter, .body = body };
     return peer.emit(&message, &site.key, buffer);
 }
 

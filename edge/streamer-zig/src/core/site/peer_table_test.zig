@@ -375,10 +375,9 @@ const NetworkFixture = struct {
 fn expectOneBootEach(fixture: *NetworkFixture) !void {
     for (&fixture.devices, 0..) |*device, number| {
         const count = fixture.countOf(number);
-        errdefer std.debug.print(
-            "device {d}: {t}, power-ons {d}, {any}\n",
-            .{ number, device.stage, device.power_ons, count },
-        );
+        errdefer std.debug.print("device {d}: {t}, power-ons {d}, {any}\n", .{
+            number, device.stage, device.power_ons, count,
+        });
         try testing.expectEqual(.ready, device.stage);
         try testing.expectEqual(1, count.ready);
         try testing.expectEqual(0, count.other);
@@ -515,11 +514,8 @@ const Pair = struct {
         var buffer: [peer.packet_size_max]u8 = undefined;
         while (pair.a.next(now_us, &buffer)) |bytes|
             _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
-        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(
-            now_us,
-            edgeEndpoint(1),
-            bytes,
-        );
+        while (pair.b.next(now_us, &buffer)) |bytes|
+            _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
     }
 };
 

@@ -96,14 +96,10 @@ pub fn take(queue: *NbdQueue, request: nbd.Request) void {
         .write => .write,
         .trim, .write_zeroes => .discard,
         // If nothing is written, everything is durable already.
-        .flush => if (queue.takes_writes)
-            .flush
-        else
-            return queue.answer(request.handle, .none),
+        .flush => if (queue.takes_writes) .flush else return queue.answer(request.handle, .none),
         .disconnect, .cache, _ => return queue.answer(request.handle, .invalid),
     };
-    if (kind != .read and !queue.takes_writes)
-        return queue.answer(request.handle, .not_permitted);
+    if (kind != .read and !queue.takes_writes) return queue.answer(request.handle, .not_permitted);
     const is_inside = request.offset <= queue.disk_size and
         request.length <= queue.disk_size - request.offset;
     if (kind != .flush and (!is_inside or request.length == 0))
@@ -238,9 +234,7 @@ pub fn nextOutgoing(queue: *const NbdQueue) ?Outgoing {
 pub fn sent(queue: *NbdQueue, index: u8) void {
     const slot = &queue.slots[index];
     assert(slot.state == .complete);
-    if (queue.reply_next) |sequence| assert(
-        slot.sequence == sequence,
-    ) else assert(slot.is_first);
+    if (queue.reply_next) |sequence| assert(slot.sequence == sequence) else assert(slot.is_first);
     queue.reply_next = if (slot.is_last) null else slot.sequence + 1;
     slot.* = .{};
 }

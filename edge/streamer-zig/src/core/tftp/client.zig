@@ -252,10 +252,8 @@ fn setDeadline(client: *TftpClient, now_us: u64) void {
 }
 
 fn refuse(client: *TftpClient, to: Endpoint, buffer: *Buffer) Step {
-    const packet: tftp.Packet = .{ .err = .{
-        .code = .option_refused,
-        .text = "options not as requested",
-    } };
+    const packet: tftp.Packet =
+        .{ .err = .{ .code = .option_refused, .text = "options not as requested" } };
     var step = client.fail(.bad_options);
     step.send = .{ .to = to, .bytes = tftp.emit(&packet, buffer) catch unreachable };
     return step;

@@ -305,10 +305,8 @@ fn windowFor(server: *const TftpServer, requested: *const tftp.Options, file_siz
         .file_size = file_size,
         .blksize = @min(requested.blksize orelse tftp.blksize_default, server.options.blksize_max),
         .windowsize = @min(requested.windowsize orelse 1, windowsize_max),
-        .agreed_timeout_us = if (requested.timeout_s) |timeout_s|
-            @as(u64, timeout_s) * std.time.us_per_s
-        else
-            null,
+        .agreed_timeout_us = if (requested.timeout_s) |timeout_s| @as(u64, timeout_s) *
+            std.time.us_per_s else null,
     };
 }
 
@@ -325,8 +323,7 @@ fn receiveFirstAck(
     const known = pending.*;
     assert(known.is_taken);
     const source = server.sources.of(known.peer.ip);
-    if (is_first_block)
-        server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
+    if (is_first_block) server.sources.refund(source, tftp.data_header_size + tftp.blksize_default);
     var step: Step = .{};
     const slot = server.claim(known.peer, &step) catch |refusal| return server.ignore(
         switch (refusal) {
@@ -536,10 +533,8 @@ fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, B
     }
     const is_limited = source_count >= server.options.sessions_per_source_max;
     if (!is_limited) if (free_place) |slot| return slot;
-    const evicted = if (is_limited)
-        stalled_of_source orelse return error.SourceLimit
-    else
-        stalled orelse return error.Busy;
+    const evicted = if (is_limited) stalled_of_source orelse
+        return error.SourceLimit else stalled orelse return error.Busy;
     const slot = evicted.transfer.slot;
     server.fail(evicted, .evicted, step);
     return slot;
@@ -561,12 +556,8 @@ fn open(
     is_confirmed: bool,
 ) Catalogue.OpenError!File {
     if (path.name.len > TftpRequests.name_size_max) return error.NotFound;
-    const query: FileQuery = .{
-        .name = path.name,
-        .handle = path.handle,
-        .peer = peer,
-        .is_confirmed = is_confirmed,
-    };
+    const query: FileQuery =
+        .{ .name = path.name, .handle = path.handle, .peer = peer, .is_confirmed = is_confirmed };
     return server.catalogue.open(server.catalogue.context, &query);
 }
 

@@ -70,12 +70,8 @@ test "options are agreed within the server's limits" {
         .windowsize = 65535,
     });
     const oack = (try tftp.parse(step.send.packet.bytes)).oack;
-    const want: tftp.Options = .{
-        .blksize = 1468,
-        .tsize = 1000 * 1000,
-        .timeout_s = 3,
-        .windowsize = 64,
-    };
+    const want: tftp.Options =
+        .{ .blksize = 1468, .tsize = 1000 * 1000, .timeout_s = 3, .windowsize = 64 };
     try testing.expectEqual(want, oack);
     const requested = onlyEvent(step).requested;
     try testing.expectEqual(0x0123456789abcdef, requested.handle.?.value);
@@ -160,9 +156,8 @@ test "an error of the peer ends the transfer with its text" {
 test "only published names are found, whatever the path" {
     var fixture: ServerFixture = try .init(.{});
     defer fixture.deinit();
-    const found = [_][]const u8{
-        "undionly.kpxe", "/undionly.kpxe", "/b/00000000000000ff/undionly.kpxe",
-    };
+    const found =
+        [_][]const u8{ "undionly.kpxe", "/undionly.kpxe", "/b/00000000000000ff/undionly.kpxe" };
     for (found) |name| {
         const step = try fixture.request(name, .{});
         try testing.expectEqual(0, step.send.blocks.source);
@@ -362,10 +357,8 @@ test "a flood of requests keeps no device out and ends no transfer" {
     _ = try fixture.flowing(.{ .windowsize = 2 });
     for (0..2000) |index| {
         fixture.now_us += 50;
-        const flood: tftp.Packet = .{ .rrq = .{
-            .file_name = "undionly.kpxe",
-            .options = .{ .blksize = 1432 },
-        } };
+        const flood: tftp.Packet =
+            .{ .rrq = .{ .file_name = "undionly.kpxe", .options = .{ .blksize = 1432 } } };
         const step = try fixture.send(spoofed(@intCast(index)), flood);
         try testing.expect(step.send == .packet);
         try testing.expect(fixture.server.requests.count <= 64);

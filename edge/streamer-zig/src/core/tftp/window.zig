@@ -158,10 +158,8 @@ pub fn expire(window: *TftpWindow, now_us: u64) bool {
 fn retryTimeoutUs(window: *const TftpWindow) u64 {
     if (window.agreed_timeout_us) |agreed_us| return agreed_us;
     const rtt = &window.rtt;
-    const measured_us = if (rtt.is_known)
-        rtt.srtt_us + 4 * rtt.rttvar_us
-    else
-        retry_timeout_first_us;
+    const measured_us =
+        if (rtt.is_known) rtt.srtt_us + 4 * rtt.rttvar_us else retry_timeout_first_us;
     // The type is wide on purpose: @min returns one that just holds its result.
     const first_us: u64 = @min(@max(measured_us, retry_timeout_min_us), retry_timeout_max_us);
     return @min(first_us << @min(window.retry_count, 6), retry_timeout_max_us);
@@ -213,8 +211,7 @@ test "a window that was retransmitted in vain does not double those behind it" {
 test "a peer that acknowledges each block behind a hole gets one window" {
     var window = testWindow(16);
     try testing.expectEqual(.send, window.acknowledge(12_000, 5));
-    for (0..10) |index|
-        try testing.expectEqual(.stale, window.acknowledge(12_000 + 10 * index, 5));
+    for (0..10) |index| try testing.expectEqual(.stale, window.acknowledge(12_000 + 10 * index, 5));
     try testing.expectEqual(6, window.first_unacked);
     try testing.expectEqual(11, window.retries);
 }

@@ -249,11 +249,8 @@ test "only a higher pair is accepted" {
     defer parsed.deinit();
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const text = try std.json.Stringify.valueAlloc(
-        arena.allocator(),
-        parsed.value.states[0].envelope,
-        .{},
-    );
+    const text =
+        try std.json.Stringify.valueAlloc(arena.allocator(), parsed.value.states[0].envelope, .{});
     const key = try key_text.parse(parsed.value.organizationKey.publicKey);
     // The golden state is (1, 6).
     const cases = [_]struct { above: desired_state.Pair, taken: bool }{

@@ -84,10 +84,8 @@ pub fn ReportLog(comptime Files: type) type {
                 return error.LogUnreadable;
             for (log.segments.items) |segment| {
                 if (segment.epoch > options.epoch) return error.LogFromTheFuture;
-                if (segment.epoch == options.epoch) log.next_seq = @max(
-                    log.next_seq,
-                    segment.last_seq + 1,
-                );
+                if (segment.epoch == options.epoch)
+                    log.next_seq = @max(log.next_seq, segment.last_seq + 1);
             }
             log.next_seq = @max(log.next_seq, log.gaps.lastOf(options.epoch) + 1);
             return log;
@@ -255,10 +253,9 @@ pub fn ReportLog(comptime Files: type) type {
             var writer: std.Io.Writer = .fixed(buffer[0..batch_size_max]);
             assert(epoch <= log.options.epoch);
             const from_seq = log.acked_seq + 1;
-            writer.print(
-                "{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[",
-                .{ epoch, from_seq },
-            ) catch unreachable;
+            writer.print("{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[", .{
+                epoch, from_seq,
+            }) catch unreachable;
             const until_seq = try log.writeReports(&writer, epoch, from_seq);
             assert(until_seq >= from_seq);
             writer.writeAll("]}") catch unreachable;
@@ -326,12 +323,8 @@ pub fn ReportLog(comptime Files: type) type {
                 if (last.size + size <= log.options.segment_size_max) return last;
                 log.closeActive();
             }
-            const segment: Segment = .{
-                .epoch = log.options.epoch,
-                .first_seq = seq,
-                .last_seq = seq - 1,
-                .size = 0,
-            };
+            const segment: Segment =
+                .{ .epoch = log.options.epoch, .first_seq = seq, .last_seq = seq - 1, .size = 0 };
             if (log.segments.items.len == log.segments.capacity) return null;
             log.active = log.files.make(&segment.name()) catch return null;
             log.segments.appendAssumeCapacity(segment);
@@ -444,10 +437,9 @@ pub fn ReportLog(comptime Files: type) type {
             fn writeReport(batch: *BatchWriter, record: record_frame.Record) void {
                 if (record.number > batch.until_seq + 1) batch.writeGap(record.number - 1, full);
                 if (batch.count > 0) batch.writer.writeByte(',') catch unreachable;
-                batch.writer.print(
-                    "{{\"seq\":{d},{s}",
-                    .{ record.number, record.payload[1..] },
-                ) catch unreachable;
+                batch.writer.print("{{\"seq\":{d},{s}", .{
+                    record.number, record.payload[1..],
+                }) catch unreachable;
                 batch.count += 1;
                 batch.until_seq = record.number;
             }
@@ -461,10 +453,9 @@ pub fn ReportLog(comptime Files: type) type {
                     .{ first_seq, last_seq, reason },
                 ) catch unreachable;
                 if (batch.log.gaps.timesOf(batch.epoch, first_seq, last_seq)) |times|
-                    batch.writer.print(
-                        ",\"fromUnixMs\":{d},\"untilUnixMs\":{d}",
-                        .{ times[0], times[1] },
-                    ) catch unreachable;
+                    batch.writer.print(",\"fromUnixMs\":{d},\"untilUnixMs\":{d}", .{
+                        times[0], times[1],
+                    }) catch unreachable;
                 batch.writer.writeByte('}') catch unreachable;
                 batch.count += 1;
                 batch.until_seq = last_seq;

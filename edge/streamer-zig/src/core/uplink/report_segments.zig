@@ -22,11 +22,9 @@ pub const Segment = struct {
     /// `EPOCH-FIRST_SEQ.log` with leading zeros, so that names sort like segments.
     pub fn name(segment: *const Segment) [name_size]u8 {
         var text: [name_size]u8 = undefined;
-        _ = std.mem.print(
-            &text,
-            "{d:0>20}-{d:0>20}" ++ suffix,
-            .{ segment.epoch, segment.first_seq },
-        ) catch unreachable;
+        _ = std.mem.print(&text, "{d:0>20}-{d:0>20}" ++ suffix, .{
+            segment.epoch, segment.first_seq,
+        }) catch unreachable;
         return text;
     }
 
@@ -35,11 +33,8 @@ pub const Segment = struct {
         if (text.len != name_size or text[digits] != '-') return null;
         if (!std.mem.endsWith(u8, text, suffix)) return null;
         const epoch = std.fmt.parseInt(u64, text[0..digits], 10) catch return null;
-        const first_seq = std.fmt.parseInt(
-            u64,
-            text[digits + 1 ..][0..digits],
-            10,
-        ) catch return null;
+        const first_seq =
+            std.fmt.parseInt(u64, text[digits + 1 ..][0..digits], 10) catch return null;
         if (epoch == 0 or first_seq == 0) return null;
         return .{ .epoch = epoch, .first_seq = first_seq, .last_seq = first_seq - 1, .size = 0 };
     }

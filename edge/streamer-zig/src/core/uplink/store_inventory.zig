@@ -62,11 +62,10 @@ pub fn set(inventory: *StoreInventory, found: []const StoredVersion, is_again: b
     inventory.count = @intCast(found.len);
     inventory.is_known = true;
     var kept: u32 = 0;
-    for (inventory.checks[0..inventory.check_count]) |check|
-        if (inventory.find(check.id) != null) {
-            inventory.checks[kept] = check;
-            kept += 1;
-        };
+    for (inventory.checks[0..inventory.check_count]) |check| if (inventory.find(check.id) != null) {
+        inventory.checks[kept] = check;
+        kept += 1;
+    };
     assert(kept <= inventory.check_count);
     inventory.check_count = kept;
     // A report in progress starts over: its pages belong to another list.
@@ -101,8 +100,7 @@ fn find(inventory: *const StoreInventory, id: base.Uuid) ?*StoredVersion {
 }
 
 fn checkOf(inventory: *const StoreInventory, id: base.Uuid) ?*Check {
-    for (inventory.checks[0..inventory.check_count]) |*check|
-        if (check.id.eql(id)) return check;
+    for (inventory.checks[0..inventory.check_count]) |*check| if (check.id.eql(id)) return check;
     return null;
 }
 
@@ -113,10 +111,7 @@ pub fn damagedCount(inventory: *const StoreInventory) u32 {
     return count;
 }
 
-fn stateOf(
-    inventory: *const StoreInventory,
-    version: *const StoredVersion,
-) store_job.VersionState {
+fn stateOf(inventory: *const StoreInventory, version: *const StoredVersion) store_job.VersionState {
     const check = inventory.checkOf(version.version_id) orelse return version.state;
     return if (check.isDamaged) .damaged else version.state;
 }
@@ -155,11 +150,8 @@ fn hash(inventory: *const StoreInventory) u64 {
             @intFromBool(version.is_layer),
             if (inventory.isWritten(version)) |known| @intFromBool(known) else 2,
         });
-        for ([_]u64{
-            version.own_bytes,
-            version.shared_bytes,
-            version.reclaimable_bytes,
-        }) |size| sum.update(std.mem.asBytes(&size));
+        for ([_]u64{ version.own_bytes, version.shared_bytes, version.reclaimable_bytes }) |size|
+            sum.update(std.mem.asBytes(&size));
         inventory.profiles.hashInto(&sum, version.version_id);
     }
     return sum.final();
@@ -173,22 +165,18 @@ pub fn writePage(
 ) std.Io.Writer.Error!void {
     const from = inventory.page_from.?;
     const until = @min(from + page_max, inventory.count);
-    try writer.print(
-        "\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[",
-        .{ scan, until == inventory.count },
-    );
+    try writer.print("\"inventory\":{{\"scan\":{d},\"isLast\":{},\"versions\":[", .{
+        scan, until == inventory.count,
+    });
     for (inventory.versions[from..until], 0..) |*version, index| {
         if (index > 0) try writer.writeByte(',');
-        try writer.print(
-            "{{\"versionId\":\"{f}\",\"state\":\"{t}\"",
-            .{ version.version_id, inventory.stateOf(version) },
-        );
-        if (version.root) |root|
-            try writer.print(",\"root\":\"{s}\"", .{&key_text.write(root)});
+        try writer.print("{{\"versionId\":\"{f}\",\"state\":\"{t}\"", .{
+            version.version_id, inventory.stateOf(version),
+        });
+        if (version.root) |root| try writer.print(",\"root\":\"{s}\"", .{&key_text.write(root)});
         if (version.image) |*image| try writeImage(writer, image);
         if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
-        if (inventory.isWritten(version)) |known|
-            try writer.print(",\"isWritten\":{}", .{known});
+        if (inventory.isWritten(version)) |known| try writer.print(",\"isWritten\":{}", .{known});
         try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
             version.own_bytes, version.shared_bytes, version.reclaimable_bytes,
         });
@@ -211,10 +199,7 @@ fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writ
     try writer.print(
         ",\"image\":{{\"name\":{f},\"sizeBytes\":{d},\"createdUnixMs\":{d},\"hasKernel\":{}",
         .{
-            std.json.fmt(
-                image.name.slice(),
-                .{},
-            ),
+            std.json.fmt(image.name.slice(), .{}),
             image.size_bytes,
             image.created_unix_ms,
             image.has_kernel,

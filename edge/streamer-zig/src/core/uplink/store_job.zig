@@ -12,19 +12,18 @@ const assert = std.debug.assert;
 pub const Order = desired_state.StoreJob;
 
 /// The kinds that this edge announces to the control plane.
-pub const Kind =
-    enum {
-        seal,
-        merge,
-        import,
-        verify,
-        gc,
-        delete,
-        drop_layer,
-        clear_profile,
-        release_home,
-        adopt,
-    };
+pub const Kind = enum {
+    seal,
+    merge,
+    import,
+    verify,
+    gc,
+    delete,
+    drop_layer,
+    clear_profile,
+    release_home,
+    adopt,
+};
 
 pub const message_size_max = 256;
 /// Of a path below the store's directory.

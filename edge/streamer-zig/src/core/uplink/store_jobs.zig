@@ -202,13 +202,10 @@ pub fn writeReports(
         const state: Stage = if (job.stage == .waiting) .running else job.stage;
         try writer.print(
             "{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}",
-            .{
-                job.id, state, job.done_bytes, job.total_bytes,
-            },
+            .{ job.id, state, job.done_bytes, job.total_bytes },
         );
-        if (job.message.count > 0) try writer.print(",\"message\":{f}", .{
-            std.json.fmt(job.message.constSlice(), .{}),
-        });
+        if (job.message.count > 0)
+            try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
         if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
         try writer.writeByte('}');
     }
@@ -254,11 +251,7 @@ const JournalEntry = struct {
 
 /// Restores the output of `writeReports(.over)` of an earlier process. An unreadable job is
 /// executed again, which is harmless.
-pub fn restore(
-    jobs: *StoreJobs,
-    arena: std.mem.Allocator,
-    text: []const u8,
-) error{Malformed}!void {
+pub fn restore(jobs: *StoreJobs, arena: std.mem.Allocator, text: []const u8) error{Malformed}!void {
     const kept = std.json.parseFromSliceLeaky([]const JournalEntry, arena, text, .{
         .ignore_unknown_fields = true,
     }) catch

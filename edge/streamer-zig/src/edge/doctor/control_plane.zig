@@ -41,9 +41,7 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
         host.data_dir.Identity,
         findings.arena,
         identity_text,
-        .{
-            .ignore_unknown_fields = true,
-        },
+        .{ .ignore_unknown_fields = true },
     ) catch return damaged(findings, path, "identity.json");
     const key_text = try readIn(findings, path, "edge.key") orelse
         return damaged(findings, path, "edge.key");
@@ -242,19 +240,17 @@ fn reportAnswer(
             .edge_revoked, .edge_unknown, .signature_invalid => try findings.report(
                 .problem,
                 .uplink,
-                try findings.print(
-                    "{s} answers, but does not accept this edge: {t}.",
-                    .{ url, answer.code },
-                ),
+                try findings.print("{s} answers, but does not accept this edge: {t}.", .{
+                    url, answer.code,
+                }),
                 "Enrol this machine again with a new token, into another data directory.",
             ),
             .edge_too_old, .edge_too_new => try findings.report(
                 .problem,
                 .uplink,
-                try findings.print(
-                    "{s} does not support the version of this edge: {t}.",
-                    .{ url, answer.code },
-                ),
+                try findings.print("{s} does not support the version of this edge: {t}.", .{
+                    url, answer.code,
+                }),
                 "Update the older of the two; machines keep booting.",
             ),
             .stale_epoch => try findings.report(
@@ -291,10 +287,9 @@ fn addClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
     try findings.report(
         .warning,
         .clock,
-        try findings.print(
-            "This clock is {d} s {s} of the control plane's.",
-            .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" },
-        ),
+        try findings.print("This clock is {d} s {s} of the control plane's.", .{
+            offset_s, if (ours_s > theirs_s) "ahead" else "behind",
+        }),
         "Set both with NTP (timedatectl set-ntp true): boots would show wrong times.",
     );
 }

@@ -79,9 +79,7 @@ pub fn count(findings: *const Findings, level: Level) usize {
 pub fn writeText(findings: *const Findings, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     for (findings.list.items) |finding| {
         try writer.print("{s:<8} {s:<11} {s}\n", .{
-            @tagName(finding.level),
-            @tagName(finding.check),
-            finding.text,
+            @tagName(finding.level), @tagName(finding.check), finding.text,
         });
         if (finding.remedy.len > 0)
             try writer.print("{s:<8} {s:<11} -> {s}\n", .{ "", "", finding.remedy });

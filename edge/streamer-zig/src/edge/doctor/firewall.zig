@@ -50,10 +50,9 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
                 .{ ports.tftp, ports.stream, ports.http },
             )
         else
-            try findings.print(
-                "Accept UDP {d}, {d}, {d}, {d} and TCP {d}.",
-                .{ ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http },
-            ),
+            try findings.print("Accept UDP {d}, {d}, {d}, {d} and TCP {d}.", .{
+                ports.dhcp, ports.pxe, ports.tftp, ports.stream, ports.http,
+            }),
     );
 }
 

@@ -53,10 +53,9 @@ pub fn check(
                 try findings.report(
                     .problem,
                     .ports,
-                    try findings.print(
-                        "{t} port {d} ({s}) cannot be opened.",
-                        .{ one.protocol, one.port, one.what },
-                    ),
+                    try findings.print("{t} port {d} ({s}) cannot be opened.", .{
+                        one.protocol, one.port, one.what,
+                    }),
                     try findings.print("Choose another with {s}.", .{one.option}),
                 );
                 continue;
@@ -91,10 +90,9 @@ fn addTakenPort(
     try findings.report(
         .problem,
         .ports,
-        try findings.print(
-            "{t} port {d} ({s}) is taken by {s}.",
-            .{ wanted.protocol, wanted.port, wanted.what, who },
-        ),
+        try findings.print("{t} port {d} ({s}) is taken by {s}.", .{
+            wanted.protocol, wanted.port, wanted.what, who,
+        }),
         try findings.print("Stop that program, or choose another port with {s}.", .{wanted.option}),
     );
 }

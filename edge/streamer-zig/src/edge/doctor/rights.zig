@@ -31,10 +31,9 @@ pub fn check(findings: *Findings, options: *const options_module.Serve) error{Ou
     if (!rights.ports) try findings.report(
         .problem,
         .rights,
-        try findings.print(
-            "This user may not open port {d} and others below {d}.",
-            .{ lowest, lowestFreePort() },
-        ),
+        try findings.print("This user may not open port {d} and others below {d}.", .{
+            lowest, lowestFreePort(),
+        }),
         "Run as root, or give the program CAP_NET_BIND_SERVICE (AmbientCapabilities= of its systemd unit).",
     );
     if (!rights.listening) try findings.report(

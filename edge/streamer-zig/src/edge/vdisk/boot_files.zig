@@ -34,9 +34,8 @@ pub const Options = struct {
 
     /// Returns whether the options choose what the version boots with.
     pub fn isChosen(options: *const Options) bool {
-        return options.kernel != null or options.initrd != null or options.cmdline != null or
-            options.parent_boot_files or
-            options.no_boot_files;
+        return options.kernel != null or options.initrd != null or
+            options.cmdline != null or options.parent_boot_files or options.no_boot_files;
     }
 };
 
@@ -169,11 +168,7 @@ fn takeFromDisk(
     };
 }
 
-fn copyFile(
-    call: *const Call,
-    file: *StoreFile,
-    path: []const u8,
-) Call.Error!BootFile {
+fn copyFile(call: *const Call, file: *StoreFile, path: []const u8) Call.Error!BootFile {
     return store_module.boot_bundle.take(
         call.files(),
         .{ .context = file, .read = read },
@@ -214,11 +209,7 @@ fn copyPart(
     };
 }
 
-fn explain(
-    call: *const Call,
-    into: *const StoreWriter,
-    problem: BootBundle.WriteError,
-) Call.Error {
+fn explain(call: *const Call, into: *const StoreWriter, problem: BootBundle.WriteError) Call.Error {
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.WriteFailed => switch (into.problem.?) {

@@ -55,11 +55,7 @@ fn of(comptime name: []const u8, comptime module: type) Subcommand {
         const Output =
             struct { terminal: *Terminal, complaint: *Complaint, common: *arguments_module.Common };
 
-        fn begin(
-            init: std.process.Init,
-            rest: []const [:0]const u8,
-            told: Output,
-        ) Call.Error!u8 {
+        fn begin(init: std.process.Init, rest: []const [:0]const u8, told: Output) Call.Error!u8 {
             const options =
                 try arguments_module.parse(module.Options, name, rest, told.common, told.complaint);
             const path = told.common.store orelse

@@ -64,10 +64,9 @@ fn deleteImport(call: *const Call, id: Uuid) Call.Error!bool {
     try import.checkIdle(call, id);
     Checkpoint.remove(call.files(), id) catch |err| return switch (err) {
         error.NoImport => false,
-        else => |other| call.fail(
-            "The import {f} {s}.",
-            .{ id, store_module.import_checkpoint.sentence(other) },
-        ),
+        else => |other| call.fail("The import {f} {s}.", .{
+            id, store_module.import_checkpoint.sentence(other),
+        }),
     };
     return true;
 }

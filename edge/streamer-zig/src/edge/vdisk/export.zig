@@ -102,10 +102,8 @@ fn openTarget(
     const kind = if (is_there) stat.mode & linux.S.IFMT else linux.S.IFREG;
     if (kind != linux.S.IFREG and kind != linux.S.IFBLK)
         return complaint.set("{s} is neither a file nor a block device.", .{path});
-    if (is_there and !options.force) return complaint.set(
-        "{s} already exists; --force overwrites it.",
-        .{path},
-    );
+    if (is_there and !options.force)
+        return complaint.set("{s} already exists; --force overwrites it.", .{path});
     if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
     const part = pathOf(path, suffix);
     const flags: linux.O =
@@ -188,10 +186,9 @@ fn giveName(path: []const u8, complaint: *Complaint) Call.Error!void {
     if (linux.errno(
         linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{}),
     ) != .SUCCESS)
-        return complaint.set(
-            "{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.",
-            .{ path, path },
-        );
+        return complaint.set("{s}" ++ suffix ++ " is complete but cannot be renamed to {s}.", .{
+            path, path,
+        });
     const dir = pathOf(std.fs.path.dirname(path) orelse ".", "");
     const rc = linux.openat(linux.AT.FDCWD, &dir, .{ .DIRECTORY = true, .CLOEXEC = true }, 0);
     if (linux.errno(rc) != .SUCCESS) return;

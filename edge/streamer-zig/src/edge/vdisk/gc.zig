@@ -21,11 +21,8 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     var pace: Pace = .init(options.rate_mib, options.idle);
     const rest: store_module.usage.RateLimit = .{ .context = &pace, .wait = waitWhileCounting };
     var collection =
-        store_module.collect.Collection.beginAtRate(
-            call.gpa,
-            &change,
-            rest,
-        ) catch |err| return explain(call, err);
+        store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err|
+            return explain(call, err);
     defer collection.end();
     const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);

@@ -109,10 +109,8 @@ fn check(call: *const Call, options: *const Options) Call.Error!void {
 
 fn abandon(running: *ImportRun, id: Uuid) Call.Error!u8 {
     try checkIdle(running.call, id);
-    Checkpoint.remove(
-        running.call.files(),
-        id,
-    ) catch |err| return explainCheckpoint(running, id, err);
+    Checkpoint.remove(running.call.files(), id) catch |err|
+        return explainCheckpoint(running, id, err);
     running.call.print(
         .{ .abandoned = id },
         "abandoned the import {f}; bootfarm-edge vdisk gc frees its space",
@@ -123,11 +121,8 @@ fn abandon(running: *ImportRun, id: Uuid) Call.Error!u8 {
 
 /// Checks, under the store's lock, that no process reads the image of this import.
 pub fn checkIdle(call: *const Call, id: Uuid) Call.Error!void {
-    const is_running =
-        store_module.import_checkpoint.isRunning(
-            call.files(),
-            id,
-        ) catch |err| return call.failStore(err);
+    const is_running = store_module.import_checkpoint.isRunning(call.files(), id) catch |err|
+        return call.failStore(err);
     if (is_running) return failRunning(call, id);
 }
 
@@ -143,10 +138,9 @@ fn explainCheckpoint(
     id: Uuid,
     problem: store_module.import_checkpoint.Error,
 ) Call.Error {
-    return running.call.complaint.set(
-        "The import {f} {s}.",
-        .{ id, store_module.import_checkpoint.sentence(problem) },
-    );
+    return running.call.complaint.set("The import {f} {s}.", .{
+        id, store_module.import_checkpoint.sentence(problem),
+    });
 }
 
 /// Part of the import, or all of it, may already be done.
@@ -192,10 +186,8 @@ fn begin(running: *ImportRun, wanted_boot: *const boot_files.BootChoice) Call.Er
     const path = options.positional.?;
     var source = try store_paths.openImage(call, path, options.boot.in_store, &cancel.is_asked);
     defer source.close();
-    const parent: ?Manifest = if (options.parent) |id|
-        call.store().manifestOf(id) catch |err| return call.failVersion(id, err)
-    else
-        null;
+    const parent: ?Manifest = if (options.parent) |id| call.store().manifestOf(id) catch |err|
+        return call.failVersion(id, err) else null;
     var wanted = try wantedOf(running, change, path, if (parent) |*known| known else null);
     if (source.size == null and wanted_boot.needsDisk()) return call.fail(
         "Standard input is read once, and only after it is known what the version boots with: give --kernel, --initrd and --cmdline, or add " ++
@@ -254,18 +246,16 @@ fn wantedOf(
         wanted.name = @FieldType(Checkpoint, "name").fromSlice(name) catch unreachable;
     if (parent) |known| {
         if (options.vdisk) |vdisk| if (!vdisk.eql(known.vdisk))
-            return call.fail(
-                "The parent {f} is a version of the vDisk {f}, not of {f}.",
-                .{ known.version, known.vdisk, vdisk },
-            );
+            return call.fail("The parent {f} is a version of the vDisk {f}, not of {f}.", .{
+                known.version, known.vdisk, vdisk,
+            });
         wanted.vdisk = known.vdisk;
         if (options.name == null) wanted.name = known.name;
     }
     if (wanted.vdisk.eql(.zero)) wanted.vdisk = Call.randomId();
     if (call.store().manifestOf(wanted.version)) |_|
         return failExists(running, wanted.version)
-    else |err| if (err != error.NotFound)
-        return call.failVersion(wanted.version, err);
+    else |err| if (err != error.NotFound) return call.failVersion(wanted.version, err);
     if (Checkpoint.read(call.files(), wanted.version)) |_| return call.fail(
         "The import {f} was interrupted; continue it with --resume {f}, or abandon it with --abandon {f}.",
         .{ wanted.version, wanted.version, wanted.version },
@@ -322,12 +312,8 @@ fn finish(running: *ImportRun, import: *Import, path: []const u8) Call.Error!u8 
     running.line.end();
     is_read catch |err| return explainEnd(running, import, path, err);
     if (!try takeLock(running, import)) return explainInterruption(running, id);
-    const manifest = import.finish(&running.change.?) catch |err| return explainEnd(
-        running,
-        import,
-        path,
-        err,
-    );
+    const manifest =
+        import.finish(&running.change.?) catch |err| return explainEnd(running, import, path, err);
     return printMade(running, &manifest, &import.done);
 }
 

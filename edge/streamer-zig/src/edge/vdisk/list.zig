@@ -25,10 +25,9 @@ const Error = error{OutOfMemory} || store_module.files.Error;
 pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
     const damaged = list(call, options) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        else => |other| call.fail(
-            "The store {s} cannot be listed: it {s}.",
-            .{ call.path(), store_module.files.sentence(other) },
-        ),
+        else => |other| call.fail("The store {s} cannot be listed: it {s}.", .{
+            call.path(), store_module.files.sentence(other),
+        }),
     };
     return if (damaged > 0) Call.exit_failed else 0;
 }
@@ -100,11 +99,9 @@ fn printVersion(
 fn printProblem(call: *const Call, id: Uuid, problem: open_store.VersionProblem) void {
     var complaint: Complaint = .{};
     open_store.explainVersion(call.path(), id, problem, &complaint) catch {};
-    call.print(
-        .{ .version = id, .problem = complaint.text() },
-        "{f}  {s}",
-        .{ id, complaint.text() },
-    );
+    call.print(.{ .version = id, .problem = complaint.text() }, "{f}  {s}", .{
+        id, complaint.text(),
+    });
 }
 
 fn printLayers(call: *const Call) Error!void {

@@ -44,14 +44,12 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
         .created_unix_ms = host.sys.unixMs(),
     }) catch |err| switch (err) {
         error.Exists => return failExists(call, into),
-        error.OtherVdisk => return call.fail(
-            "{f} is a version of another vDisk than {f}.",
-            .{ options.onto.?, of },
-        ),
-        error.NotBelow => return call.fail(
-            "{f} is not an ancestor of {f}.",
-            .{ options.onto.?, of },
-        ),
+        error.OtherVdisk => return call.fail("{f} is a version of another vDisk than {f}.", .{
+            options.onto.?, of,
+        }),
+        error.NotBelow => return call.fail("{f} is not an ancestor of {f}.", .{
+            options.onto.?, of,
+        }),
         error.NotFound => return call.failVersion(options.onto orelse of, error.NotFound),
         error.NotAManifest,
         error.Malformed,
@@ -72,14 +70,10 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
 /// Finds a merge that was finished by a process which was killed or not heard. Its sources may have
 /// been deleted since.
 fn madeBefore(call: *const Call, of: Uuid, into: Uuid) Call.Error!?Manifest {
-    const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound)
-        null
-    else
-        call.failVersion(into, err);
-    const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound)
-        made
-    else
-        call.failVersion(of, err);
+    const made = call.store().manifestOf(into) catch |err|
+        return if (err == error.NotFound) null else call.failVersion(into, err);
+    const source = call.store().manifestOf(of) catch |err|
+        return if (err == error.NotFound) made else call.failVersion(of, err);
     if (!std.mem.eql(u8, &made.root.hash, &source.root.hash)) return failExists(call, into);
     return made;
 }
@@ -90,8 +84,7 @@ fn failExists(call: *const Call, id: Uuid) error{Wrong} {
 
 fn printMade(call: *const Call, made: *const Manifest) u8 {
     call.print(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{
-        made.version,
-        made.number,
+        made.version, made.number,
     });
     return 0;
 }

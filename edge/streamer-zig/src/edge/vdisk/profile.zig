@@ -78,10 +78,9 @@ fn write(
     const size = std.mem.print(&buffer, "{f}", .{
         output.Size{ .bytes = profile.handedBytes() },
     }) catch unreachable;
-    try writer.print(
-        "{f}  {d:>6}  {s:>10}  {d:>7}  {f}",
-        .{ version, profile.boots, size, profile.count, class.name },
-    );
+    try writer.print("{f}  {d:>6}  {s:>10}  {d:>7}  {f}", .{
+        version, profile.boots, size, profile.count, class.name,
+    });
     if (from) |parent| try writer.print(", started from that of {f}", .{parent});
     try writer.writeByte('\n');
 }

@@ -78,8 +78,7 @@ pub fn run(call: *const Call, options: *const Options) Call.Error!u8 {
 
 fn printMade(call: *const Call, made: *const Manifest) u8 {
     call.print(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{
-        made.version,
-        made.number,
+        made.version, made.number,
     });
     return 0;
 }

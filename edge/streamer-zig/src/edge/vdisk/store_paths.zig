@@ -9,20 +9,14 @@ const Call = @import("subcommand.zig");
 const FdSource = store_module.image_source.FdSource;
 const StoreFile = store_module.StoreFile;
 
-pub fn openPlain(
-    call: *const Call,
-    path: []const u8,
-    in_store: bool,
-) Call.Error!StoreFile {
+pub fn openPlain(call: *const Call, path: []const u8, in_store: bool) Call.Error!StoreFile {
     if (in_store) try checkOwn(call, path);
     const opened = if (in_store)
         StoreFile.openBelow(call.opened.on.dir_fd, path, .plain)
     else
         StoreFile.open(path, .plain);
-    return opened catch |err| call.fail(
-        "{s} {s}.",
-        .{ path, store_module.store_file.sentence(err, .plain) },
-    );
+    return opened catch |err|
+        call.fail("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
 }
 
 /// `-` is standard input, except for a path in the store.
@@ -43,8 +37,7 @@ pub fn openImage(
     const opened =
         if (is_stream) FdSource.fromFd(0, is_canceled) else FdSource.open(path, is_canceled);
     return opened catch |err| call.fail("{s} {s}.", .{
-        if (is_stream) "Standard input" else path,
-        store_module.image_source.sentence(err),
+        if (is_stream) "Standard input" else path, store_module.image_source.sentence(err),
     });
 }
 

@@ -80,12 +80,7 @@ pub fn need(call: *const Call, id: ?Uuid, comptime option: []const u8) Error!Uui
 }
 
 /// Prints the result: the line of JSON, or the text.
-pub fn print(
-    call: *const Call,
-    json: anytype,
-    comptime format: []const u8,
-    values: anytype,
-) void {
+pub fn print(call: *const Call, json: anytype, comptime format: []const u8, values: anytype) void {
     if (call.is_json) return call.line(json);
     var buffer: [8192]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);

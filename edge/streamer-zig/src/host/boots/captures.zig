@@ -113,10 +113,8 @@ fn write(captures: *BootCaptures, slot: *const CaptureStore.Slot) void {
     if (captures.files.write(slot.boot_id, &captures.store, slot)) |_| {
         captures.is_writable = true;
     } else |_| {
-        if (captures.is_writable) log.info(
-            "Captures cannot be written to their directory; boots are not affected.",
-            .{},
-        );
+        if (captures.is_writable)
+            log.info("Captures cannot be written to their directory; boots are not affected.", .{});
         captures.is_writable = false;
     }
 }

@@ -131,8 +131,7 @@ pub fn want(profiles: *BootProfiles, version_id: Uuid, now_us: u64) void {
     var oldest = &profiles.wanted[0];
     for (&profiles.wanted) |*entry| {
         if (entry.version_id.eql(version_id)) {
-            const pause_us: u64 =
-                if (profiles.has(version_id)) want_again_us else look_again_us;
+            const pause_us: u64 = if (profiles.has(version_id)) want_again_us else look_again_us;
             if (now_us -| entry.at_us < pause_us) return;
             oldest = entry;
             break;
@@ -210,12 +209,7 @@ pub fn sizeFor(profiles: *BootProfiles, boot: *const core.boot.Boot) u32 {
 }
 
 /// Copies a part of the document; zeros if it has become shorter, which the device detects.
-pub fn copyFor(
-    profiles: *BootProfiles,
-    boot: *const core.boot.Boot,
-    into: []u8,
-    offset: u64,
-) void {
+pub fn copyFor(profiles: *BootProfiles, boot: *const core.boot.Boot, into: []u8, offset: u64) void {
     @memset(into, 0);
     profiles.mutex.lockUncancelable(profiles.io);
     defer profiles.mutex.unlock(profiles.io);
@@ -237,11 +231,7 @@ fn has(profiles: *BootProfiles, version_id: Uuid) bool {
 
 /// Returns the inventory to a caller that knows the one of `changes`; null if it has not
 /// changed.
-pub fn inventoryAfter(
-    profiles: *BootProfiles,
-    changes: u64,
-    into: *core.profile.Inventory,
-) ?u64 {
+pub fn inventoryAfter(profiles: *BootProfiles, changes: u64, into: *core.profile.Inventory) ?u64 {
     profiles.mutex.lockUncancelable(profiles.io);
     defer profiles.mutex.unlock(profiles.io);
     if (profiles.changes == changes) return null;
@@ -357,10 +347,7 @@ fn load(profiles: *BootProfiles, version_id: Uuid) void {
         var from = Warmer.openStore(profiles.gpa, files) orelse return;
         defer from.close(profiles.gpa);
         if (!profile_files.carry(&from, version_id, profiles.profile, profiles.buffer)) return;
-        log.info(
-            "version {f} starts with the boot profile of an earlier version",
-            .{version_id},
-        );
+        log.info("version {f} starts with the boot profile of an earlier version", .{version_id});
     }
     var iterator: profile_files.Iterator = .init(files, version_id);
     while (iterator.next()) |found| {
@@ -429,8 +416,7 @@ fn keepOnly(profiles: *BootProfiles, there: *core.profile.Inventory) void {
 fn mergeInto(profiles: *BootProfiles, named: BootProfile.Named, trace: *const Trace) void {
     const files = profiles.files.files();
     const generation = profile_files.generationOf(files);
-    const found: profile_files.ProfileName =
-        .{ .version = named.version, .key = named.class.key };
+    const found: profile_files.ProfileName = .{ .version = named.version, .key = named.class.key };
     if (profile_files.read(files, found, profiles.profile, profiles.buffer) == null) {
         if (profile_files.count(files, named.version) > profile_files.classes_max) return;
         if (!profiles.hasRoom()) return log.info(
@@ -443,10 +429,9 @@ fn mergeInto(profiles: *BootProfiles, named: BootProfile.Named, trace: *const Tr
     // Handed out first: a reader that sees the file counts on it.
     profiles.publish(&named);
     profile_files.write(files, &named, profiles.profile, profiles.buffer) catch |err|
-        log.info(
-            "The boot profile of version {f} cannot be kept: its file {s}.",
-            .{ named.version, store.files.sentence(err) },
-        );
+        log.info("The boot profile of version {f} cannot be kept: its file {s}.", .{
+            named.version, store.files.sentence(err),
+        });
     if (std.mem.eql(u8, &generation, &profile_files.generationOf(files))) return;
     // It contains what somebody has removed in the meantime; `look` drops what is in memory.
     profile_files.forget(files, found, profiles.profile, profiles.buffer) catch {};
@@ -499,10 +484,9 @@ pub fn classOf(boot: *const core.boot.Boot) BootProfile.Class {
     } else {
         if (boot.facts.client_arch) |arch| writer.print("architecture {d}", .{arch}) catch
             unreachable else writer.writeAll("unknown architecture") catch unreachable;
-        writer.print(
-            ", network interface {x:0>2}:{x:0>2}:{x:0>2}",
-            .{ boot.identity.mac.bytes[0], boot.identity.mac.bytes[1], boot.identity.mac.bytes[2] },
-        ) catch unreachable;
+        writer.print(", network interface {x:0>2}:{x:0>2}:{x:0>2}", .{
+            boot.identity.mac.bytes[0], boot.identity.mac.bytes[1], boot.identity.mac.bytes[2],
+        }) catch unreachable;
     }
     var digest: [32]u8 = undefined;
     base.Sha256.hash(writer.buffered(), &digest, .{});

@@ -130,10 +130,9 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.noteUsed(&.{ .boot_id = made.identity.id, .units = .{ .bytes = &bytes } });
     site.profiles.finish(made.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(
-        amber,
-        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
-    );
+    try site.expectHanded(amber, &.{
+        .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 },
+    });
     const figures = site.profiles.getFigures();
     try testing.expectEqual(32768, figures.ahead_bytes);
     try testing.expectEqual(8192, figures.used_bytes);
@@ -147,10 +146,9 @@ test "only what the system used counts, and only of boots that became ready" {
     site.profiles.tick(&table);
     site.profiles.finish(failing.identity.id);
     site.profiles.doAll();
-    try site.expectHanded(
-        birch,
-        &.{ .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 } },
-    );
+    try site.expectHanded(birch, &.{
+        .{ .index = 32, .blocks = 1 }, .{ .index = 0, .blocks = 0x30 },
+    });
 }
 
 test "profiles outlive the process; a damaged or foreign one is dropped and learned again" {

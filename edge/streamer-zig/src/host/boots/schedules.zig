@@ -46,10 +46,7 @@ pub fn init(
     schedules.runner.journal = schedules.file.journal();
 }
 
-pub fn setState(
-    schedules: *Schedules,
-    state: *const core.uplink.desired_state.DesiredState,
-) void {
+pub fn setState(schedules: *Schedules, state: *const core.uplink.desired_state.DesiredState) void {
     schedules.runner.setState(sys.monotonicUs(), sys.unixMs(), state);
     schedules.next_turn_us = 0;
 }
@@ -60,10 +57,7 @@ pub fn turn(schedules: *Schedules, now_us: u64) void {
     runner.observe(now_us, sys.unixMs());
     if (runner.jump_count != schedules.jump_count) {
         schedules.jump_count = runner.jump_count;
-        log.info(
-            "This machine's clock was set: no schedule starts within the next minute.",
-            .{},
-        );
+        log.info("This machine's clock was set: no schedule starts within the next minute.", .{});
     }
     if (schedules.hook) |hook| while (hook.take()) |done| {
         const job = &done.job;
@@ -84,17 +78,12 @@ pub fn turn(schedules: *Schedules, now_us: u64) void {
     schedules.next_turn_us = @min(deadline_us, now_us + turn_interval_us);
 }
 
-fn start(
-    schedules: *Schedules,
-    action: *const core.site.ScheduleRunner.Action,
-    now_us: u64,
-) void {
+fn start(schedules: *Schedules, action: *const core.site.ScheduleRunner.Action, now_us: u64) void {
     const runner = &schedules.runner;
     if (schedules.isBooting(action.mac))
         return runner.ended(action.key, action.device, .booting_already, .empty);
     if (action.power != .hook) EdgeIo.powerOn(schedules.boots, action.mac, now_us);
-    if (action.power == .wake_on_lan)
-        return runner.ended(action.key, action.device, .sent, .empty);
+    if (action.power == .wake_on_lan) return runner.ended(action.key, action.device, .sent, .empty);
     const hook = schedules.hook orelse {
         const is_sent = action.power == .both;
         return runner.ended(

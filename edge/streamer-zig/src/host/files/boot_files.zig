@@ -34,11 +34,8 @@ pub const none: BootFiles = .{};
 /// Allocates everything in `arena`. Leaves out what cannot be requested (other kinds of files,
 /// long names).
 pub fn load(arena: std.mem.Allocator, io: Io, path: []const u8) LoadError!BootFiles {
-    const dir = Io.Dir.cwd().openDir(
-        io,
-        path,
-        .{ .iterate = true },
-    ) catch return error.DirectoryNotReadable;
+    const dir = Io.Dir.cwd().openDir(io, path, .{ .iterate = true }) catch
+        return error.DirectoryNotReadable;
     defer dir.close(io);
     var plain: std.ArrayList(File) = .empty;
     var sets: std.ArrayList(Set) = .empty;
@@ -55,8 +52,7 @@ pub fn load(arena: std.mem.Allocator, io: Io, path: []const u8) LoadError!BootFi
             },
             .directory => {
                 // The set `default` consists of the files directly in the directory.
-                if (!program_set.isSetName(name) or std.mem.eql(u8, name, default_name))
-                    continue;
+                if (!program_set.isSetName(name) or std.mem.eql(u8, name, default_name)) continue;
                 if (sets.items.len == sets_max) return error.TooManyFiles;
                 if (program_set.load(arena, io, dir, name)) |set|
                     try sets.append(arena, set)

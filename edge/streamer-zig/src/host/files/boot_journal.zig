@@ -27,10 +27,7 @@ payload: [record_frame.payload_size_max]u8 = undefined,
 const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
 
 pub fn open(dir_fd: i32) sys.Error!BootJournal {
-    return .{
-        .file = try .open(dir_fd),
-        .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
-    };
+    return .{ .file = try .open(dir_fd), .kernel_boot_id = data_dir.kernelBootId() orelse .zero };
 }
 
 pub fn close(journal: *BootJournal) void {
@@ -95,8 +92,7 @@ fn writeBoots(state: State, fresh: *Journal.Compaction) sys.Error!void {
     var serial: u64 = 0;
     while (state.table.nextAfter(serial)) |found| {
         serial = found.serial;
-        const frame = state.journal.encode(found.boot, false) catch
-            return error.SystemCallFailed;
+        const frame = state.journal.encode(found.boot, false) catch return error.SystemCallFailed;
         try fresh.append(frame);
     }
 }
@@ -110,10 +106,8 @@ fn take(
 ) void {
     var boot = entry.boot;
     if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
-    if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us) boot.rebase(
-        now_us,
-        now_unix_ms,
-    );
+    if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us)
+        boot.rebase(now_us, now_unix_ms);
     boot.touched = false;
     boot.live_changes = .{};
     // Nobody listened in the meantime.
@@ -135,11 +129,8 @@ fn encode(
     is_withdrawn: bool,
 ) std.Io.Writer.Error![]const u8 {
     var writer: std.Io.Writer = .fixed(&journal.payload);
-    const entry: Entry = .{
-        .kernel = journal.kernel_boot_id,
-        .boot = boot.*,
-        .is_withdrawn = is_withdrawn,
-    };
+    const entry: Entry =
+        .{ .kernel = journal.kernel_boot_id, .boot = boot.*, .is_withdrawn = is_withdrawn };
     try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
     return record_frame.encode(boot.revision, writer.buffered(), &journal.buffer);
 }

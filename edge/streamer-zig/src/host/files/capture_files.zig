@@ -34,8 +34,7 @@ pub fn write(
     slot: *const core.boot.CaptureStore.Slot,
 ) sys.Error!void {
     files.makeRoom(core.boot.CaptureStore.header_size + slot.size);
-    const flags: linux.O =
-        .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
+    const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
     const fd: i32 =
         @intCast(try sys.check(linux.openat(files.dir.handle, temporary, flags, 0o600)));
     defer sys.close(fd);
@@ -97,11 +96,7 @@ fn next(files: *const CaptureFiles, iterator: *Io.Dir.Iterator) ?Entry {
         const boot_id = base.Uuid.parse(text) catch continue;
         const stat = files.dir.statFile(files.io, entry.name, .{}) catch continue;
         if (stat.kind != .file) continue;
-        return .{
-            .boot_id = boot_id,
-            .size = stat.size,
-            .modified_ns = stat.mtime.nanoseconds,
-        };
+        return .{ .boot_id = boot_id, .size = stat.size, .modified_ns = stat.mtime.nanoseconds };
     }
     return null;
 }

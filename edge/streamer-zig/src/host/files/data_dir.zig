@@ -76,21 +76,10 @@ pub fn read(data: *const DataDir, arena: std.mem.Allocator, name: []const u8) Re
 }
 
 /// After a crash the file is either the old one or the new one.
-pub fn write(
-    data: *const DataDir,
-    comptime name: [:0]const u8,
-    bytes: []const u8,
-) sys.Error!void {
+pub fn write(data: *const DataDir, comptime name: [:0]const u8, bytes: []const u8) sys.Error!void {
     const temporary = name ++ ".new";
-    const flags: linux.O = .{
-        .ACCMODE = .WRONLY,
-        .CREAT = true,
-        .TRUNC = true,
-        .CLOEXEC = true,
-    };
-    const fd: i32 = @intCast(
-        try sys.check(linux.openat(data.dir.handle, temporary, flags, 0o600)),
-    );
+    const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
+    const fd: i32 = @intCast(try sys.check(linux.openat(data.dir.handle, temporary, flags, 0o600)));
     defer sys.close(fd);
     try sys.writeAll(fd, bytes);
     _ = try sys.check(linux.fsync(fd));
@@ -113,11 +102,8 @@ pub fn nextEpoch(
         error.Missing => "0",
         error.NotReadable => return err,
     };
-    const number = std.fmt.parseInt(
-        u53,
-        std.mem.trim(u8, last, " \n"),
-        10,
-    ) catch return error.Damaged;
+    const number =
+        std.fmt.parseInt(u53, std.mem.trim(u8, last, " \n"), 10) catch return error.Damaged;
     var buffer: [24]u8 = undefined;
     const epoch = @as(u64, number) + 1;
     try data.write("epoch", std.mem.print(&buffer, "{d}\n", .{epoch}) catch unreachable);
@@ -164,11 +150,8 @@ pub fn identity(
 pub fn writeIdentity(data: *const DataDir, value: Identity) sys.Error!void {
     var buffer: [16 * 1024]u8 = undefined;
     var writer: Io.Writer = .fixed(&buffer);
-    std.json.Stringify.value(
-        value,
-        .{ .whitespace = .indent_2 },
-        &writer,
-    ) catch return error.SystemCallFailed;
+    std.json.Stringify.value(value, .{ .whitespace = .indent_2 }, &writer) catch
+        return error.SystemCallFailed;
     try data.write("identity.json", writer.buffered());
 }
 
@@ -181,12 +164,8 @@ fn exists(io: Io, path: []const u8) bool {
 /// Changes with each start of the kernel; as long as it is the same, monotonic times of earlier
 /// processes are valid.
 pub fn kernelBootId() ?base.Uuid {
-    const rc = linux.openat(
-        linux.AT.FDCWD,
-        "/proc/sys/kernel/random/boot_id",
-        .{ .CLOEXEC = true },
-        0,
-    );
+    const rc =
+        linux.openat(linux.AT.FDCWD, "/proc/sys/kernel/random/boot_id", .{ .CLOEXEC = true }, 0);
     const fd: i32 = @intCast(sys.check(rc) catch return null);
     defer sys.close(fd);
     var text: [base.Uuid.text_size]u8 = undefined;

@@ -44,12 +44,7 @@ pub fn isIdle(warmer: *const Warmer) bool {
 }
 
 /// Queues a version; what does not fit is not warmed.
-pub fn begin(
-    warmer: *Warmer,
-    gpa: std.mem.Allocator,
-    files: store.Files,
-    version_id: Uuid,
-) void {
+pub fn begin(warmer: *Warmer, gpa: std.mem.Allocator, files: store.Files, version_id: Uuid) void {
     warmer.gpa = gpa;
     warmer.files = files;
     for (warmer.waiting[0..warmer.waiting_count]) |id| if (id.eql(version_id)) return;
@@ -60,11 +55,7 @@ pub fn begin(
 
 /// Reads a bounded piece and pauses; returns its size in bytes. `profile` and `buffer` are
 /// scratch space.
-pub fn step(
-    warmer: *Warmer,
-    profile: *BootProfile,
-    buffer: *[BootProfile.file_size_max]u8,
-) u64 {
+pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) u64 {
     const open = warmer.open orelse {
         warmer.openNext(profile, buffer) catch {};
         return 0;
@@ -96,11 +87,7 @@ pub fn step(
     return done;
 }
 
-fn openNext(
-    warmer: *Warmer,
-    profile: *BootProfile,
-    buffer: *[BootProfile.file_size_max]u8,
-) !void {
+fn openNext(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_size_max]u8) !void {
     warmer.waiting_count -= 1;
     const version_id = warmer.waiting[warmer.waiting_count];
     const any: profile_files.ProfileName =

@@ -39,8 +39,7 @@ pub fn open(dir_fd: i32, runner: *ScheduleRunner) sys.Error!ScheduleFile {
     var file: Journal = try .open(dir_fd);
     errdefer file.close();
     var reader = file.reader();
-    while (try reader.next()) |frame|
-        runner.restore(decode(frame[0..record_size]) orelse continue);
+    while (try reader.next()) |frame| runner.restore(decode(frame[0..record_size]) orelse continue);
     try file.cutAt(reader.end);
     return .{ .file = file };
 }
@@ -91,10 +90,7 @@ fn encode(record: Record) [record_size]u8 {
         .begun => |begun| begun.key,
         .device => |device| device.key,
         .ended, .missed => |key| key,
-        .set_back => |unix_ms| ScheduleRunner.RunKey{
-            .schedule_id = .zero,
-            .instant_ms = unix_ms,
-        },
+        .set_back => |unix_ms| ScheduleRunner.RunKey{ .schedule_id = .zero, .instant_ms = unix_ms },
     };
     bytes[8..24].* = key.schedule_id.bytes;
     std.mem.writeInt(u64, bytes[24..32], key.instant_ms, .little);

@@ -72,25 +72,18 @@ pub const Problem = union(enum) {
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         switch (problem) {
             .file => |file| try writer.print("{s} {s}", .{
-                file.path,
-                store.store_file.sentence(file.why, .disk),
+                file.path, store.store_file.sentence(file.why, .disk),
             }),
             .size => |size| try writer.print("{s} has {d} bytes instead of {d}", .{
-                size.path,
-                size.have,
-                size.want,
+                size.path, size.have, size.want,
             }),
             .kernel => |kernel| try writer.print("{s} {s}", .{
-                kernel.path,
-                loader_files.sentence(kernel.why),
+                kernel.path, loader_files.sentence(kernel.why),
             }),
             .stored => |stored| try writer.print("version {f} {s}", .{
-                stored.id,
-                stored_version.sentence(stored.why),
+                stored.id, stored_version.sentence(stored.why),
             }),
-            .full => try writer.writeAll(
-                "more versions are in use than this edge can keep open",
-            ),
+            .full => try writer.writeAll("more versions are in use than this edge can keep open"),
             .not_described => try writer.writeAll(
                 "the desired state does not describe this version",
             ),

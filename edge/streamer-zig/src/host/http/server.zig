@@ -101,9 +101,8 @@ pub fn accept(server: *HttpServer, now_us: u64) void {
         var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
         const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
         const fd: i32 = @intCast(
-            sys.check(
-                linux.accept4(server.listener, @ptrCast(&address), &size, flags),
-            ) catch return,
+            sys.check(linux.accept4(server.listener, @ptrCast(&address), &size, flags)) catch
+                return,
         );
         const peer: base.Ip4 = .{ .bytes = std.mem.toBytes(address.addr) };
         const index = switch (server.connections.placeFor(peer)) {
@@ -164,9 +163,7 @@ fn expire(server: *HttpServer, connection: *Connection, now_us: u64) void {
         .draining => if (now_us > connection.deadline_us or
             now_us > connection.answer_deadline_us)
             server.giveUpDraining(connection),
-        .sending => if (now_us > connection.deadline_us or
-            now_us > connection.answer_deadline_us)
-        {
+        .sending => if (now_us > connection.deadline_us or now_us > connection.answer_deadline_us) {
             server.ignored.add(.http_slow);
             server.close(connection);
         },
@@ -210,14 +207,7 @@ fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
             connection.keep_alive = request.keep_alive;
             const response = server.answerOf(connection, request);
             if (response.status == 404) server.ignored.add(.http_not_found);
-            server.begin(
-                connection,
-                response,
-                request.range,
-                request.method,
-                request.size,
-                now_us,
-            );
+            server.begin(connection, response, request.range, request.method, request.size, now_us);
         },
     }
 }
@@ -292,11 +282,8 @@ fn begin(
         connection,
         .{ .traffic = traffic, .begins = true, .at_us = connection.arrived_us },
     );
-    server.epoll.modify(
-        connection.fd,
-        .write,
-        server.tokenOf(connection),
-    ) catch return server.close(connection);
+    server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch
+        return server.close(connection);
     server.send(connection, now_us);
 }
 
@@ -414,8 +401,7 @@ fn drain(
     // Before looking at what is not acknowledged: a stamp that arrives in between wakes the
     // loop.
     if (tcp_delivery.takeStamp(connection.fd)) |at_us| connection.acknowledged_us = at_us;
-    const left = tcp_delivery.unacknowledged(connection.fd) orelse
-        return server.close(connection);
+    const left = tcp_delivery.unacknowledged(connection.fd) orelse return server.close(connection);
     if (left > 0) {
         if (tcp_delivery.isBroken(connection.fd)) return server.endReset(connection, left);
         if (left < connection.unacknowledged) {
@@ -425,11 +411,9 @@ fn drain(
         }
         connection.unacknowledged = left;
         // It sent its next request early and is checked once a second.
-        if (!connection.stamped and by != .tick) server.epoll.modify(
-            connection.fd,
-            .none,
-            server.tokenOf(connection),
-        ) catch return server.close(connection);
+        if (!connection.stamped and by != .tick)
+            server.epoll.modify(connection.fd, .none, server.tokenOf(connection)) catch
+                return server.close(connection);
         return;
     }
     const at_us = connection.acknowledged_us orelse
@@ -470,11 +454,8 @@ fn endAnswer(server: *HttpServer, connection: *Connection, now_us: u64) void {
     if (!connection.keep_alive) return server.close(connection);
     connection.state = .reading;
     connection.deadline_us = now_us + head_limit_us;
-    server.epoll.modify(
-        connection.fd,
-        .read,
-        server.tokenOf(connection),
-    ) catch return server.close(connection);
+    server.epoll.modify(connection.fd, .read, server.tokenOf(connection)) catch
+        return server.close(connection);
     // The next request may already be here.
     if (connection.input_size > 0) server.parse(connection, now_us);
 }

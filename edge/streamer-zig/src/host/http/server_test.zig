@@ -87,10 +87,8 @@ const Fixture = struct {
         text: *[http_response.text_size_max]u8,
     ) http_response.Response {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        if (std.mem.eql(u8, request.target, "/small")) return .{
-            .status = 200,
-            .body = .{ .memory = "0123456789" },
-        };
+        if (std.mem.eql(u8, request.target, "/small"))
+            return .{ .status = 200, .body = .{ .memory = "0123456789" } };
         if (std.mem.eql(u8, request.target, "/file"))
             return .{
                 .status = 200,
@@ -163,10 +161,8 @@ const Fixture = struct {
         fixture.server.accept(fixture.now_us);
         if (fixture.ticks) fixture.server.tick(fixture.now_us);
         var buffer: [16]u64 = undefined;
-        for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(
-            token,
-            fixture.now_us,
-        );
+        for (try fixture.epoll.wait(&buffer, 10)) |token|
+            fixture.server.handle(token, fixture.now_us);
     }
 
     /// Sends a request and reads until `size` bytes have arrived or the server has closed the
@@ -348,9 +344,8 @@ test "a file larger than every socket buffer arrives complete" {
     defer sys.close(fd);
     const buffer = try testing.allocator.alloc(u8, file_size + 1024);
     defer testing.allocator.free(buffer);
-    const body = bodyOf(
-        try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer),
-    );
+    const body =
+        bodyOf(try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer));
     try testing.expectEqual(file_size, body.len);
     for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
 }

@@ -63,20 +63,12 @@ fn run(server: *MetricsServer) void {
 
 fn serve(server: *MetricsServer, fd: i32) void {
     const limit: linux.timeval = .{ .sec = wait_limit_s, .usec = 0 };
-    for ([_]u32{ linux.SO.SNDTIMEO_NEW, linux.SO.RCVTIMEO_NEW }) |option|
-        _ =
-            linux.setsockopt(
-                fd,
-                linux.SOL.SOCKET,
-                option,
-                @ptrCast(&limit),
-                @sizeOf(linux.timeval),
-            );
+    for ([_]u32{ linux.SO.SNDTIMEO_NEW, linux.SO.RCVTIMEO_NEW }) |option| _ =
+        linux.setsockopt(fd, linux.SOL.SOCKET, option, @ptrCast(&limit), @sizeOf(linux.timeval));
     var input: [http_request.request_size_max]u8 = undefined;
     var size: usize = 0;
     for (0..reads_max) |_| {
-        const count = sys.check(linux.read(fd, input[size..].ptr, input.len - size)) catch
-            return;
+        const count = sys.check(linux.read(fd, input[size..].ptr, input.len - size)) catch return;
         if (count == 0) return;
         size += count;
         switch (http_request.parse(input[0..size])) {

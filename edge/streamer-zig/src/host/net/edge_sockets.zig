@@ -87,8 +87,7 @@ pub fn open(
     };
     stream.is_shared = true;
     if (with.shards > 1)
-        result.stream_shards =
-            try openShards(gpa, &result.stream, stream, with.shards, problem);
+        result.stream_shards = try openShards(gpa, &result.stream, stream, with.shards, problem);
     // The others know this edge by its first address.
     if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
         .address = .{ .ip = listens[0].ip, .port = ports.peer },

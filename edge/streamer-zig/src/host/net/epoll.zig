@@ -73,12 +73,7 @@ pub fn wait(epoll: Epoll, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
 
 /// Does what `wait` does, with a socket beside the instance, whose token comes first. `buffer`
 /// has capacity for more than that one.
-pub fn waitBeside(
-    epoll: Epoll,
-    busy: *const Busy,
-    buffer: []u64,
-    timeout_ms: i32,
-) sys.Error![]u64 {
+pub fn waitBeside(epoll: Epoll, busy: *const Busy, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
     assert(buffer.len > 1);
     var polled: [2]linux.pollfd = .{
         .{ .fd = busy.fd, .events = busy.interest.pollEvents(), .revents = 0 },
@@ -93,18 +88,11 @@ pub fn waitBeside(
     const is_busy = polled[0].revents != 0;
     if (is_busy) buffer[0] = busy.token;
     const first = @intFromBool(is_busy);
-    const others =
-        if (polled[1].revents != 0) try epoll.wait(buffer[first..], 0) else buffer[0..0];
+    const others = if (polled[1].revents != 0) try epoll.wait(buffer[first..], 0) else buffer[0..0];
     return buffer[0 .. first + others.len];
 }
 
-fn control(
-    epoll: Epoll,
-    operation: u32,
-    fd: i32,
-    interest: Interest,
-    token: u64,
-) sys.Error!void {
+fn control(epoll: Epoll, operation: u32, fd: i32, interest: Interest, token: u64) sys.Error!void {
     var event: linux.epoll_event = .{ .events = interest.events(), .data = .{ .u64 = token } };
     _ = try sys.check(linux.epoll_ctl(epoll.fd, operation, fd, &event));
 }

@@ -65,11 +65,8 @@ fn change(
     ip: base.Ip4,
     prefix_size: u8,
 ) bool {
-    const rc = linux.socket(
-        linux.AF.NETLINK,
-        linux.SOCK.RAW | linux.SOCK.CLOEXEC,
-        linux.NETLINK.ROUTE,
-    );
+    const rc =
+        linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.ROUTE);
     const fd: i32 = @intCast(sys.check(rc) catch return false);
     defer sys.close(fd);
     const message: Message = .{

@@ -55,10 +55,7 @@ pub fn open(interface: *const sockets.Interface) OpenError!RouterAdvertiser {
     try set(fd, linux.IPPROTO.IPV6, ipv6_multicast_hops, std.mem.asBytes(&hops));
     try set(fd, linux.IPPROTO.IPV6, ipv6_recv_hop_limit, std.mem.asBytes(&on));
     const Membership = extern struct { group: [16]u8, interface_index: u32 };
-    const membership: Membership = .{
-        .group = all_routers,
-        .interface_index = interface.index,
-    };
+    const membership: Membership = .{ .group = all_routers, .interface_index = interface.index };
     set(fd, linux.IPPROTO.IPV6, ipv6_add_membership, std.mem.asBytes(&membership)) catch
         return error.NoIpv6;
     return .{ .fd = fd, .interface_index = interface.index };

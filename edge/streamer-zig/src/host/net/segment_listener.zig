@@ -72,11 +72,8 @@ pub fn open(
     ports: packet_filter.Ports,
 ) (OpenError || error{OutOfMemory})!SegmentListener {
     // Protocol 0: nothing is received until the filter is attached and an interface is named.
-    const rc = linux.socket(
-        linux.AF.PACKET,
-        linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC,
-        0,
-    );
+    const rc =
+        linux.socket(linux.AF.PACKET, linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC, 0);
     switch (linux.errno(rc)) {
         .SUCCESS => {},
         .PERM, .ACCES => return error.NotPermitted,
@@ -85,8 +82,7 @@ pub fn open(
     const fd: i32 = @intCast(rc);
     errdefer sys.close(fd);
     const program: packet_filter.Program = .init(ports);
-    const filter: FilterProgram =
-        .{ .count = program.count, .instructions = program.slice().ptr };
+    const filter: FilterProgram = .{ .count = program.count, .instructions = program.slice().ptr };
     const attached = linux.setsockopt(
         fd,
         linux.SOL.SOCKET,
@@ -97,8 +93,7 @@ pub fn open(
     _ = sys.check(attached) catch return error.SystemCallFailed;
     sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, buffer_size) catch
         return error.SystemCallFailed;
-    sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch
-        return error.SystemCallFailed;
+    sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch return error.SystemCallFailed;
     sockets.setInt(fd, linux.SOL.PACKET, packet_auxdata, 1) catch return error.SystemCallFailed;
     const address: linux.sockaddr.ll = .{
         .protocol = std.mem.nativeToBig(u16, linux.ETH.P.ALL),
@@ -232,9 +227,8 @@ fn toldBy(header: *const linux.msghdr) FrameFacts {
             if (value.len >= @sizeOf(linux.timespec))
                 told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
         } else if (control.level == linux.SOL.PACKET and control.type == packet_auxdata) {
-            if (value.len >= @sizeOf(AuxiliaryData))
-                told.size =
-                    std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
+            if (value.len >= @sizeOf(AuxiliaryData)) told.size =
+                std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
         }
         at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
     }

@@ -93,8 +93,7 @@ fn wantsOutgoing(watch: *SegmentWatch) bool {
     while (iterator.next()) |boot| {
         if (boot.stream_was_open) continue;
         // The last packets of a boot that has ended may still arrive.
-        if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null)
-            return true;
+        if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null) return true;
     }
     return false;
 }
@@ -129,8 +128,7 @@ fn take(watch: *SegmentWatch, at_us: u64, frame: *const Frame) Verdict {
     if (watch.boots.table.findByMac(mac)) |ref| {
         captures.add(watch.boots.get(ref).?, captured(frame));
     } else {
-        const ip =
-            if (watch.own.has(packet.source.ip)) packet.destination.ip else packet.source.ip;
+        const ip = if (watch.own.has(packet.source.ip)) packet.destination.ip else packet.source.ip;
         captures.addOfAddress(watch.boots, ip, captured(frame));
     }
     return .taken;
@@ -147,8 +145,7 @@ fn takeDhcp(
     const boot = watch.boots.get(ref).?;
     // The frame may be the first of the device's next boot, unless it answers what this boot
     // requested.
-    if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid)))
-        return .waits;
+    if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid))) return .waits;
     if (watch.captures) |captures| captures.add(boot, captured(frame));
     switch (dhcp.op) {
         .request => watch.noteRequest(boot, at_us, dhcp),

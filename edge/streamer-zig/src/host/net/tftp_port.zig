@@ -79,10 +79,8 @@ fn sendBlocks(
         const block = iterator.next().?;
         window.headers[index] = block.header;
         const bytes = content[@intCast(block.offset - offset)..][0..block.size];
-        window.pieces[2 * index] = .{
-            .base = &window.headers[index],
-            .len = wire.data_header_size,
-        };
+        window.pieces[2 * index] =
+            .{ .base = &window.headers[index], .len = wire.data_header_size };
         window.pieces[2 * index + 1] = .{ .base = bytes.ptr, .len = bytes.len };
     }
     const pieces = window.pieces[0 .. 2 * @as(usize, blocks.count)];

@@ -66,11 +66,7 @@ const Batch = struct {
 /// A stamp and an IP_PKTINFO (12 bytes), padded.
 const received_control_size = kernel_stamp.control_size + @sizeOf(linux.cmsghdr) + 16;
 
-pub fn init(
-    gpa: std.mem.Allocator,
-    fd: i32,
-    source_ip: ?base.Ip4,
-) error{OutOfMemory}!UdpSocket {
+pub fn init(gpa: std.mem.Allocator, fd: i32, source_ip: ?base.Ip4) error{OutOfMemory}!UdpSocket {
     kernel_stamp.stampPackets(fd);
     const batch = try gpa.create(Batch);
     batch.used = batch_max;
@@ -278,9 +274,8 @@ fn sendSingly(
     assert(count <= segments_max);
     for (messages[0..count], 0..) |*message, index| {
         // The kernel only reads what is sent.
-        const own: []std.posix.iovec = @ptrCast(@constCast(
-            pieces[index * pieces_each ..][0..pieces_each],
-        ));
+        const own: []std.posix.iovec =
+            @ptrCast(@constCast(pieces[index * pieces_each ..][0..pieces_each]));
         message.* = .{ .len = 0, .hdr = .{
             .name = @ptrCast(&name),
             .namelen = @sizeOf(linux.sockaddr.in),
@@ -394,11 +389,8 @@ const Control = struct {
     }
 
     fn add(control: *Control, level: i32, kind: i32, bytes: []const u8) void {
-        const header: linux.cmsghdr = .{
-            .len = header_size + bytes.len,
-            .level = level,
-            .type = kind,
-        };
+        const header: linux.cmsghdr =
+            .{ .len = header_size + bytes.len, .level = level, .type = kind };
         const place = control.bytes[control.size..];
         @memcpy(place[0..header_size], std.mem.asBytes(&header));
         @memcpy(place[header_size..][0..bytes.len], bytes);

@@ -94,11 +94,8 @@ test "a datagram may carry another source address of this machine" {
     var receiver = try testSocket();
     defer receiver.deinit(testing.allocator);
     const any: Endpoint = .{ .ip = .zero, .port = 0 };
-    var open: UdpSocket = try .init(
-        testing.allocator,
-        try sockets.openUdp(.{ .address = any }),
-        .init(127, 0, 0, 9),
-    );
+    var open: UdpSocket =
+        try .init(testing.allocator, try sockets.openUdp(.{ .address = any }), .init(127, 0, 0, 9));
     defer open.deinit(testing.allocator);
     open.send(try endpointOf(&receiver), "hello");
     try testing.expectEqual(1, receiver.receive());

@@ -22,11 +22,8 @@ pub fn init() error{SystemCallFailed}!LayerSyncs {
 /// Starts the threads; they run until the process ends.
 pub fn run(syncs: *const LayerSyncs) std.Thread.SpawnError!void {
     for (0..workers_count) |_| {
-        const thread = try std.Thread.spawn(
-            .{ .stack_size = 256 << 10 },
-            work,
-            .{ syncs.jobs, syncs.ended },
-        );
+        const thread =
+            try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ syncs.jobs, syncs.ended });
         thread.detach();
     }
 }

@@ -19,8 +19,7 @@ pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerChan
     if (receiver == .thread) return pipe;
     const flags: linux.O = .{ .NONBLOCK = true };
     const number: u32 = @bitCast(flags);
-    _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch
-        return error.SystemCallFailed;
+    _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
     return pipe;
 }
 

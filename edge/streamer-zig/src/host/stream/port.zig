@@ -71,9 +71,7 @@ pub fn drainShards(port: *StreamPort, now_us: u64) void {
     const shards = port.shards orelse return;
     shards.clearWake();
     for (shards.shards) |shard| {
-        while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(
-            event,
-        );
+        while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(event);
         while (shard.forwarded.peek()) |forwarded| : (shard.forwarded.release())
             port.policy.receive(
                 &.{

@@ -390,10 +390,8 @@ test "a device that requests much delays one that requests little by at most one
 }
 
 test "a read larger than a quantum is sent whole and made up for" {
-    var queue: ReadQueue = try .init(
-        testing.allocator,
-        .{ .flows = 4, .slots = 64, .slots_each = 32 },
-    );
+    var queue: ReadQueue =
+        try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
     try testing.expect(queue.mayGoAtOnce(1));
     queue.charge(1, wire.read_size_max);
@@ -411,12 +409,8 @@ test "after a turn's bytes the loop looks at its sockets" {
     var queue: ReadQueue =
         try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
     defer queue.deinit(testing.allocator);
-    for (0..4) |number| _ = queue.add(
-        1,
-        &testRead(1, @intCast(number), wire.read_size_max),
-        test_arrival,
-        .ready,
-    ).?;
+    for (0..4) |number| _ =
+        queue.add(1, &testRead(1, @intCast(number), wire.read_size_max), test_arrival, .ready).?;
     try testing.expect(send(&queue) != null and send(&queue) != null);
     try testing.expectEqual(null, send(&queue));
     try testing.expect(!queue.mayGoAtOnce(3));

@@ -80,10 +80,8 @@ pub const Reader = struct {
             .file => |*file| return file.read(bytes, offset),
             .version => |*version| version,
         };
-        if (reader.files == null) reader.files = .{
-            .data = .init(version.files, .extents),
-            .nodes = .init(version.files, .nodes),
-        };
+        if (reader.files == null) reader.files =
+            .{ .data = .init(version.files, .extents), .nodes = .init(version.files, .nodes) };
         const files = &reader.files.?;
         var tree: store.VersionReader = .{
             .reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &reader.cache },
@@ -150,8 +148,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) InitError!ReadWorkers {
 /// Threads run until `deinit`, or until the process ends: `workers` must not move.
 pub fn start(workers: *ReadWorkers) std.Thread.SpawnError!void {
     for (workers.threads, workers.readers) |*thread, *reader|
-        thread.* =
-            try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
+        thread.* = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ workers, reader });
 }
 
 /// After `start`: waits until the threads have ended the reads in progress.

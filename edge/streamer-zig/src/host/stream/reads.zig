@@ -154,8 +154,7 @@ fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot
         return reads.queue.end(slot);
     };
     if (!is_filled) return reads.queue.toCold(slot);
-    if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer)))
-        reads.queue.end(slot);
+    if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer))) reads.queue.end(slot);
 }
 
 /// Gives threads what waits for disks, as far as there are buffers.

@@ -103,8 +103,7 @@ pub fn init(
     ) catch return error.SystemCallFailed);
     const epoll = Epoll.init() catch return error.SystemCallFailed;
     epoll.add(wake_fd, .read, Token.wake) catch return error.SystemCallFailed;
-    epoll.add(reads.workers.endedFd(), .read, Token.disk_reads) catch
-        return error.SystemCallFailed;
+    epoll.add(reads.workers.endedFd(), .read, Token.disk_reads) catch return error.SystemCallFailed;
     return .{
         .server = server,
         .socket = socket,
@@ -303,8 +302,7 @@ fn readBy(shard: *StreamShard, disk: *VersionDisk) void {
         .nodes = .init(version.store.files, .nodes),
     };
     const files = &shard.files.?;
-    version.reader.reading =
-        .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
+    version.reader.reading = .{ .data = &files.data, .nodes = &files.nodes, .cache = &shard.cache };
 }
 
 fn closeUnused(shard: *StreamShard) void {

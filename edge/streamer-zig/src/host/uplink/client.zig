@@ -101,11 +101,8 @@ pub fn requestEncoded(
     var outcomes: [2]Outcome = undefined;
     var select: Io.Select(Outcome) = .init(client.io, &outcomes);
     defer select.cancelDiscard();
-    select.concurrent(
-        .answered,
-        exchange,
-        .{ client, method, path, body, buffer },
-    ) catch return error.NoAnswer;
+    select.concurrent(.answered, exchange, .{ client, method, path, body, buffer }) catch
+        return error.NoAnswer;
     select.concurrent(
         .timeout,
         Io.sleep,
@@ -138,11 +135,8 @@ fn tryExchange(
     buffer: []u8,
 ) !Answer {
     var url_buffer: [url_size_max]u8 = undefined;
-    const uri = try std.Uri.parse(
-        try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }),
-    );
-    const counter =
-        if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
+    const uri = try std.Uri.parse(try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }));
+    const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
     const signature = core.uplink.message.sign(client.key, .{
         .method = @tagName(method),
         .path = uri.path.percent_encoded.ptr[0..pathSize(uri)],

@@ -35,18 +35,14 @@ const Server = struct {
 
     fn run(server: *Server) void {
         const text = server.answer orelse return;
-        var polled = [1]linux.pollfd{.{
-            .fd = server.listener,
-            .events = linux.POLL.IN,
-            .revents = 0,
-        }};
+        var polled =
+            [1]linux.pollfd{.{ .fd = server.listener, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.poll(&polled, 1, 5000);
         const rc = linux.accept4(server.listener, null, null, linux.SOCK.CLOEXEC);
         const fd: i32 = @intCast(sys.check(rc) catch return);
         defer sys.close(fd);
-        server.request_size = sys.check(
-            linux.read(fd, &server.request, server.request.len),
-        ) catch return;
+        server.request_size =
+            sys.check(linux.read(fd, &server.request, server.request.len)) catch return;
         sys.writeAll(fd, text) catch return;
         var rest: [64]u8 = undefined;
         if (server.keeps_open) _ = sys.check(linux.read(fd, &rest, rest.len)) catch return;

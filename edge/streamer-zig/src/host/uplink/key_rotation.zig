@@ -46,8 +46,7 @@ const Statements =
     base.BoundedArray(uplink_message.KeyStatement, uplink_message.key_statements_max);
 
 pub fn init(io: Io, data: *const DataDir, edge_id: base.Uuid, current: KeyPair) KeyRotation {
-    var rotation: KeyRotation =
-        .{ .io = io, .data = data, .edge_id = edge_id, .current = current };
+    var rotation: KeyRotation = .{ .io = io, .data = data, .edge_id = edge_id, .current = current };
     rotation.loadStatements();
     rotation.loadNext();
     return rotation;
@@ -72,12 +71,7 @@ pub fn doubt(rotation: *KeyRotation) void {
 }
 
 /// Does what is due now, if anything is.
-pub fn step(
-    rotation: *KeyRotation,
-    client: *UplinkClient,
-    now_ms: u64,
-    random: u64,
-) void {
+pub fn step(rotation: *KeyRotation, client: *UplinkClient, now_ms: u64, random: u64) void {
     if (rotation.next == null and rotation.isWanted()) rotation.begin();
     if (rotation.next == null and !rotation.is_doubted) return;
     if (now_ms < rotation.back_off.not_before_ms) return;
@@ -98,9 +92,7 @@ pub fn step(
             if (rotation.back_off.failures == 1)
                 log.info(
                     "The control plane refused the new key of this edge: {t} ({d}); the old one stays in use.",
-                    .{
-                        refused.code, refused.status,
-                    },
+                    .{ refused.code, refused.status },
                 );
         },
     }
@@ -139,8 +131,7 @@ fn send(rotation: *KeyRotation, client: *UplinkClient) core.uplink.sender.Answer
     client.key = rotation.next orelse rotation.current;
     defer client.key = before;
     var buffer: [uplink_message.body_size_max]u8 = undefined;
-    const result =
-        client.request(.POST, "/edge/v1/rotate-key", text, request_timeout_ms, &buffer);
+    const result = client.request(.POST, "/edge/v1/rotate-key", text, request_timeout_ms, &buffer);
     return UplinkClient.meaning(arena.allocator(), result);
 }
 
@@ -197,11 +188,8 @@ fn loadStatements(rotation: *KeyRotation) void {
     var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
     defer arena.deinit();
     const text = rotation.data.read(arena.allocator(), "edge.key.statements") catch return;
-    const kept = uplink_message.parse(
-        uplink_message.RotateKeyRequest,
-        arena.allocator(),
-        text,
-    ) catch return;
+    const kept =
+        uplink_message.parse(uplink_message.RotateKeyRequest, arena.allocator(), text) catch return;
     if (kept.statements.len > rotation.statements.buffer.len) return;
     for (kept.statements) |statement| rotation.statements.appendAssumeCapacity(statement);
 }

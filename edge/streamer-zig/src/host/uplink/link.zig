@@ -48,10 +48,7 @@ wake_fd: i32,
 mutex: Io.Mutex = .init,
 ignored: base.IgnoredCounters = .{},
 devices_booting: u64 = 0,
-peers: base.BoundedArray(
-    core.site.PeerTable.PeerStatus,
-    core.uplink.message.peers_max,
-) = .empty,
+peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max) = .empty,
 /// When the numbers were set.
 numbers_us: u64 = 0,
 /// Of the state that was accepted last.

@@ -55,8 +55,7 @@ pub fn stop(child: *StoreChild) void {
 /// After `over`: returns its exit code; null if it was killed, or did not end in time. Reaps
 /// the process.
 pub fn finish(child: *StoreChild) ?u8 {
-    var polled =
-        [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
+    var polled = [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
     var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
     _ = linux.ppoll(&polled, 1, &timeout, null);
     const word = reap(child.pid);
@@ -171,9 +170,8 @@ fn startScript(tmp: *std.testing.TmpDir, text: []const u8) !StoreChild {
 
 fn readAll(child: *StoreChild, heard: *OutputLines) void {
     while (true) {
-        var polled = [_]linux.pollfd{
-            .{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 },
-        };
+        var polled =
+            [_]linux.pollfd{.{ .fd = child.output_fd, .events = linux.POLL.IN, .revents = 0 }};
         _ = linux.ppoll(&polled, 1, null, null);
         if (child.read(heard, OutputLines.take) == .over) return;
     }

@@ -130,8 +130,7 @@ pub fn create(
         @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC | linux.EFD.NONBLOCK)));
     var link: [32]u8 = undefined;
     const link_path =
-        std.mem.printSentinel(&link, "/proc/self/fd/{d}", .{options.store_fd}, 0) catch
-            unreachable;
+        std.mem.printSentinel(&link, "/proc/self/fd/{d}", .{options.store_fd}, 0) catch unreachable;
     var path: [Arguments.store_path_size_max]u8 = undefined;
     const size = try sys.check(linux.readlinkat(linux.AT.FDCWD, link_path, &path, path.len));
     worker.* = .{
@@ -211,10 +210,8 @@ pub fn takeOrders(worker: *StoreWorker) void {
 fn takeProfiles(worker: *StoreWorker, now_ms: u64) void {
     const profiles = worker.profiles orelse return;
     if (now_ms < worker.next_profiles_ms or worker.inventory.page_from != null) return;
-    worker.profile_changes = profiles.inventoryAfter(
-        worker.profile_changes,
-        &worker.inventory.profiles,
-    ) orelse return;
+    worker.profile_changes =
+        profiles.inventoryAfter(worker.profile_changes, &worker.inventory.profiles) orelse return;
     worker.inventory.profilesChanged();
     if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms)
         worker.next_profiles_ms = now_ms + profiles_interval_ms;
@@ -286,8 +283,7 @@ pub fn begin(worker: *StoreWorker, now_ms: u64) void {
         worker.list = StoreChild.start(&arguments) catch null;
     }
     // Short work is started first: an import that starts at the same time waits for it.
-    const is_busy =
-        [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
+    const is_busy = [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
     if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
 }
 
@@ -432,10 +428,7 @@ const WorkListener = struct {
                 .check => {},
             },
             .version => |said| work.made = said.made,
-            .failed => |message| work.why = core.uplink.store_job.withoutPath(
-                message,
-                worker.path,
-            ),
+            .failed => |message| work.why = core.uplink.store_job.withoutPath(message, worker.path),
             .damaged => |id| {
                 worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
                 log.info(
@@ -457,9 +450,8 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
     const is_done = code == 0;
     switch (work.purpose) {
         .job => |id| {
-            if (work.why.count == 0) work.why = core.uplink.store_job.messageOf(
-                "its process ended before the job was done",
-            );
+            if (work.why.count == 0) work.why =
+                core.uplink.store_job.messageOf("its process ended before the job was done");
             if (code == core.uplink.store_job.exit_busy)
                 worker.jobs.postpone(id, nowMs(), work.why)
             else
@@ -472,9 +464,8 @@ fn endWork(worker: *StoreWorker, queue: Queue) void {
             worker.profiles_eager_until_ms = nowMs() + profiles_eager_ms;
         },
         .check => |id| {
-            if (is_done) worker.inventory.note(
-                .{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false },
-            );
+            if (is_done)
+                worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false });
             // A version that could not be verified is not tried again at once.
             worker.next_check_ms = nowMs() + @as(u64, if (is_done) turn_ms else check_delay_ms);
             worker.keepChecks();
@@ -496,10 +487,7 @@ fn takeListLine(worker: *StoreWorker, line: []const u8) void {
         }),
         .failed => |message| {
             worker.is_list_whole = false;
-            log.info(
-                "The store {s} cannot be listed: {s}",
-                .{ worker.path, message.constSlice() },
-            );
+            log.info("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
         },
         .progress => {},
     }
@@ -561,8 +549,7 @@ fn send(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
         .later => |after_ms| worker.back_off.wait(now_ms, randomNumber(), after_ms),
         .refused => |refused| {
             worker.back_off.fail(now_ms, randomNumber());
-            if (refused.status == 404)
-                worker.back_off.not_before_ms = now_ms + unknown_route_ms;
+            if (refused.status == 404) worker.back_off.not_before_ms = now_ms + unknown_route_ms;
             worker.is_stopped = refused.code == .edge_revoked;
             if (worker.is_stopped) for (std.enums.values(Queue)) |queue| worker.stopWork(queue);
         },

@@ -70,11 +70,8 @@ pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory}
     const state_buffer =
         try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
     const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
-    const sending = try std.Thread.spawn(
-        options,
-        runSender,
-        .{ worker, send_buffer, gzip, capture_buffer },
-    );
+    const sending =
+        try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
     sending.detach();
     const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
     polling.detach();
@@ -109,10 +106,8 @@ fn runSender(
 
 fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
     const io = worker.link.io;
-    const limit: std.Io.Timeout = .{ .duration = .{
-        .raw = .fromMilliseconds(@intCast(wait_ms)),
-        .clock = .awake,
-    } };
+    const limit: std.Io.Timeout =
+        .{ .duration = .{ .raw = .fromMilliseconds(@intCast(wait_ms)), .clock = .awake } };
     io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
     // Phases often change together; what follows within a moment is sent in the same request.
     if (worker.link.reports_written.load(.acquire) != seen)
@@ -155,24 +150,13 @@ fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
         .peers = peers[0..numbers.peers.count],
     }, &body);
     var buffer: [core.uplink.message.body_size_max]u8 = undefined;
-    const result = client.request(
-        .POST,
-        "/edge/v1/heartbeat",
-        text,
-        request_timeout_ms,
-        &buffer,
-    );
+    const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
     const answer = UplinkClient.meaning(arena.allocator(), result);
     worker.logAnswer("heartbeat", answer, result);
     _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
 }
 
-fn sendReports(
-    worker: *UplinkWorker,
-    client: *UplinkClient,
-    buffer: []u8,
-    gzip: *BatchGzip,
-) void {
+fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
     var arena: std.heap.ArenaAllocator = .init(worker.gpa);
     defer arena.deinit();
     const batch = worker.report_log.nextBatch(buffer) catch {
@@ -185,10 +169,10 @@ fn sendReports(
     const result = client.requestEncoded(
         .POST,
         "/edge/v1/reports",
-        if (compressed) |bytes| .{
-            .bytes = bytes,
-            .encoding = .gzip,
-        } else .{ .bytes = batch.body },
+        if (compressed) |bytes|
+            .{ .bytes = bytes, .encoding = .gzip }
+        else
+            .{ .bytes = batch.body },
         request_timeout_ms,
         &answer_buffer,
     );
@@ -240,9 +224,7 @@ fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
     const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
     var path: [128]u8 = undefined;
     const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
-        pair.incarnation,
-        pair.counter,
-        core.uplink.sender.poll_wait_ms,
+        pair.incarnation, pair.counter, core.uplink.sender.poll_wait_ms,
     }) catch unreachable;
     const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
     const answer = UplinkClient.meaning(arena.allocator(), result);
@@ -289,10 +271,9 @@ fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
 fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
     worker.link.noteRefusal(refusal);
     const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
-    log.info(
-        "The desired state was refused: {s}.{s}",
-        .{ core.uplink.desired_state.sentence(refusal), hint },
-    );
+    log.info("The desired state was refused: {s}.{s}", .{
+        core.uplink.desired_state.sentence(refusal), hint,
+    });
 }
 
 /// Replaces the pinned key by one that follows it, or by one that was named on this machine,
@@ -349,10 +330,7 @@ fn tellRefusal(
     ) catch
         core.uplink.message.Problem{};
     const detail: base.UntrustedText = .init(problem.detail);
-    log.info(
-        "The control plane refused the {s}: {t} ({d}) {f}.",
-        .{ what, code, status, detail },
-    );
+    log.info("The control plane refused the {s}: {t} ({d}) {f}.", .{ what, code, status, detail });
 }
 
 fn logAnswer(
@@ -365,10 +343,7 @@ fn logAnswer(
     worker.link.is_answered.store(answer != .nothing, .monotonic);
     switch (answer) {
         .ok => {
-            if (!worker.is_answered) log.info(
-                "The control plane at {s} answers again.",
-                .{url},
-            );
+            if (!worker.is_answered) log.info("The control plane at {s} answers again.", .{url});
             worker.is_answered = true;
         },
         .later => |after_ms| {

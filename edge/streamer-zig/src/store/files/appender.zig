@@ -38,11 +38,7 @@ buffer: *[buffer_blocks]Block,
 is_new: bool = false,
 written_blocks: u64 = 0,
 
-pub fn init(
-    gpa: std.mem.Allocator,
-    set: *FileSet,
-    file_size_max: u64,
-) error{OutOfMemory}!Appender {
+pub fn init(gpa: std.mem.Allocator, set: *FileSet, file_size_max: u64) error{OutOfMemory}!Appender {
     assert(file_size_max >= block.block_size);
     return .{
         .set = set,
@@ -72,10 +68,8 @@ pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
     if (appender.file == 0) try appender.openLast();
     if (appender.filled == buffer_blocks) try appender.flush();
     if (appender.endOffset() >= appender.file_size_max) try appender.startNext();
-    const location: Location = .{
-        .file = appender.file,
-        .block = appender.first + @as(u40, @intCast(appender.filled)),
-    };
+    const location: Location =
+        .{ .file = appender.file, .block = appender.first + @as(u40, @intCast(appender.filled)) };
     appender.buffer[appender.filled] = bytes.*;
     appender.filled += 1;
     appender.written_blocks += 1;
@@ -93,8 +87,7 @@ pub fn flush(appender: *Appender) Error!void {
 
 /// Flushes the buffer if the block is still in it.
 pub fn reveal(appender: *Appender, location: Location) Error!void {
-    if (location.file == appender.file and
-        location.block >= appender.first) try appender.flush();
+    if (location.file == appender.file and location.block >= appender.first) try appender.flush();
 }
 
 /// Makes everything appended so far durable.
@@ -125,10 +118,8 @@ fn openLast(appender: *Appender) Error!void {
     const size = try set.files.size(handle);
     appender.handle = handle;
     appender.file = last;
-    appender.first = if (simulated.has(.append_over_others))
-        0
-    else
-        @intCast(block.blockCount(size));
+    appender.first =
+        if (simulated.has(.append_over_others)) 0 else @intCast(block.blockCount(size));
 }
 
 fn startNext(appender: *Appender) Error!void {

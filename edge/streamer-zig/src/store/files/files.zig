@@ -144,12 +144,7 @@ pub fn syncDir(files: Files, name: []const u8) Error!void {
 
 /// Returns the first name in a directory after `above`, in byte order ("" starts); null at the
 /// end. `above` may point into `into`.
-pub fn nextName(
-    files: Files,
-    dir: []const u8,
-    above: []const u8,
-    into: *Name,
-) Error!?[]const u8 {
+pub fn nextName(files: Files, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8 {
     return files.vtable.nextName(files.context, dir, above, into);
 }
 

@@ -177,12 +177,8 @@ const keep_size = 0x01;
 
 fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!void {
     if (bytes == 0) return;
-    const rc = linux.fallocate(
-        fdOf(handle),
-        punch_hole | keep_size,
-        @intCast(offset),
-        @intCast(bytes),
-    );
+    const rc =
+        linux.fallocate(fdOf(handle), punch_hole | keep_size, @intCast(offset), @intCast(bytes));
     switch (linux.errno(rc)) {
         .OPNOTSUPP, .NOSYS => {},
         else => {

@@ -50,8 +50,7 @@ pub const Error = Files.Error || error{
     Locked,
 };
 
-pub const VersionError = Files.Error || manifest_module.Error ||
-    error{ OtherStore, OtherName };
+pub const VersionError = Files.Error || manifest_module.Error || error{ OtherStore, OtherName };
 
 pub const Options = struct {
     cache_nodes: u32 = NodeCache.nodes_default,
@@ -192,21 +191,15 @@ pub const Store = struct {
 
     /// Takes the change lock, which one process holds at a time, and finishes what a crash
     /// interrupted. `RecordDamaged`: the record of the pending change cannot be read.
-    pub fn lockForChange(store: *Store) (Files.Error ||
-        error{ Locked, RecordDamaged })!Change {
+    pub fn lockForChange(store: *Store) (Files.Error || error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
         // The effects of a killed process are visible but may not be durable; this process is about
         // to build on them.
         if (!simulated.has(.names_taken_unsynced)) {
-            for ([_][]const u8{
-                "",
-                "extents",
-                "nodes",
-                "versions",
-                "imports",
-            }) |dir| try store.files.syncDir(dir);
+            for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir|
+                try store.files.syncDir(dir);
         }
         try pending_seal.recover(store.files);
         return .{ .store = store, .lock = handle };
@@ -308,11 +301,8 @@ pub const Change = struct {
         var bytes: [32 + Sha256.digest_length]u8 = undefined;
         if (!try files.readWhole(handle, &bytes, 0) or !isChecked(&bytes)) return error.KeyDamaged;
         const pair = simulated.keyPairOf(bytes[0..32]) orelse return error.KeyDamaged;
-        const is_ours = std.mem.eql(
-            u8,
-            &pair.public_key.toBytes(),
-            &change.store.public_key.toBytes(),
-        );
+        const is_ours =
+            std.mem.eql(u8, &pair.public_key.toBytes(), &change.store.public_key.toBytes());
         return if (is_ours) pair else error.KeyDamaged;
     }
 };
@@ -323,13 +313,8 @@ fn baseName(id: Uuid, into: *Files.Name) []const u8 {
 
 /// Returns whether a name in the store's directory belongs to the store.
 pub fn isOwn(name: []const u8) bool {
-    const files_of_store = [_][]const u8{
-        head_name,
-        lock_name,
-        key_name,
-        counter_file.name,
-        "sealing",
-    };
+    const files_of_store =
+        [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
     for (dirs ++ files_of_store) |own|
         if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
     return false;

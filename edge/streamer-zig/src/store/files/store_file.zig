@@ -43,11 +43,8 @@ pub fn openBelow(dir_fd: i32, path: []const u8, kind: Kind) OpenError!StoreFile 
     const path_z = terminated(path) catch return error.PathEscapes;
     const OpenHow = extern struct { flags: u64, mode: u64, resolve: u64 };
     const flags: linux.O = .{ .CLOEXEC = true, .NONBLOCK = true };
-    const how: OpenHow = .{
-        .flags = @as(u32, @bitCast(flags)),
-        .mode = 0,
-        .resolve = resolve_beneath,
-    };
+    const how: OpenHow =
+        .{ .flags = @as(u32, @bitCast(flags)), .mode = 0, .resolve = resolve_beneath };
     const rc = linux.syscall4(
         .openat2,
         @as(u32, @bitCast(dir_fd)),
@@ -117,9 +114,8 @@ fn fromRc(rc: usize, kind: Kind) OpenError!StoreFile {
     errdefer _ = linux.close(fd);
     var stat: linux.Statx = undefined;
     const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true };
-    if (linux.errno(
-        linux.statx(fd, "", empty_path, mask, &stat),
-    ) != .SUCCESS) return error.NotReadable;
+    if (linux.errno(linux.statx(fd, "", empty_path, mask, &stat)) != .SUCCESS)
+        return error.NotReadable;
     const size = switch (stat.mode & linux.S.IFMT) {
         linux.S.IFREG => stat.size,
         linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse

@@ -62,11 +62,8 @@ const signed_size = file_size - Sha256.digest_length;
 fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWriter.Error!void {
     try writer.bytes(&magic);
     try writer.int(u32, format);
-    for ([_]Uuid{
-        checkpoint.version,
-        checkpoint.vdisk,
-        checkpoint.parent,
-    }) |id| try writer.bytes(&id.bytes);
+    for ([_]Uuid{ checkpoint.version, checkpoint.vdisk, checkpoint.parent }) |id|
+        try writer.bytes(&id.bytes);
     try writer.int(u32, checkpoint.number);
     for ([_]?BootFile{ checkpoint.kernel, checkpoint.initrd }) |file| {
         const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
@@ -94,10 +91,8 @@ fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWrit
         try writer.int(u16, @intCast(text.len));
         try writer.bytes(text);
     }
-    for ([_]block.Location{
-        checkpoint.data_from,
-        checkpoint.nodes_from,
-    }) |from| try writer.int(u64, @bitCast(from));
+    for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from|
+        try writer.int(u64, @bitCast(from));
 }
 
 pub fn read(files: Files, version: Uuid) Error!Checkpoint {
@@ -123,11 +118,8 @@ fn decode(bytes: *const [file_size]u8) error{ Damaged, TooNew }!Checkpoint {
 
 fn decodeBody(cursor: *base.Cursor) !Checkpoint {
     var found: Checkpoint = undefined;
-    inline for (.{
-        "version",
-        "vdisk",
-        "parent",
-    }) |field| @field(found, field) = .fromBytes((try cursor.array(16)).*);
+    inline for (.{ "version", "vdisk", "parent" }) |field| @field(found, field) =
+        .fromBytes((try cursor.array(16)).*);
     found.number = try cursor.int(u32);
     inline for (.{ "kernel", "initrd" }) |field| {
         const hash = (try cursor.array(32)).*;
@@ -136,11 +128,8 @@ fn decodeBody(cursor: *base.Cursor) !Checkpoint {
     }
     found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse
         return error.Damaged;
-    inline for (.{
-        "device",
-        "inode",
-        "modified_ns",
-    }) |field| @field(found.stamp, field) = try cursor.int(u64);
+    inline for (.{ "device", "inode", "modified_ns" }) |field| @field(found.stamp, field) =
+        try cursor.int(u64);
     const size = try cursor.int(u64);
     found.source_size = if (size == 0) null else size;
     found.position = try cursor.int(u64);
@@ -150,10 +139,8 @@ fn decodeBody(cursor: *base.Cursor) !Checkpoint {
     found.pad = try cursor.int(u8) != 0;
     inline for (.{ "command_line", "name", "path" }) |field|
         @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
-    inline for (.{
-        "data_from",
-        "nodes_from",
-    }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
+    inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) =
+        @bitCast(try cursor.int(u64));
     return found;
 }
 

@@ -187,11 +187,7 @@ fn finish(pieces: *ImagePieces) void {
 fn fill(pieces: *ImagePieces, piece: *Piece) void {
     const bytes = std.mem.sliceAsBytes(piece.bytes);
     const wanted = piece.size;
-    piece.size = pieces.source.read(
-        bytes[0..wanted],
-        piece.offset,
-        &piece.failed_at,
-    ) catch |err| {
+    piece.size = pieces.source.read(bytes[0..wanted], piece.offset, &piece.failed_at) catch |err| {
         piece.problem = err;
         return;
     };

@@ -150,10 +150,7 @@ pub fn run(import: *Import, change: *Change) Error!Manifest {
 fn prepare(options: Options, change: *Change, checkpoint: Checkpoint) Error!Import {
     const store = change.store;
     const gpa = options.gpa;
-    var disk_size = if (options.source.size) |size|
-        try diskSize(size, checkpoint.pad)
-    else
-        null;
+    var disk_size = if (options.source.size) |size| try diskSize(size, checkpoint.pad) else null;
     var parent: ?store_dir.OpenVersion = null;
     if (!checkpoint.parent.eql(.zero)) {
         parent = store.openVersion(checkpoint.parent) catch |err|
@@ -244,10 +241,8 @@ fn cancel(import: *Import) Error {
 }
 
 fn take(import: *Import, piece: *const Piece) Error!void {
-    if (piece.offset > import.done.position) try import.takeZeros(
-        import.done.position,
-        piece.offset,
-    );
+    if (piece.offset > import.done.position)
+        try import.takeZeros(import.done.position, piece.offset);
     const end = piece.offset + piece.size;
     if (end > import.disk_size orelse manifest_module.disk_size_max)
         return if (import.disk_size == null) error.TooLarge else error.OtherSize;
@@ -312,8 +307,7 @@ fn save(import: *Import) Error!void {
     // The checkpoint already covers the part that is still being compared.
     if (import.done.position >= import.compare_to) {
         import.checkpoint.root = try import.builder.finish();
-        import.checkpoint.position =
-            import.done.position - import.done.position % block.block_size;
+        import.checkpoint.position = import.done.position - import.done.position % block.block_size;
         try import.data.sync();
         try import.nodes.sync();
         try import.checkpoint.write(import.store.files);
@@ -403,10 +397,7 @@ fn diskSize(size: u64, pad: bool) SourceError!u64 {
 }
 
 /// Returns the number of a vDisk's next version in this store, counting unfinished imports.
-pub fn nextNumber(
-    change: *Change,
-    vdisk: Uuid,
-) (store_dir.VersionError || Checkpoint.Error)!u32 {
+pub fn nextNumber(change: *Change, vdisk: Uuid) (store_dir.VersionError || Checkpoint.Error)!u32 {
     const store = change.store;
     var number: u32 = 1;
     var id: ?Uuid = null;

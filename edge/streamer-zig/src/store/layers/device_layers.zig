@@ -99,10 +99,8 @@ pub fn drop(
     ).toText();
     while (try walk.next()) |found| {
         const is_named = std.mem.eql(u8, found.name, &named);
-        const is_owned = if (found.head) |head|
-            head.binding.class == class and head.binding.device_id.eql(device_id)
-        else |_|
-            is_named;
+        const is_owned = if (found.head) |head| head.binding.class == class and
+            head.binding.device_id.eql(device_id) else |_| is_named;
         if (!is_owned) continue;
         var dir: Files.Name = undefined;
         try WriteLayer.remove(
@@ -124,11 +122,8 @@ test "layers are found by owner, locked while open, and dropped for one device a
     try testing.expectEqual(null, try privateAbove(files, .fromBytes(@splat(9))));
     try files.makeDir(parent);
     const zeros: [8192]u8 = @splat(0);
-    const below: @import("../block_source.zig") = .{
-        .context = @constCast(&zeros),
-        .vtable = &.{ .read = readZeros },
-        .size = zeros.len,
-    };
+    const below: @import("../block_source.zig") =
+        .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
     const owners = [_]Owner{
         .{ .class = .edge_persistent, .device_id = .fromRandom(@splat(1)), .vdisk_id = .zero },
         .{

@@ -65,14 +65,13 @@ const testing = std.testing;
 
 test "each mark is reported once, and again only after the fill has fallen well below it" {
     var fill: LayerFill = .{};
-    const course =
-        [_]struct {
-            u64,
-            ?u8,
-        }{ .{
-            79,
-            null,
-        }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
+    const course = [_]struct {
+        u64,
+        ?u8,
+    }{ .{
+        79,
+        null,
+    }, .{ 80, 80 }, .{ 79, null }, .{ 99, 95 }, .{ 100, 100 }, .{ 69, null }, .{ 96, 95 } };
     for (course, 0..) |step, at| try testing.expectEqual(step[1], fill.note(at, step[0], 100));
 }
 

@@ -151,11 +151,7 @@ pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) Files.Error!
 
 /// Throws `Damaged` if a record is not one of this layer at this position, or if the file has
 /// another size.
-pub fn load(
-    map: *LayerMap,
-    files: Files,
-    handle: Handle,
-) (Files.Error || error{Damaged})!void {
+pub fn load(map: *LayerMap, files: Files, handle: Handle) (Files.Error || error{Damaged})!void {
     var chunk: [64 * record_size]u8 = undefined;
     const count = map.dirty.capacity();
     if (try files.size(handle) != count * record_size) return error.Damaged;
@@ -164,10 +160,8 @@ pub fn load(
         const part: usize = @min(64, count - index);
         const bytes = chunk[0 .. part * record_size];
         if (!try files.readWhole(handle, bytes, index * record_size)) return error.Damaged;
-        for (0..part) |at| try map.readRecord(
-            index + at,
-            bytes[at * record_size ..][0..record_size],
-        );
+        for (0..part) |at|
+            try map.readRecord(index + at, bytes[at * record_size ..][0..record_size]);
         index += part;
     }
 }
@@ -197,11 +191,8 @@ fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) voi
 
 fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) error{Damaged}!void {
     const bits = record[checksum_size..];
-    const is_whole = std.mem.readInt(
-        u64,
-        record[0..checksum_size],
-        .little,
-    ) == map.checksumOf(index, bits);
+    const is_whole =
+        std.mem.readInt(u64, record[0..checksum_size], .little) == map.checksumOf(index, bits);
     if (!is_whole and !simulated.has(.map_unchecked)) return error.Damaged;
     const first = index * record_blocks;
     for (bits, 0..) |byte, at| {
@@ -248,11 +239,8 @@ test "owned blocks are found again, run by run" {
 }
 
 test "every flipped bit of a record is found, and so is a record at another position" {
-    var map: LayerMap = try .init(
-        testing.allocator,
-        3 * record_blocks * block_size,
-        .fromBytes(@splat(9)),
-    );
+    var map: LayerMap =
+        try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
     defer map.deinit(testing.allocator);
     map.own(17, 3);
     var record: [record_size]u8 = undefined;

@@ -159,11 +159,8 @@ pub fn open(
     if (!again.layer_id.eql(head.layer_id)) return error.InUse;
     if (try files.size(data) != dataSize(binding.disk_size)) return error.Lost;
     var trailer: [trailer_size]u8 = undefined;
-    if (!try files.readWhole(
-        data,
-        &trailer,
-        dataSize(binding.disk_size) - trailer_size,
-    )) return error.Lost;
+    if (!try files.readWhole(data, &trailer, dataSize(binding.disk_size) - trailer_size))
+        return error.Lost;
     if (!std.mem.eql(u8, &trailer, &trailerOf(head.layer_id))) return error.Lost;
     const map_file = files.open(join(&name, dir, "map"), .write) catch |err|
         return lostIfMissing(err);
@@ -198,10 +195,7 @@ pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
 }
 
 /// Reads the head of the layer in `dir`, even if the layer is in use. `NotFound`: there is none.
-pub fn readHead(
-    files: Files,
-    dir: []const u8,
-) (Files.Error || layer_head.Problem)!layer_head.Head {
+pub fn readHead(files: Files, dir: []const u8) (Files.Error || layer_head.Problem)!layer_head.Head {
     var name: Files.Name = undefined;
     const handle = try files.open(join(&name, dir, "head"), .read);
     defer files.close(handle);
@@ -224,10 +218,8 @@ pub fn remove(files: Files, dir: []const u8) (Files.Error || error{InUse})!void 
     files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
     // Also where an earlier removal has renamed it.
     files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
-    for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(
-        files,
-        join(&names[0], dir, part),
-    );
+    for ([_][]const u8{ "data", "map", "head.new" }) |part|
+        try removeIfThere(files, join(&names[0], dir, part));
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
     try removeIfThere(files, removed);
     try removeIfThere(files, dir);
@@ -318,10 +310,8 @@ pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void
         const block = at / block_size;
         const within: usize = @intCast(at % block_size);
         if (within == 0 and (rest.len >= block_size or layer.map.isOwned(block))) {
-            const whole = if (rest.len >= block_size)
-                rest.len - rest.len % block_size
-            else
-                rest.len;
+            const whole =
+                if (rest.len >= block_size) rest.len - rest.len % block_size else rest.len;
             try layer.put(rest[0..whole], at);
             at += whole;
             rest = rest[whole..];
@@ -517,11 +507,8 @@ fn ownsBlocks(
     defer files.close(data);
     const size = try files.size(data);
     var trailer: [trailer_size]u8 = undefined;
-    if (size < trailer_size or !try files.readWhole(
-        data,
-        &trailer,
-        size - trailer_size,
-    )) return false;
+    if (size < trailer_size or !try files.readWhole(data, &trailer, size - trailer_size))
+        return false;
     const layer_id: Uuid = .fromBytes(trailer[trailer_magic.len..][0..16].*);
     const handle = files.open(join(&name, dir, "map"), .read) catch |err|
         return if (err == error.NotFound) false else err;

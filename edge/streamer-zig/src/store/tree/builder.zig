@@ -97,12 +97,7 @@ fn enter(builder: *TreeBuilder, level: u8, index: u64) Error!void {
         Node.empty(level)
     else
         (try builder.cache.get(builder.nodes.set, &entry, level)).node;
-    builder.levels[level] = .{
-        .node = node,
-        .index = index,
-        .differs = false,
-        .is_loaded = true,
-    };
+    builder.levels[level] = .{ .node = node, .index = index, .differs = false, .is_loaded = true };
 }
 
 fn leave(builder: *TreeBuilder, level: u8) Error!void {
@@ -125,8 +120,5 @@ fn leave(builder: *TreeBuilder, level: u8) Error!void {
 fn write(builder: *TreeBuilder, node: *Node) Error!Entry {
     if (node.isZeros()) return .zeros;
     node.seal();
-    return .{
-        .hash = node.hash(),
-        .location = try builder.nodes.append(std.mem.asBytes(node)),
-    };
+    return .{ .hash = node.hash(), .location = try builder.nodes.append(std.mem.asBytes(node)) };
 }

@@ -68,12 +68,7 @@ pub fn get(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Err
 }
 
 /// Like `get`, without waiting for the disk; returns null if the disk is needed.
-pub fn getNow(
-    cache: *NodeCache,
-    set: *FileSet,
-    entry: *const Entry,
-    level: u8,
-) Error!?*CachedNode {
+pub fn getNow(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!?*CachedNode {
     if (try cache.known(entry, level)) |cached| return cached;
     var node: Node = undefined;
     const is_read = set.readNow(entry.location, 0, std.mem.asBytes(&node)) catch return null;
@@ -120,11 +115,7 @@ fn prefetch(set: *FileSet, location: Location) void {
     var byte: [1]u8 = undefined;
     if (set.readNow(location, 0, &byte) catch false) return;
     const first = location.block - location.block % prefetch_nodes;
-    set.prefetch(
-        .{ .file = location.file, .block = first },
-        0,
-        prefetch_nodes * block.block_size,
-    );
+    set.prefetch(.{ .file = location.file, .block = first }, 0, prefetch_nodes * block.block_size);
 }
 
 /// Evicts a node when the hand passes it twice without a use in between.

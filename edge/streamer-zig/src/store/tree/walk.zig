@@ -57,11 +57,8 @@ pub fn next(walker: *TreeWalker) ?Step {
             frame.next += 1;
             const entry = frame.node.entry(child);
             if (entry.isZeros()) continue;
-            if (frame.level == 0) return .{
-                .entry = entry,
-                .level = null,
-                .first = frame.first + child,
-            };
+            if (frame.level == 0)
+                return .{ .entry = entry, .level = null, .first = frame.first + child };
             const below = node_module.blocksBelow(frame.level - 1);
             return .{
                 .entry = entry,

@@ -65,11 +65,8 @@ const Layout = struct {
     size: usize,
 
     fn of(disk_size: u64, slots: u32) Layout {
-        const blocks: usize = @intCast(std.mem.alignForward(
-            u64,
-            disk_size,
-            block_size,
-        ) / block_size);
+        const blocks: usize =
+            @intCast(std.mem.alignForward(u64, disk_size, block_size) / block_size);
         const chunks = std.math.divCeil(usize, blocks, chunk_blocks) catch unreachable;
         const bitmap_at = block_size + pages(chunks);
         const seals_at = bitmap_at + pages(words(slots) * 8);
@@ -92,16 +89,11 @@ pub const Error = sys.Error;
 pub fn init(disk_size: u64, slots: u32, limit_slots: u32) Error!BlockMap {
     assert(slots > spare_slots and limit_slots > 0);
     const layout: Layout = .of(disk_size, slots);
-    const fd: i32 = @intCast(try sys.check(
-        linux.memfd_create("bootfarm-local-disk", linux.MFD.CLOEXEC),
-    ));
+    const fd: i32 =
+        @intCast(try sys.check(linux.memfd_create("bootfarm-local-disk", linux.MFD.CLOEXEC)));
     errdefer sys.close(fd);
     _ = try sys.check(linux.ftruncate(fd, @intCast(layout.size)));
-    return .{
-        .fd = fd,
-        .layout = layout,
-        .limit_slots = @min(limit_slots, slots - spare_slots),
-    };
+    return .{ .fd = fd, .layout = layout, .limit_slots = @min(limit_slots, slots - spare_slots) };
 }
 
 /// Maps it. Call this after `protection.protect`, which would lock memory for all of it: a
@@ -121,8 +113,7 @@ pub fn look(map: *BlockMap) Error!void {
         .bitmap = @as([*]u64, @ptrCast(@alignCast(bytes +
             layout.bitmap_at)))[0..words(layout.slots)],
         .seals = @as([*]Seal, @ptrCast(@alignCast(bytes + layout.seals_at)))[0..layout.slots],
-        .entries = @as([*]u64, @ptrCast(@alignCast(bytes +
-            layout.entries_at)))[0..layout.blocks],
+        .entries = @as([*]u64, @ptrCast(@alignCast(bytes + layout.entries_at)))[0..layout.blocks],
     };
 }
 
@@ -271,10 +262,8 @@ test "memory is taken only for what is used, and a chunk of zeros frees it" {
     defer map.deinit();
     try map.look();
     try testing.expectEqual(0, try memoryOf(&map));
-    for (0..2 * chunk_blocks) |block| map.put(
-        block,
-        .{ .slot = map.take(true).? + 1, .mask = all_sectors },
-    );
+    for (0..2 * chunk_blocks) |block|
+        map.put(block, .{ .slot = map.take(true).? + 1, .mask = all_sectors });
     const used = try memoryOf(&map);
     try testing.expect(used <= 16 << 12);
     for (0..2) |chunk| try map.putZeros(chunk);

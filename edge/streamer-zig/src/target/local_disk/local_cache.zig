@@ -103,10 +103,8 @@ pub fn discard(cache: *LocalCache, offset: u64, length: u64) Error!void {
             continue;
         }
         // One slot is always spare.
-        const written = try cache.writeOrZero(
-            null,
-            .{ .offset = at, .length = @intCast(block_end - at) },
-        );
+        const written =
+            try cache.writeOrZero(null, .{ .offset = at, .length = @intCast(block_end - at) });
         assert(written == .done);
     }
 }
@@ -120,12 +118,7 @@ pub fn lay(cache: *LocalCache, bytes: []u8, offset: u64) Error!void {
         const entry = cache.map.get(part.block);
         if (entry.mask == 0) continue;
         if (entry.slot == 0) {
-            copyMasked(
-                bytes[@intCast(part.at - offset)..][0..part.size()],
-                null,
-                part,
-                entry.mask,
-            );
+            copyMasked(bytes[@intCast(part.at - offset)..][0..part.size()], null, part, entry.mask);
             continue;
         }
         plan.add(.{ .part = part, .slot = entry.slot - 1, .mask = entry.mask });
@@ -191,30 +184,23 @@ fn writeOrZero(cache: *LocalCache, bytes: ?[]const u8, range: Range) Error!Write
         const block = bounceOf(plan.count);
         if (part.size() < block_size) try cache.readBlock(block, entry, part.block);
         const own = block[@intCast(part.at % block_size)..][0..part.size()];
-        if (bytes) |all| @memcpy(
-            own,
-            all[@intCast(part.at - range.offset)..][0..own.len],
-        ) else @memset(own, 0);
+        if (bytes) |all|
+            @memcpy(own, all[@intCast(part.at - range.offset)..][0..own.len])
+        else
+            @memset(own, 0);
         cache.seal(block, slot, part.block);
         plan.add(
             .{ .part = part, .slot = slot, .mask = entry.mask | sectorsOf(part.at, part.end) },
         );
     }
     try cache.transfer(&plan, .write);
-    for (plan.slice()) |place| cache.map.put(
-        place.part.block,
-        .{ .slot = place.slot + 1, .mask = place.mask },
-    );
+    for (plan.slice()) |place|
+        cache.map.put(place.part.block, .{ .slot = place.slot + 1, .mask = place.mask });
     return result;
 }
 
 /// The current content: zeros without a slot.
-fn readBlock(
-    cache: *LocalCache,
-    block: *[block_size]u8,
-    entry: Entry,
-    index: usize,
-) Error!void {
+fn readBlock(cache: *LocalCache, block: *[block_size]u8, entry: Entry, index: usize) Error!void {
     if (entry.slot == 0) return @memset(block, 0);
     try readAll(cache.fd, block, @as(u64, entry.slot - 1) * block_size);
     try cache.open(block, entry.slot - 1, index);

@@ -31,9 +31,7 @@ pub const Refusal = union(enum) {
         switch (refusal.*) {
             .disk => say(
                 "the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK",
-                .{
-                    marked_partition.name,
-                },
+                .{marked_partition.name},
             ),
             .no_memory => say(
                 "the write cache of this machine needs 32 bytes of memory for each 4 KiB of the local disk",
@@ -58,9 +56,8 @@ pub fn make(order: LocalDisk, ram: *const RamCache) OpenResult {
         .memory_max = RamCache.memoryBytes() / memory_part,
         .ram = ram,
     }) catch return .{ .refusal = .no_memory };
-    say(
-        "writes that do not fit in memory go to {s}: {d} MiB",
-        .{ opened.name.slice(), cache.sizeBytes() >> 20 },
-    );
+    say("writes that do not fit in memory go to {s}: {d} MiB", .{
+        opened.name.slice(), cache.sizeBytes() >> 20,
+    });
     return .{ .cache = cache };
 }

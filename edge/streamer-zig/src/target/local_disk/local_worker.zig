@@ -80,8 +80,7 @@ fn carryOut(worker: *LocalWorker, order: *const Request) Result {
     const cache = worker.cache;
     const buffer = &worker.buffers[order.slot];
     switch (order.kind) {
-        .read => cache.lay(buffer[0..order.length], order.offset) catch |err|
-            return resultOf(err),
+        .read => cache.lay(buffer[0..order.length], order.offset) catch |err| return resultOf(err),
         .write => {
             const bytes = buffer[order.buffer_at..][0..order.length];
             return switch (cache.write(bytes, order.offset) catch |err| return resultOf(err)) {

@@ -44,8 +44,7 @@ steps: [steps_max]Step = undefined,
 count: u8 = 0,
 
 /// One line for each step: group, µs of start, µs of duration, name.
-pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max +
-    1);
+pub const text_size_max = steps_max * ("initramfs".len + 1 + 20 + 1 + 20 + 1 + name_size_max + 1);
 
 /// Steps that do not fit are dropped: the most important ones are added first.
 pub fn add(list: *StepList, step: Step) void {
@@ -114,9 +113,8 @@ test "steps survive a round trip through text" {
 test "the longest list fits as text, and nothing is added to a full one" {
     var list: StepList = .{};
     const name: [name_size_max]u8 = @splat('n');
-    for (0..steps_max + 3) |_| list.add(
-        .init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)),
-    );
+    for (0..steps_max + 3) |_|
+        list.add(.init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)));
     try testing.expectEqual(steps_max, list.count);
     var buffer: [StepList.text_size_max]u8 = undefined;
     const parsed: StepList = try .parse(list.write(&buffer));

@@ -130,10 +130,8 @@ pub fn parseBody(bytes: *const [body_size]u8) ParseError!Ticket {
         const start_us = stream.int(u48, said[0..6]);
         const end_us = stream.int(u48, said[6..12]);
         if (end_us < start_us) return error.BadValue;
-        if (start_us != never) phase.* = .{
-            .start_us = start_us,
-            .end_us = if (end_us == never) null else end_us,
-        };
+        if (start_us != never)
+            phase.* = .{ .start_us = start_us, .end_us = if (end_us == never) null else end_us };
     }
     return ticket;
 }

@@ -282,9 +282,8 @@ fn losesWrites(
     if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id)
         return false;
     // The lost write cache contained nothing of this device.
-    const is_unused =
-        before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
-        !client.writes.is_started;
+    const is_unused = before.write_cache == .device_ram_overflow and
+        now.write_cache == .device_ram_overflow and !client.writes.is_started;
     return !is_unused;
 }
 

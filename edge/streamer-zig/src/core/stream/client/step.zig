@@ -210,8 +210,7 @@ pub const UsedList = struct {
     const entry_size = wire.profile.entry_size;
     const units_max = wire.profile.used_units_max;
     /// USED is never acknowledged, so its packet is never larger than every path takes.
-    const packet_units_max =
-        (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
+    const packet_units_max = (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
 
     /// A whole packet can be filled.
     pub fn isFull(list: *const UsedList) bool {

@@ -119,12 +119,7 @@ pub const Collector = struct {
         collector.* = undefined;
     }
 
-    pub fn take(
-        collector: *Collector,
-        now_us: u64,
-        key: Key,
-        write: *const wire.Write,
-    ) Taken {
+    pub fn take(collector: *Collector, now_us: u64, key: Key, write: *const wire.Write) Taken {
         const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .mismatch;
         if (write.payload.len != writes.fragmentLength(
