@@ -694,8 +694,8 @@ const log_lines = struct {
             layer.device_id,
             layer.inner.head.limit_bytes >> 20,
             switch (layer.full) {
-                .stop => "the device's disk is suspended, as chosen; increase the limit and restart " ++
-                    "the device",
+                .stop => "the device's disk is suspended, as chosen; increase the limit and " ++
+                    "restart the device",
                 .read_only => "the device continues, but cannot write until it restarts",
             },
         });
