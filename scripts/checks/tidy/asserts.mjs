@@ -3,8 +3,7 @@ import { isTest } from './sources.mjs'
 
 const modules = ['core', 'agent']
 /** Its first parameter is what it changes. What ends a value, or only writes text to a sink, has no state to check. */
-const changesState =
-  /^\s*(?:pub |inline )*fn (?!deinit\()\w+\(\s*(?:\w+: )\*(?!const\b|std\.Io\.Writer\b|Stringify\b)/
+const changesState = /^\s*(?:pub |inline )*fn (?!deinit\()\w+\(\s*(?:\w+: )\*(?!const\b|std\.Io\.Writer\b|Stringify\b)/
 
 /**
  * Asserts say what must hold and what must not: at least one a function on average, over those that change state.
