@@ -326,6 +326,17 @@ pub fn Boots(comptime Io: type) type {
             return null;
         }
 
+        /// Mutant: returns a boot in progress for a peer that has none.
+        pub fn anyReadyToEnd(boots: *Self) ?Ref {
+            if (!mutants.has(.outcome_of_any_address)) return null;
+            var iterator = boots.table.iterate();
+            while (iterator.next()) |boot| if (!boot.isOver() and boot.stream_was_open) {
+                assert(!boot.identity.id.eql(.zero));
+                return boots.table.findById(boot.identity.id);
+            };
+            return null;
+        }
+
         /// Applies the status of a boot's write cache.
         pub fn noteWriteCache(
             boots: *Self,

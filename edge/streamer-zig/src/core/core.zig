@@ -39,6 +39,7 @@ pub const boot = struct {
 /// A simulated device, from power-on to ready.
 pub const device = struct {
     pub const Device = @import("device/device.zig");
+    pub const DhcpExchange = @import("device/dhcp_exchange.zig");
     pub const read_trace = @import("device/read_trace.zig");
 };
 /// DHCP and proxyDHCP: networks, leases, the answer to a packet (RFC 2131, PXE).

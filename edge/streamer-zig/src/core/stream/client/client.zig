@@ -462,7 +462,10 @@ pub fn restart(client: *StreamClient) void {
     );
     for (client.readsKept()) |*read| {
         if (read.state != .in_flight) continue;
+        const is_unanswered = read.received_count == 0;
         read.restart(fragment_size, client.takeRequestId(), client.rtt.rto_us);
+        if (read.state == .queued and is_unanswered and read.kind != .profile)
+            client.statistics.renamed_requests += 1;
         if (read.state == .in_flight)
             read.send_record = client.window.onSentBefore(read.missingBytes());
     }

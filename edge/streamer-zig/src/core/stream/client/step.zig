@@ -400,6 +400,9 @@ pub const Statistics = struct {
     /// READs sent for the first time, each of which the edge counts: more than reads where those
     /// were split.
     requests: u64 = 0,
+    /// Of these, READs that continued under another id before anything of their answer arrived: the
+    /// edge may have counted the earlier one or not.
+    renamed_requests: u64 = 0,
     read_bytes: u64 = 0,
     packets_in: u64 = 0,
     bytes_in: u64 = 0,
