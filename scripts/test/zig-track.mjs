@@ -1,4 +1,4 @@
-import { edgeSource } from '../lib/paths.mjs'
+import { edgeSource, inRoot } from '../lib/paths.mjs'
 import { zigJobs } from '../lib/toolchain.mjs'
 import { patient } from './runners.mjs'
 import { oneCheck, zigCounts } from './tally.mjs'
@@ -20,6 +20,14 @@ const storeOperationsLong = 10_000_000
 const streamPacketsLong = 10_000_000
 const fuzzCasesLong = 1_000_000
 const simulatedSeedsLong = 200
+
+/** A sample of mistakes; most of them must be found. The score that is quoted is of a larger sample. */
+const mutation = ['--seed', '1', '--count', '60', '--floor', '70']
+
+async function checkMutation() {
+  const { code, output } = await patient(process.execPath, [inRoot('scripts/mutation.mjs'), ...mutation])
+  return { output, ...oneCheck(code === 0) }
+}
 
 /**
  * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as
@@ -72,5 +80,6 @@ export async function zigTrack(layer, zig) {
   await layer('stream-proof-canary', 30, caught('FAILED: canary', 'stream-proof', long, ...seed, '--canary'))
   await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
   await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
+  await layer.long('mutation', 400, checkMutation)
   await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))
 }
