@@ -3,15 +3,15 @@ import { zigJobs } from '../lib/toolchain.mjs'
 import { patient } from './runners.mjs'
 import { oneCheck, zigCounts } from './tally.mjs'
 
-/** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
+/** Cases for each parser, and simulated boots: enough to find faults of a change, few enough for every run. */
 const fuzzCases = 20_000
 const simulatedSeeds = 6
 const storeProof = (sequences, operations) =>
   `-- --seed 1 --jobs 2 --flips --plants --sequences ${sequences} --operations ${operations}`.split(' ')
 const streamProof = (packets) => `-- --seed 1 --jobs 2 --plants --packets ${packets}`.split(' ')
 /**
- * Every planted bug is looked for, and has to be found, in each run. The slowest of the store's is found after
- * 110,607 operations; beside them the store without a bug is tried with 18 times as many.
+ * Each run must find every mutant. The slowest of the store's is found after 110,607 operations; in addition, the store
+ * without a mutant runs 18 times as many.
  */
 const storeOperations = 2_000_000
 const streamPackets = 3_000_000
@@ -30,8 +30,8 @@ async function checkMutation() {
 }
 
 /**
- * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as
- * long as those go on.
+ * Only computes, at the lowest priority: it never takes the processor from a test that has a clock, and may run as long
+ * as those do.
  */
 export async function zigTrack(layer, zig) {
   const build = (step, mode, ...args) =>
@@ -42,8 +42,8 @@ export async function zigTrack(layer, zig) {
       const { code, output } = await build(...args)
       return { output, ...oneCheck(code === 0) }
     }
-  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so
-  // few cases.
+  // Unoptimized programs have the same checks and are built in a tenth of the time; with so few cases they do not lose
+  // that time again.
   const quick = 'debug'
   const long = 'safe'
   const zigTests = async (mode) => {
@@ -62,7 +62,7 @@ export async function zigTrack(layer, zig) {
   )
   await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
   await layer('simulation-plants', 90, checked('sim', quick, ...seed, '--self-test'))
-  /** What must fail, with these words. */
+  /** The command that must fail, with this message. */
   const caught =
     (words, ...args) =>
     async () => {
