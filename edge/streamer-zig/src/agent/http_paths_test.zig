@@ -196,7 +196,7 @@ test "a device's word ends its boot once, by handle or by its only boot's addres
     const failed = try std.mem.print(&other, "/b/{x:0>16}/failed", .{handle});
     const contrary = door.ask(.post, failed, "x it broke");
     try testing.expectEqual(409, contrary.status);
-    try door.expectText(contrary, "it got ready");
+    try door.expectText(contrary, "it became ready");
 }
 
 test "a device's failure is believed, and one of two at an address has to name itself" {
