@@ -33,7 +33,7 @@ pub const EdgeIo = @This();
 
 versions: version_table.VersionTable,
 files: *const BootFiles,
-/// Where paths of the desired state begin; null in standalone use.
+/// The directory to which paths of the desired state are relative; null in standalone use.
 store_fd: ?i32 = null,
 /// Null without a control plane.
 report_log: ?*ReportLog = null,
@@ -51,12 +51,12 @@ listener: Listener,
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
 stream_socket: *UdpSocket = undefined,
-/// Where magic packets go.
+/// The destination of magic packets.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
 stream: StreamCalls = undefined,
 
-/// What the agent asks of the TFTP port. The ports hold the agent, so that this file cannot name
+/// The calls of the agent to the TFTP port. The ports hold the agent, so this file cannot name
 /// their types.
 pub const TftpCalls = struct {
     context: *anyopaque,
@@ -69,7 +69,7 @@ pub const TftpCalls = struct {
     ) void,
 };
 
-/// What the agent asks of the stream's port.
+/// The calls of the agent to the stream's port.
 pub const StreamCalls = struct {
     context: *anyopaque,
     reads: *StreamReads,

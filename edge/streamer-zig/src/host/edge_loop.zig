@@ -35,7 +35,7 @@ stream: StreamPort,
 paths: *Agent.HttpPaths,
 http: HttpServer,
 boots: *Boots,
-/// What is heard on the segment.
+/// Listens to the segment.
 watch: *SegmentWatch,
 /// Null without a control plane.
 peers: ?PeerPort = null,
@@ -43,7 +43,7 @@ peers: ?PeerPort = null,
 schedules: ?*Schedules = null,
 /// Empty without `--router-advertisement`.
 advertisers: []RouterAdvertiser,
-/// Where magic packets go.
+/// The destination of magic packets.
 wol_target: base.Endpoint,
 signal_fd: i32,
 /// Another thread writes to it to wake the loop.

@@ -182,7 +182,7 @@ fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct {
         };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         if (polled[1].revents != 0) {
-            // What does not fit is read and dropped: a program must not block on its output.
+            // Output beyond the buffer is read and dropped: a program must not block on its output.
             var dropped: [512]u8 = undefined;
             const rest = if (filled < buffer.len) buffer[filled..] else &dropped;
             const size = sys.check(linux.read(fd, rest.ptr, rest.len)) catch 0;

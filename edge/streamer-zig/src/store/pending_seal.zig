@@ -10,7 +10,7 @@ const simulated = @import("simulated.zig");
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
-/// Of a layer's data file while its layer is sealed.
+/// Name of a layer's data file while its layer is sealed.
 pub const sealed_name = "sealed";
 pub const record_name = "sealing";
 

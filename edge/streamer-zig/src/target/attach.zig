@@ -231,7 +231,7 @@ pub fn tell(words: []const u8, body: []const u8) void {
     if (!http_report.post(address, .failed, body)) say("the report did not reach the edge", .{});
 }
 
-/// What the process of the kernel's disk passes to each process of the stream.
+/// The data that the process of the kernel's disk passes to each process of the stream.
 const StreamSetup = struct {
     client: *core.stream.Client,
     edge: *EdgeSocket,
@@ -306,7 +306,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .server = server,
         .proc = handover.proc,
         .words = handover.words,
-        // What an earlier process had read ahead is gone, and most of the boot is over.
+        // The read-ahead of an earlier process is lost, and most of the boot is over.
         .ahead = if (serial == 0) ahead_cache.take(
             handover.read_ahead,
             handover.client.session.?.profile_size,

@@ -457,7 +457,7 @@ fn finish(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error
 }
 
 fn wait(disk: *ServedDisk) void {
-    // From a send or a receive of this turn, which has taken it from the socket.
+    // A refusal that a send or receive of this turn has taken from the socket.
     if (disk.edge.takeRefusal(false)) disk.client.onUnreachable(sys.monotonicUs());
     var polled: [4 + control.clients_max]linux.pollfd = undefined;
     for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };

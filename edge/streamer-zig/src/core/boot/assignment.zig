@@ -112,7 +112,7 @@ pub fn of(
     };
 }
 
-/// What the state says of a version; null: nothing.
+/// Returns the state's description of a version; null if it has none.
 pub fn describedVersion(
     state: *const desired_state.DesiredState,
     id: base.Uuid,

@@ -40,7 +40,7 @@ pub const Options = struct {
     read_phases: bool = true,
 };
 
-/// What to leave out.
+/// The parts of a report to leave out.
 const Cut = struct {
     steps_kept: u8,
     offers_kept: u8,

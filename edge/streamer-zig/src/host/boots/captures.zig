@@ -15,7 +15,7 @@ pub const BootCaptures = @This();
 
 store: CaptureStore,
 files: CaptureFiles,
-/// What the control plane or the command line wants.
+/// The captures that the control plane or the command line asks for.
 wanted: core.uplink.desired_state.Capture,
 /// Reports a disk that refuses only once.
 is_writable: bool = true,

@@ -77,7 +77,7 @@ pub fn step(warmer: *Warmer, profile: *BootProfile, buffer: *[BootProfile.file_s
             @as(u64, wire.unit_blocks - @clz(blocks)) * wire.block_size;
         if (begin_at >= size) continue;
         const bytes = block[0..@intCast(@min(end, size) - begin_at)];
-        // Whoever needs a damaged block finds it again and reports it.
+        // The next reader of a damaged block finds it again and reports it.
         open.version.reader.source().read(bytes, begin_at) catch continue;
         done += bytes.len;
         open.bytes_left -|= bytes.len;

@@ -44,7 +44,7 @@ pub const File = struct {
 
 pub const Set = struct {
     name: []const u8,
-    /// What firmware is told to load first.
+    /// The programs that firmware loads first.
     first: core.dhcp.Service.Programs,
     files: []const File,
 

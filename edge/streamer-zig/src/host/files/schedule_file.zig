@@ -1,6 +1,6 @@
-//! What became of the schedules' runs at this edge, on disk: a restarted edge begins no run twice
-//! and continues those in progress. The schedule runner writes the records through its `Journal`;
-//! each has one size and a checksum.
+//! Keeps the progress of the schedules' runs at this edge on disk: a restarted edge starts no run
+//! twice and continues those in progress. The schedule runner writes the records through its
+//! `Journal`; each has one size and a checksum.
 
 const std = @import("std");
 const base = @import("base");

@@ -24,9 +24,9 @@ pub const Version = struct {
     layer_above: ?base.Uuid = null,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
-    /// What of its file systems is missing on the disk.
+    /// The part of its file systems that is missing on the disk.
     disk_shortage: ?core.loader.disk_fit.Shortage = null,
-    /// What kernel and initramfs state about themselves; null without a kernel.
+    /// The properties that kernel and initramfs state about themselves; null without a kernel.
     loader_files: ?core.loader.kernel_fit.Files = null,
     command_line_buffer: [core.uplink.desired_state.command_line_size_max]u8 = undefined,
     command_line_size: u16 = 0,

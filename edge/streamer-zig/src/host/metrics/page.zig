@@ -64,7 +64,7 @@ pub const Shard = struct {
 };
 const shards_max = @import("../stream/shards.zig").shards_max;
 
-/// What the packet loop counts.
+/// Counters of the packet loop.
 pub const LoopFigures = struct {
     boots: BootCounters = .{},
     ignored: base.IgnoredCounters = .{},
@@ -82,7 +82,7 @@ pub const LoopFigures = struct {
     write_caches: FillCounts = @splat(0),
 };
 
-/// What other threads count, read when the page is requested.
+/// Values of other threads, read when the page is requested.
 pub const OtherFigures = struct {
     uptime_us: u64,
     clock_ms: u64,

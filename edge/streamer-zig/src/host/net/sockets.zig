@@ -13,7 +13,7 @@ pub const Interface = struct {
     index: u32,
     name_buffer: [linux.IFNAMESIZE]u8,
     name_size: u8,
-    /// Of the address that was looked up.
+    /// The prefix length of the address that was looked up.
     prefix_size: u8,
 
     pub fn name(interface: *const Interface) []const u8 {

@@ -17,7 +17,7 @@ pub const LayerHold = @This();
 
 io: Io,
 mutex: Io.Mutex = .init,
-/// Of the thread for store jobs.
+/// Wakes the thread for store jobs.
 wake_fd: i32,
 subject: ?Subject = null,
 answer: Answer = .waiting,

@@ -8,7 +8,7 @@ const linux = std.os.linux;
 
 pub const PointerChannel = @This();
 
-/// To read, to write.
+/// One to read, one to write.
 fds: [2]i32,
 
 /// `loop`: the packet loop receives and never waits. `thread`: a thread receives and waits.

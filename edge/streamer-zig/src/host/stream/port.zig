@@ -66,7 +66,7 @@ pub fn syncShards(port: *StreamPort) void {
     if (port.shards) |shards| shards.sync(&port.policy.server, port.policy.boots);
 }
 
-/// What shards have done, and what came to them and is this loop's.
+/// Applies the shards' read events, and handles the packets that they forwarded.
 pub fn drainShards(port: *StreamPort, now_us: u64) void {
     const shards = port.shards orelse return;
     shards.clearWake();
@@ -115,7 +115,7 @@ pub fn endSyncs(port: *StreamPort) void {
     port.policy.boots.caches.beginSyncs();
 }
 
-/// What a shard has done with a READ.
+/// Applies a shard's event of a READ to its boot.
 fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void {
     const policy = &port.policy;
     const read = &event.read;
@@ -174,7 +174,7 @@ fn sendProfile(
     _ = port.sendRead(socket, request, bytes, 0);
 }
 
-// What `StreamReads` asks of its port.
+// The interface that `StreamReads` requires of its port.
 
 pub fn diskOf(port: *StreamPort, version_id: base.Uuid) ?*VersionDisk {
     const version = port.policy.boots.io.findVersion(version_id) orelse return null;

@@ -21,7 +21,7 @@ pub const Options = struct {
     tasks: u16 = 16,
     /// Nodes of versions' trees in memory, per thread: 1 MiB, for 100 MiB of blocks.
     cache_nodes: u32 = 256,
-    /// What a thread does; tests replace it.
+    /// The work of a thread; tests replace it.
     fill: *const fn (reader: *Reader, task: *Task) Error!void = Reader.fill,
 };
 
@@ -54,7 +54,7 @@ pub const Task = struct {
 /// The reader of one thread.
 pub const Reader = struct {
     cache: store.node_cache.NodeCache,
-    /// Of the store of the first version: an edge has one store.
+    /// The files of the first version's store: an edge has one store.
     files: ?struct { data: store.file_set.FileSet, nodes: store.file_set.FileSet } = null,
 
     pub fn fill(reader: *Reader, task: *Task) Error!void {

@@ -312,7 +312,7 @@ fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     return true;
 }
 
-/// What lies below is never served in place of what was written.
+/// The version below is never served instead of the device's writes.
 fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_caches.Layer {
     if (read.write_cache == .device_ram) return null;
     const layer = port.layerOf(read.boot_id) orelse return error.Lost;
@@ -335,7 +335,7 @@ fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     if (layer) |above| port.beginLayerRead(above);
 }
 
-/// What does not fit is found missing and read the next time.
+/// Parts that do not fit are found missing and read the next time.
 fn addParts(task: *Task, offset: u64, size: usize) void {
     const layer = task.layer orelse
         return task.parts.appendAssumeCapacity(

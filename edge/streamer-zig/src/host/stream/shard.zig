@@ -45,7 +45,7 @@ ends: std.atomic.Value(bool) = .init(false),
 has_failed: std.atomic.Value(bool) = .init(false),
 disks: []?Disk,
 cache: store.node_cache.NodeCache,
-/// Of the store of the first version: an edge has one store.
+/// The files of the first version's store: an edge has one store.
 files: ?Files = null,
 figures: shard_messages.Figures = .{},
 /// For readers in other threads.
@@ -67,7 +67,7 @@ pub const Options = struct {
     reads: StreamReads.Options = .{ .workers = .{ .threads = 4, .tasks = 8 } },
 };
 
-/// As many commands as sessions may change in a burst; what does not fit is sent later.
+/// As many commands as sessions may change in a burst; further ones are sent later.
 const commands_max = 64;
 /// Three for a READ: a third of a second at 1 GB/s in reads of 32 KiB; 7 MB.
 const events_max = 1 << 15;

@@ -28,7 +28,7 @@ pub const StreamShards = @This();
 
 /// Without shard 0.
 shards: []*StreamShard,
-/// What a session's shard knows of it, by the slot of the session.
+/// The state of a session that its shard knows, by the slot of the session.
 known: []KnownSession,
 /// The `StreamServer.changes` that the shards know of.
 known_changes: u64 = 0,

@@ -24,7 +24,7 @@ unknown_until_ms: u64 = 0,
 pub const buffer_size = core.boot.CaptureStore.file_size_max + 1;
 const unknown_max = 16;
 const unknown_retry_ms = 60_000;
-/// By then, a boot that the control plane does not know is one that it has forgotten.
+/// If the control plane does not know a boot of this age, it has forgotten it.
 const unknown_age_ms_max = 60 * 60 * 1000;
 const delay_ms_first = 1000;
 const delay_ms_max = 30_000;

@@ -81,7 +81,7 @@ pub fn request(
     return client.requestEncoded(method, path, .{ .bytes = body }, timeout_ms, buffer);
 }
 
-/// As it is sent: the signature covers these bytes.
+/// A body as sent: the signature covers these bytes.
 pub const Body = struct { bytes: []const u8, encoding: Encoding = .identity };
 
 /// `body` is empty for GET. The answer's body is in `buffer`. `timeout_ms` covers everything:

@@ -1,5 +1,5 @@
-//! What the packet loop and the uplink's threads exchange: numbers for the heartbeat one way, a new
-//! desired state the other way, and the signal that a report was written.
+//! The data that the packet loop and the uplink's threads exchange: numbers for the heartbeat one
+//! way, a new desired state the other way, and the signal that a report was written.
 
 const std = @import("std");
 const base = @import("base");
@@ -51,9 +51,9 @@ devices_booting: u64 = 0,
 peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max) = .empty,
 /// When the numbers were set.
 numbers_us: u64 = 0,
-/// Of the state that was accepted last.
+/// The pair of the state that was accepted last.
 pair: core.uplink.desired_state.Pair = .{},
-/// Of the state in force in the packet loop: sometimes older than `pair`.
+/// The pair of the state in force in the packet loop: sometimes older than `pair`.
 in_force: core.uplink.desired_state.Pair = .{},
 has_state: bool = false,
 /// Why the last state was refused; null if it was accepted.
@@ -69,7 +69,7 @@ pub const Numbers = struct {
     devices_booting: u64,
     peers: base.BoundedArray(core.site.PeerTable.PeerStatus, core.uplink.message.peers_max),
     numbers_us: u64,
-    /// Of the state in force.
+    /// The pair of the state in force.
     pair: core.uplink.desired_state.Pair,
     refusal: ?core.uplink.desired_state.Refusal,
 };

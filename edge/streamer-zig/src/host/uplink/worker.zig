@@ -42,7 +42,7 @@ data: *const DataDir,
 /// Captures that wait to be sent.
 captures: ?*const CaptureFiles = null,
 client_options: UplinkClient.Options,
-/// Where devices and other edges of the site reach this one.
+/// The address at which devices and other edges of the site reach this one.
 address: base.Ip4,
 peer_port: u16,
 stream_port: u16,

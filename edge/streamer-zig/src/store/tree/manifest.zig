@@ -25,7 +25,7 @@ const magic = "BFMANIF1".*;
 const format: u32 = 1;
 const signature_prefix = "bootfarm manifest 1";
 
-/// Of the file of a manifest in `versions/`, after the version's id.
+/// Suffix of a manifest's file in `versions/`, after the version's id.
 pub const file_suffix = ".manifest";
 
 pub fn fileName(version: Uuid, into: *Files.Name) []const u8 {

@@ -22,7 +22,7 @@ const all_sectors = 0xff;
 /// Flags of fallocate(2).
 const punch_hole_keep_size = 2 | 1;
 
-/// What is known of a block of the disk.
+/// The known state of a block of the disk.
 pub const Entry = packed struct(u64) {
     /// From 1; 0 means zeros.
     slot: u32 = 0,

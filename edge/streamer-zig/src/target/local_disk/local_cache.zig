@@ -19,7 +19,7 @@ const Cipher = std.crypto.aead.chacha_poly.ChaCha20Poly1305;
 const block_size = BlockMap.block_size;
 const sector_size = BlockMap.sector_size;
 const range_size_max = @import("core").target.nbd_queue.part_size_max;
-/// Of a range that begins within a block.
+/// Blocks of a range that starts within a block.
 const blocks_max = range_size_max / block_size + 1;
 
 comptime {

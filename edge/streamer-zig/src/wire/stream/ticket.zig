@@ -72,7 +72,7 @@ pub const Flags = packed struct(u8) {
     simulated: bool = false,
     /// Writes that do not fit the device's memory go to its local disk.
     local_disk: bool = false,
-    /// With a full local disk it becomes read-only; otherwise it stops.
+    /// With a full local disk the device continues to read and cannot write; otherwise it stops.
     read_only_when_full: bool = false,
     reserved: u4 = 0,
 };

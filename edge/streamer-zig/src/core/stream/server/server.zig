@@ -120,7 +120,7 @@ pub const Claim = struct {
     boot_id: Uuid,
 };
 
-/// What the caller knows about the boot of a claim.
+/// The caller's knowledge about the boot of a claim.
 pub const Grant = union(enum) {
     /// No such boot, or it is over.
     unknown,
