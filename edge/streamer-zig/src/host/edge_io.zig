@@ -51,7 +51,7 @@ listener: Listener,
 links: *@FieldType(EdgeSockets, "links") = undefined,
 tftp_socket: *UdpSocket = undefined,
 stream_socket: *UdpSocket = undefined,
-/// The destination of magic packets.
+/// Where magic packets go.
 wol_target: base.Endpoint = undefined,
 tftp: TftpCalls = undefined,
 stream: StreamCalls = undefined,

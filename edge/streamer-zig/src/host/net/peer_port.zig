@@ -17,7 +17,7 @@ boots: *Boots,
 logged_alive: [core.site.Edges.edges_max + 1]bool = @splat(false),
 buffer: [wire.peer.packet_size_max]u8 = undefined,
 
-/// Further messages are sent in the next turn of the loop.
+/// What is not sent in one turn of the loop is sent in the next.
 const messages_per_turn_max = 64;
 /// Offers withdrawn in one second.
 const lost_per_tick_max = 64;
