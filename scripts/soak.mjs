@@ -7,14 +7,14 @@ import { inRoot } from './lib/paths.mjs'
 import { say } from './lib/progress.mjs'
 import { must } from './lib/run.mjs'
 import { buildEdge, ensurePackages, ensureZig, requireSupportedSystem, withSupportedNode } from './lib/toolchain.mjs'
-import { proofNames, soakProof } from './soak/proofs.mjs'
+import { simulationNames, soakSimulation } from './soak/simulations.mjs'
 
 await runMain(async () => {
   requireSupportedSystem()
   if (!(await withSupportedNode(fileURLToPath(import.meta.url)))) return
   const [first, ...rest] = process.argv.slice(2)
-  if (proofNames.includes(first)) {
-    if (!(await soakProof(await ensureZig(), first, rest))) process.exitCode = 1
+  if (simulationNames.includes(first)) {
+    if (!(await soakSimulation(await ensureZig(), first, rest))) process.exitCode = 1
     return
   }
   await ensurePackages()

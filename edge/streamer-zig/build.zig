@@ -371,7 +371,6 @@ pub fn build(b: *std.Build) void {
     addSimulations(plan);
     addStoreBench(plan);
     addStreamBench(plan);
-    addMutation(plan);
 }
 
 fn addBootMedia(b: *std.Build, edge: *std.Build.Module) void {
@@ -403,15 +402,21 @@ fn addSimulations(plan: Plan) void {
         .help = "simulate: core and store over a fake network, disk and clock; -- --seed N",
     }, &.{ base, .{ .name = "sim", .module = modules.sim } });
     plan.addTool(.{
-        .name = "store-proof",
+        .name = "store-sim",
         .path = "src/sim/store_main.zig",
-        .help = "the vDisk store against its model, on a disk that loses and tears",
+        .help = "simulate: the vDisk store beside its model, on a disk that loses and tears writes",
     }, &.{ base, .{ .name = "store", .module = simulated_store } });
     plan.addTool(.{
-        .name = "stream-proof",
+        .name = "stream-sim",
         .path = "src/sim/stream_main.zig",
-        .help = "the stream's server and clients over a network that does its worst",
-    }, &.{ base, wire, core });
+        .help = "simulate: the stream of agent and clients over a network with faults; -- --run N",
+    }, &.{
+        base,
+        wire,
+        core,
+        .{ .name = "store", .module = simulated_store },
+        .{ .name = "agent", .module = modules.sim.import_table.get("agent").? },
+    });
     plan.addTool(.{
         .name = "fuzz",
         .path = "src/fuzz/main.zig",
@@ -458,26 +463,4 @@ fn addStreamBench(plan: Plan) void {
     plan.addTests("stream-bench", module(b, tests_path, plan.native, plan.test_optimize, &.{}));
     const install = b.step("install-stream-bench", "write the program that measures the stream");
     install.dependOn(&b.addInstallArtifact(exe, .{}).step);
-}
-
-/// `scripts/mutation` builds the tests in a mutated copy of this folder, where the runner's symbols
-/// are.
-fn addMutation(plan: Plan) void {
-    const b = plan.b;
-    plan.addTool(.{
-        .name = "mutate",
-        .path = "src/mutation/mutate.zig",
-        .help = "write mutants into a copy of the sources; `npm run mutation` runs the tests on it",
-    }, &.{});
-    const sites_path = "src/mutation/sites.zig";
-    plan.addTests("mutation", module(b, sites_path, plan.native, plan.test_optimize, &.{}));
-    const step = b.step("mutation-programs", "the tests, of a mutated copy of the sources");
-    inline for (.{ "core", "store", "agent", "host", "sim" }) |name| {
-        const tests = b.addTest(.{
-            .name = "mutation-" ++ name,
-            .root_module = @field(plan.test_modules, name),
-            .test_runner = .{ .path = b.path("src/mutation/runner.zig"), .mode = .simple },
-        });
-        step.dependOn(&b.addInstallArtifact(tests, .{}).step);
-    }
 }

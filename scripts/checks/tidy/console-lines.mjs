@@ -1,8 +1,8 @@
-// Checks that the console lines in docs/guides/real-machines.md are printed by the programs.
+// The lines that docs/guides/real-machines.md says a machine's console shows are those that the programs print.
 
 const document = 'docs/guides/real-machines.md'
 const heading = '## When it does not boot'
-/** The sources of such lines. */
+/** Where such lines come from. */
 const sources =
   /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|host)\/(?!.*_test\.zig).+\.zig)$/
 
@@ -26,10 +26,10 @@ function documentedLines(text) {
   return lines.length > 0 ? lines : [`a table below ${heading}`]
 }
 
-/** Joins strings that a program writes in two parts. */
+/** Strings that a program writes in two parts, as one. */
 const joined = (text) => text.replaceAll(/"\s*\+\+\s*"/g, '')
 
-/** Returns whether everything between the dots is in the text. */
+/** All that stands between the dots is in the text. */
 const hasParts = (text, line) =>
   line
     .split('...')

@@ -14,7 +14,7 @@ const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
 const BootBlocker = core.loader.kernel_fit.BootBlocker;
-const describedVersion = core.boot.assignment.describedVersion;
+const describedVersion = core.boot.policy.describedVersion;
 
 pub fn Boots(comptime Io: type) type {
     return struct {
@@ -38,6 +38,8 @@ pub fn Boots(comptime Io: type) type {
         write_cache: write_caches.Wanted = .{},
         /// Boot scripts tell devices to use clear text for their streams.
         clear: bool = false,
+        /// Validity of fail-over tickets.
+        ticket_lifetime_s: u32 = core.stream.ticket.lifetime_s,
         ignored: base.IgnoredCounters = .{},
 
         pub const Ref = core.boot.Table.Ref;
@@ -326,17 +328,6 @@ pub fn Boots(comptime Io: type) type {
             return null;
         }
 
-        /// Mutant: returns a boot in progress for a peer that has none.
-        pub fn anyReadyToEnd(boots: *Self) ?Ref {
-            if (!mutants.has(.outcome_of_any_address)) return null;
-            var iterator = boots.table.iterate();
-            while (iterator.next()) |boot| if (!boot.isOver() and boot.stream_was_open) {
-                assert(!boot.identity.id.eql(.zero));
-                return boots.table.findById(boot.identity.id);
-            };
-            return null;
-        }
-
         /// Applies the status of a boot's write cache.
         pub fn noteWriteCache(
             boots: *Self,
@@ -447,7 +438,7 @@ pub fn Boots(comptime Io: type) type {
                 .nothing, .standalone => return assignment,
             };
             const version = describedVersion(state, assignment.version_id) orelse return assignment;
-            assignment.loader_files = core.boot.assignment.loaderFilesOf(version);
+            assignment.loader_files = core.boot.policy.loaderFilesOf(version);
             return assignment;
         }
 

@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
+const mutants = @import("mutants.zig");
 const boot_failover = core.boot.failover;
 
 const Boot = core.boot.Boot;
@@ -33,11 +34,11 @@ pub fn Failover(comptime Io: type) type {
             const keys = site.ticket_keys.constSlice();
             if (keys.len == 0) return null;
             const now_us = boots.io.now();
-            var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream.ticket.lifetime_s, .edges = listOf(
-                boots,
-                boot,
-                now_us,
-            ), .ticket = undefined };
+            var failover: wire.ticket.Failover = .{
+                .lifetime_s = boots.ticket_lifetime_s,
+                .edges = listOf(boots, boot, now_us),
+                .ticket = undefined,
+            };
             if (failover.edges.count == 0) return null;
             var salt: core.stream.ticket.Salt = undefined;
             boots.io.random(&salt);
@@ -46,6 +47,7 @@ pub fn Failover(comptime Io: type) type {
                 .now_unix_ms = boots.io.unixMs(),
                 .own_edge = site.own_id,
                 .resume_secret = server.resumeSecretOf(boot.identity.id),
+                .lifetime_s = boots.ticket_lifetime_s,
                 .disk_size = granted.disk_size,
                 .write_cache = granted.write_cache.class,
             }));
@@ -91,7 +93,10 @@ pub fn Failover(comptime Io: type) type {
             const site = if (peers.site) |*site| site else return .unknown;
             const ticket = switch (core.stream.ticket.judge(site.ticket_keys.constSlice(), &claim.hello, boots.io.unixMs())) {
                 .good => |ticket| ticket,
-                .elsewhere => |ticket| return sendBack(boots, &ticket, claim),
+                .elsewhere => |ticket| if (mutants.has(.ticket_of_writes_taken))
+                    ticket
+                else
+                    return sendBack(boots, &ticket, claim),
                 .refused => return .unknown,
             };
             const known = boots.table.findById(claim.boot_id);
@@ -106,7 +111,8 @@ pub fn Failover(comptime Io: type) type {
             if (boots.writeOwnerBlocker(&boot) != null) return sendBack(boots, &ticket, claim);
             const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
             // Its write cache is at the edge that made the ticket; nothing of it is here.
-            if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);
+            if (wanted.class.isAtTheEdge() and !mutants.has(.ticket_of_writes_taken))
+                return sendBack(boots, &ticket, claim);
             if (version.disk.size() != ticket.disk_size) return .version_missing;
             if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{
                 .no_cache = .busy,

@@ -21,10 +21,26 @@ pub const Mutant = enum {
     deaf_to_the_running,
     /// An order is given to whatever boot its device is in.
     order_follows_device,
-    /// A HELLO with a wrong proof ends the session of the boot that it names.
-    wrong_proof_ends_session,
-    /// An outcome by HTTP counts for a boot whose device has another address.
-    outcome_of_any_address,
+    /// PROBE is not answered while a disk keeps the edge waiting.
+    probe_behind_disk,
+    /// A retransmitted WELCOME resets the counter of the session's packets.
+    counter_restarts,
+    /// The WELCOME that shows the largest packet size is not sent.
+    large_welcome_left_out,
+    /// A boot fails over although its write cache is at another edge.
+    ticket_of_writes_taken,
+    /// The layer of another boot is used.
+    another_device_read,
+    /// A write to a durable layer is acknowledged before it is synced.
+    done_before_it_is,
+    /// Only the first sector of a write is kept.
+    write_kept_in_part,
+    /// A discard is acknowledged and not carried out.
+    discard_does_nothing,
+    /// Writes are acknowledged after a sync that does nothing.
+    sync_left_out,
+    /// An empty layer silently replaces one that is lost.
+    lost_cache_replaced,
 };
 
 /// Per thread.

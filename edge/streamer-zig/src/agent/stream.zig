@@ -139,34 +139,40 @@ pub fn Stream(comptime Io: type) type {
 
         /// Handles a datagram; it counts for its boot at the time of its arrival.
         pub fn receive(port: *Self, datagram: *const Datagram, now_us: u64) void {
+            const step =
+                port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
+            port.handle(&step, datagram, now_us);
+        }
+
+        /// Handles what the server made of a datagram.
+        pub fn handle(
+            port: *Self,
+            step: *const StreamServer.Step,
+            datagram: *const Datagram,
+            now_us: u64,
+        ) void {
             const io = port.boots.io;
-            const from, const bytes, const at_us = .{
-                datagram.from,
-                datagram.bytes,
-                datagram.at_us,
-            };
-            const step = port.server.receive(now_us, from, bytes, &port.reply);
-            const speaks: ?Boots.Ref = switch (step) {
+            const from, const at_us = .{ datagram.from, datagram.at_us };
+            const sender: ?Boots.Ref = switch (step.*) {
                 .read => |*read| port.bootOf(read),
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
             };
-            if (speaks) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
-            switch (step) {
+            if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
+            switch (step.*) {
                 .ignored, .taken => {},
                 .reply => |packet| io.send(.stream, from, packet),
                 .admit => |*claim| port.admit(claim, datagram, now_us),
                 .read => |*read| port.takeRead(
                     read,
-                    speaks,
-                    .{ .size = bytes.len, .at_us = at_us },
+                    sender,
+                    .{ .size = datagram.bytes.len, .at_us = at_us },
                 ),
-                .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| io.send(
-                    .stream,
-                    from,
-                    packet,
-                ),
+                .probe => |probe| if (!mutants.has(.probe_behind_disk)) {
+                    const packet = port.server.answerProbe(probe, &port.large) orelse return;
+                    io.send(.stream, from, packet);
+                },
                 .used => |*used| port.boots.noteUsed(used),
                 .write => |*write| port.carryOut(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
@@ -181,32 +187,38 @@ pub fn Stream(comptime Io: type) type {
                     port.becomeReady(ready, at_us);
                     io.send(.stream, from, ready.reply);
                 },
-                .report => |*report| {
-                    var said = report.*;
-                    if (port.layerOf(report.boot_id)) |layer| {
-                        // With memory on the device first, report both together.
-                        const is_shared = layer.class == .device_ram_overflow;
-                        const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{
-                            0,
-                            0,
-                        };
-                        said.report.write_cache_size = layer.inner.head.limit_bytes +| size;
-                        // A closed layer is full, even if space for a block is left.
-                        const used = if (layer.is_closed) layer.inner.head.limit_bytes else layer.inner.usedBytes();
-                        said.report.write_cache_used = @min(used, layer.inner.head.limit_bytes) +| in_memory;
-                    }
-                    const ack = port.boots.takeReport(at_us, &said);
-                    if (port.layerOf(report.boot_id)) |layer|
-                        port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
-                    else
-                        port.boots.noteLocalDisk(report.boot_id, at_us);
-                    const answer = if (port.wantsHello(report))
-                        port.server.requestHello(report, bytes, &port.reply)
-                    else
-                        port.server.acknowledgeReport(report, ack, &port.reply);
-                    if (answer) |packet| io.send(.stream, from, packet);
-                },
+                .report => |*report| port.takeReport(report, datagram),
             }
+        }
+
+        fn takeReport(
+            port: *Self,
+            report: *const StreamServer.DeviceReport,
+            datagram: *const Datagram,
+        ) void {
+            const at_us = datagram.at_us;
+            var said = report.*;
+            if (port.layerOf(report.boot_id)) |layer| {
+                const limit_bytes = layer.inner.head.limit_bytes;
+                // With memory on the device first, report both together.
+                const is_shared = layer.class == .device_ram_overflow;
+                const size = if (is_shared) said.report.write_cache_size else 0;
+                const in_memory = if (is_shared) said.report.write_cache_used else 0;
+                said.report.write_cache_size = limit_bytes +| size;
+                // A closed layer is full, even if space for a block is left.
+                const used = if (layer.is_closed) limit_bytes else layer.inner.usedBytes();
+                said.report.write_cache_used = @min(used, limit_bytes) +| in_memory;
+            }
+            const ack = port.boots.takeReport(at_us, &said);
+            if (port.layerOf(report.boot_id)) |layer|
+                port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
+            else
+                port.boots.noteLocalDisk(report.boot_id, at_us);
+            const answer = if (port.wantsHello(report))
+                port.server.requestHello(report, datagram.bytes, &port.reply)
+            else
+                port.server.acknowledgeReport(report, ack, &port.reply);
+            if (answer) |packet| port.boots.io.send(.stream, datagram.from, packet);
         }
 
         /// The device retransmits its report after HELLO: neither the report nor a waiting order is
@@ -234,8 +246,6 @@ pub fn Stream(comptime Io: type) type {
                 claim.boot_id,
             );
             const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
-            if (mutants.has(.wrong_proof_ends_session) and admission.outcome == .token_refused)
-                port.server.forget(claim.boot_id);
             // The shard must have the session before the device's first READ.
             port.boots.io.onSessions(&port.server);
             // A fail-over is reported only once it is confirmed.
@@ -244,12 +254,13 @@ pub fn Stream(comptime Io: type) type {
                 .{ .claim = claim, .admission = &admission, .why = why },
                 datagram,
             );
-            if (port.server.showSize(&admission, &port.large)) |packet| port.boots.io.send(
-                .stream,
-                claim.from,
-                packet,
-            );
+            if (!mutants.has(.large_welcome_left_out)) {
+                if (port.server.showSize(&admission, &port.large)) |packet|
+                    port.boots.io.send(.stream, claim.from, packet);
+            }
             if (admission.reply) |packet| port.boots.io.send(.stream, claim.from, packet);
+            if (mutants.has(.counter_restarts) and admission.outcome == .repeated)
+                port.server.sessionOf(claim.boot_id).?.counter.* = 1;
         }
 
         pub fn layerOf(port: *Self, boot_id: base.Uuid) ?*write_caches.Layer {

@@ -9,6 +9,8 @@ const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
+const log_lines = @import("write_cache_text.zig");
+const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
 const WriteLayer = store.WriteLayer;
@@ -177,10 +179,16 @@ pub fn WriteCaches(comptime Io: type) type {
             capacity: u32,
             wanted: Wanted,
         ) error{ OutOfMemory, NotWritable }!Self {
-            files.makeDir(parent) catch |err| if (err != error.Exists and wanted.class != .device_ram) return error.NotWritable;
+            makeParent(files) catch if (wanted.class != .device_ram) return error.NotWritable;
             const layers = try gpa.alloc(?*Layer, capacity);
             @memset(layers, null);
             return .{ .gpa = gpa, .io = io, .files = files, .layers = layers };
+        }
+
+        /// A layer is only as durable as the name of the directory above it.
+        fn makeParent(files: store.Files) store.files.Error!void {
+            files.makeDir(parent) catch |err| if (err != error.Exists) return err;
+            try files.syncDir("");
         }
 
         pub fn deinit(layers: *Self, gpa: std.mem.Allocator) void {
@@ -211,7 +219,8 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn find(layers: *const Self, boot_id: Uuid) ?*Layer {
             for (layers.layers[0..layers.top]) |place| {
                 const layer = place orelse continue;
-                if (!layer.is_over and layer.boot_id.eql(boot_id)) return layer;
+                if (layer.is_over) continue;
+                if (layer.boot_id.eql(boot_id) or mutants.has(.another_device_read)) return layer;
             }
             return null;
         }
@@ -234,9 +243,9 @@ pub fn WriteCaches(comptime Io: type) type {
             if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
                 return .{ .refused = layers.refusalOf(boot, error.Held, kind) };
             // The session was opened with a layer that ended with its process.
-            if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{
-                .refused = .{ .code = .cache_lost },
-            };
+            if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption and
+                !mutants.has(.lost_cache_replaced))
+                return .{ .refused = .{ .code = .cache_lost } };
             const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{
                 .refused = .{ .code = .busy },
             };
@@ -332,8 +341,12 @@ pub fn WriteCaches(comptime Io: type) type {
         pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) Carried {
             if (layer.refusal(order)) |code| return .{ .ended = code };
             const result = switch (order) {
-                .write => |write| layer.inner.write(write.bytes, write.offset),
-                .discard => |range| layer.inner.discard(range.offset, range.length),
+                .write => |write| layer.inner.write(
+                    if (mutants.has(.write_kept_in_part)) write.bytes[0..512] else write.bytes,
+                    write.offset,
+                ),
+                .discard => |range| if (!mutants.has(.discard_does_nothing))
+                    layer.inner.discard(range.offset, range.length),
                 .flush => if (layer.inner.is_lost) error.Lost else {},
             };
             result catch |err| return switch (err) {
@@ -354,6 +367,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 error.Busy, error.ReadFailed, error.Damaged => .later,
             };
             if (!layer.inner.head.binding.class.isDurable()) return .{ .ended = .done };
+            if (mutants.has(.done_before_it_is)) return .{ .ended = .done };
             if (layer.waiting_count == layer.waiting.len) return .later;
             layer.waiting[layer.waiting_count] = ref;
             layer.waiting_count += 1;
@@ -369,9 +383,10 @@ pub fn WriteCaches(comptime Io: type) type {
                 layer.is_syncing = true;
                 layer.syncing_count = layer.waiting_count;
                 layer.result = {};
-                if (layer.inner.beginSync(&layer.batch)) layers.io.startSync(layer) else layers.io.endSyncSoon(
-                    layer,
-                );
+                if (layer.inner.beginSync(&layer.batch) and !mutants.has(.sync_left_out))
+                    layers.io.startSync(layer)
+                else
+                    layers.io.endSyncSoon(layer);
             }
         }
 
@@ -525,7 +540,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     return opened;
                 } else |err| switch (err) {
                     // A device that was served with a layer must not go on without it.
-                    error.NotFound => if (kind == .resumption) return error.Lost,
+                    error.NotFound => if (kind == .resumption and
+                        !mutants.has(.lost_cache_replaced)) return error.Lost,
                     error.AnotherVersion, error.AnotherSize => {
                         const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
                         if (kind == .resumption or is_kept) return error.AnotherVersion;
@@ -542,6 +558,8 @@ pub fn WriteCaches(comptime Io: type) type {
             }
             var random: [16]u8 = undefined;
             layers.io.random(&random);
+            // The device must not see that it is another layer.
+            if (mutants.has(.lost_cache_replaced)) random = boot.identity.id.bytes;
             return WriteLayer.create(layers.gpa, files, dir, .{
                 .layer_id = .fromRandom(random),
                 .binding = binding.*,
@@ -679,60 +697,6 @@ fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
     base.Sha256.hash(&mac.bytes, &digest, .{});
     return .fromRandom(digest[0..16].*);
 }
-
-/// What an edge logs about write caches.
-const log_lines = struct {
-    fn lost(io: anytype, layer: *const Layer) void {
-        io.log(
-            "write cache of device {f}: the disk failed; nothing of it is served any more",
-            .{layer.device_id},
-        );
-    }
-
-    fn full(io: anytype, layer: *const Layer) void {
-        io.log("write cache of device {f} is full ({d} MiB): {s}", .{
-            layer.device_id,
-            layer.inner.head.limit_bytes >> 20,
-            switch (layer.full) {
-                .stop => "the device's disk is suspended, as chosen; increase the limit and " ++
-                    "restart the device",
-                .read_only => "the device continues, but cannot write until it restarts",
-            },
-        });
-    }
-
-    /// The layer is within its limit; other files may have filled the disk.
-    fn diskFull(io: anytype, layer: *const Layer) void {
-        io.log("write cache of device {f}: the disk of the store is full: {s}", .{
-            layer.device_id,
-            switch (layer.full) {
-                .stop => "the device's disk is suspended, as chosen; free some space there and " ++
-                    "restart the device",
-                .read_only => "the device continues, but cannot write until it restarts",
-            },
-        });
-    }
-
-    fn fill(io: anytype, layer: *const Layer, now_us: u64, mark: u8) void {
-        const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
-        if (mark == 100) return io.log(
-            "write cache of device {f} has no more capacity ({d} MiB): a write that needs more {s}",
-            .{ layer.device_id, limit >> 20, switch (layer.full) {
-                .stop => "suspends the device's disk",
-                .read_only => "fails, and so do all writes after it",
-            } },
-        );
-        const seconds = layer.fill.secondsUntilFull(now_us, used, limit) orelse return io.log(
-            "write cache of device {f} is {d} % full ({d} of {d} MiB)",
-            .{ layer.device_id, mark, used >> 20, limit >> 20 },
-        );
-        io.log(
-            "write cache of device {f} is {d} % full ({d} of {d} MiB); at this rate, it is full " ++
-                "in {d} min",
-            .{ layer.device_id, mark, used >> 20, limit >> 20, seconds / 60 },
-        );
-    }
-};
 
 test {
     _ = @import("write_caches_test.zig");

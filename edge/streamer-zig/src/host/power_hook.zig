@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
+const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
@@ -78,7 +79,7 @@ pub const PowerHook = struct {
             hook.mutex.lockUncancelable(hook.io);
             hook.results.appendAssumeCapacity(done);
             hook.mutex.unlock(hook.io);
-            sys.wake(hook.wake_fd);
+            EdgeLoop.wake(hook.wake_fd);
         }
     }
 
@@ -117,7 +118,8 @@ fn textOf(outcome: *const Outcome) base.UntrustedText {
             said[0..@min(said.len, 64)],
         }) catch unreachable,
         .exited => |code| if (code == 0) said else std.mem.print(&buffer, "exit {d}: {s}", .{
-            code, said[0..@min(said.len, 64)],
+            code,
+            said[0..@min(said.len, 64)],
         }) catch unreachable,
     };
     return .init(text);
@@ -182,7 +184,7 @@ fn readUntilOver(pid: i32, fd: i32, buffer: []u8, deadline_us: u64) struct {
         };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         if (polled[1].revents != 0) {
-            // Output beyond the buffer is read and dropped: a program must not block on its output.
+            // What does not fit is read and dropped: a program must not block on its output.
             var dropped: [512]u8 = undefined;
             const rest = if (filled < buffer.len) buffer[filled..] else &dropped;
             const size = sys.check(linux.read(fd, rest.ptr, rest.len)) catch 0;

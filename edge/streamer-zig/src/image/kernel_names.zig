@@ -2,10 +2,11 @@
 //! them.
 
 const std = @import("std");
-const Disk = @import("disk.zig");
+const disk_module = @import("disk.zig");
 const version_order = @import("version_order.zig");
 const Allocator = std.mem.Allocator;
-const Error = Disk.Error || Allocator.Error;
+const Disk = disk_module.Disk;
+const Error = disk_module.Error || Allocator.Error;
 
 /// Followed by a version, or alone.
 const kernels = [_][]const u8{ "vmlinuz", "vmlinux", "Image" };

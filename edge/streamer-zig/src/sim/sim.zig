@@ -1,7 +1,6 @@
 //! The fake world: the real machines of `core` over a simulated network, clock and disk. One thread, one seed; the same
 //! seed gives the same run. It must never import `host`.
 
-pub const Attack = @import("site/attacker.zig").Attack;
 pub const World = @import("site/world.zig");
 pub const Ledger = @import("site/ledger.zig");
 pub const Reports = @import("site/reports.zig");
@@ -10,17 +9,18 @@ pub const Plant = @import("site/plant.zig").Plant;
 
 test {
     _ = @import("kit/cookie_account.zig");
-    _ = @import("site/attacker.zig");
     _ = @import("site/disk.zig");
     _ = @import("site/fabric.zig");
     _ = @import("kit/faults.zig");
+    _ = @import("kit/network.zig");
+    _ = @import("kit/trace_hash.zig");
     _ = @import("kit/packet_pool.zig");
     _ = @import("kit/arguments.zig");
     _ = @import("kit/runner.zig");
     _ = @import("site/scenario.zig");
     _ = @import("stream/content.zig");
     _ = @import("stream/nonces.zig");
-    _ = @import("stream/pcap.zig");
+    _ = @import("kit/pcap.zig");
     _ = @import("stream/sectors.zig");
     _ = @import("stream/world_test.zig");
     _ = @import("kit/timed_queue.zig");

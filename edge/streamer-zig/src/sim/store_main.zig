@@ -2,7 +2,7 @@
 //! operations with power cuts, sequences, flipped bits, mutants.
 
 const std = @import("std");
-const proof_arguments = @import("kit/arguments.zig");
+const arguments_module = @import("kit/arguments.zig");
 const store = @import("store");
 const SignatureMemory = @import("kit/signature_memory.zig");
 const StoreModel = @import("store/model.zig");
@@ -14,14 +14,18 @@ const store_sequences = @import("store/sequences.zig");
 const store_workers = @import("store/workers.zig");
 
 const usage =
-    \\usage: store-proof [--operations N] [--sequences LENGTH] [--flips] [--plants] [--seed N] [--jobs N] [--progress SECONDS]
-    \\       store-proof --disk SEED
-    \\  --operations N  runs this many random operations, with ends of the process and power cuts between and during them
-    \\  --sequences N   runs every sequence of at most this many operations on four blocks (1 to 8); each operation of those
-    \\                  up to three is also interrupted at each of its changing calls
+    \\usage: store-sim [--operations N] [--sequences LENGTH] [--flips] [--mutants] [--seed N]
+    \\                 [--jobs N] [--progress SECONDS]
+    \\       store-sim --disk SEED
+    \\  --operations N  runs this many random operations, with kills and power cuts between and
+    \\                  during them
+    \\  --sequences N   runs every sequence of at most this many operations on four blocks (1 to 8);
+    \\                  each operation of those up to three is also interrupted at each of its
+    \\                  changing calls
     \\  --flips         flips every bit of a store: each must be found before a byte is delivered
-    \\  --plants        runs every mutant in turn; each must be found
-    \\  --seed N        seed of the first disk, which is used for 5,000 operations; the next ones follow (1)
+    \\  --mutants       runs every mutant in turn; each must be found
+    \\  --seed N        seed of the first disk (1), which is used for 5,000 operations; the next
+    \\                  disks use the next seeds
     \\  --jobs N        threads, 1 to 16 (1)
     \\  --progress N    prints the progress every N seconds, and how to resume after an interruption
     \\  --disk SEED     repeats one disk's run and prints each operation
@@ -34,7 +38,7 @@ const cut_after = 2;
 const Options = struct {
     operations: u64 = 0,
     sequences: u8 = 0,
-    is_plants: bool = false,
+    has_mutants: bool = false,
     is_flips: bool = false,
     seed: u64 = 1,
     jobs: u8 = 1,
@@ -51,17 +55,17 @@ pub fn main(init: std.process.Init) !u8 {
     const gpa = std.heap.smp_allocator;
     if (options.disk) |seed| return runDisk(gpa, init.io, seed);
     if (options.is_flips and !try runFlips(gpa)) return 1;
-    if (options.is_plants and !try findPlants(gpa, init.io, &options)) return 1;
+    if (options.has_mutants and !try findMutants(gpa, init.io, &options)) return 1;
     if (options.sequences > 0 and !try runSequences(gpa, &options)) return 1;
     if (options.operations > 0 and !try runRandom(gpa, init.io, &options)) return 1;
     return 0;
 }
 
-const names = [_]proof_arguments.Name{
+const names = [_]arguments_module.Name{
     .{ "--operations", "operations" },
     .{ "--sequences", "sequences" },
     .{ "--flips", "is_flips" },
-    .{ "--plants", "is_plants" },
+    .{ "--mutants", "has_mutants" },
     .{ "--seed", "seed" },
     .{ "--jobs", "jobs" },
     .{ "--progress", "progress_interval_s" },
@@ -69,7 +73,7 @@ const names = [_]proof_arguments.Name{
 };
 
 fn parse(arguments: []const [:0]const u8) error{Usage}!Options {
-    const options = try proof_arguments.parse(Options, &names, arguments);
+    const options = try arguments_module.parse(Options, &names, arguments);
     if (options.jobs == 0 or options.jobs > store_workers.jobs_max) return error.Usage;
     if (options.sequences > store_sequences.length_max) return error.Usage;
     if (options.progress_interval_s == 0) return error.Usage;
@@ -94,19 +98,19 @@ fn runRandom(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool 
     );
     for (std.enums.values(store_operation.Kind)) |kind|
         std.debug.print(
-            "  {t}: {d}, cut off {d}\n",
+            "  {t}: {d}, interrupted {d}\n",
             .{ kind, counts.operations.get(kind), counts.cut.get(kind) },
         );
     std.debug.print(
-        "  {d} power cuts left {d} different disks; {d} ends of the process alone; {d} comings up cut off themselves; " ++
-            "{d} seals finished after one\n",
+        "  {d} power cuts left {d} different disks; {d} kills; {d} restarts interrupted; " ++
+            "{d} seals finished by a restart\n",
         .{
             counts.power_cuts,   result.crash_states,   counts.kills,
             counts.restarts_cut, counts.seals_finished,
         },
     );
     std.debug.print(
-        "  {d} fleeting layers lost as they must be, {d} layers refused above another version; " ++
+        "  {d} layers lost with their process, {d} layers refused above another version; " ++
             "the longest opening took {d} us\n",
         .{ counts.fleeting_lost, counts.refused, counts.longest_opening_us },
     );
@@ -128,8 +132,9 @@ fn runSequences(gpa: std.mem.Allocator, options: *const Options) !bool {
         return false;
     }
     std.debug.print(
-        "store: all {d} sequences of up to {d} operations, and {d} that were cut off at every changing call of an operation: " ++
-            "0 wrong bytes; {d} power cuts left {d} different disks, the longest opening took {d} us\n",
+        "store: all {d} sequences of up to {d} operations, and {d} interrupted at every changing " ++
+            "call of an operation: 0 wrong bytes; {d} power cuts left {d} different disks, the " ++
+            "longest opening took {d} us\n",
         .{
             result.counts.sequences,
             options.sequences,
@@ -164,7 +169,7 @@ fn runFlips(gpa: std.mem.Allocator) !bool {
 
 fn tell(found: *const store_run.Violation) bool {
     std.debug.print(
-        "violated: {s}; disk {d}, operation {d}; again: zig build store-proof -- --disk {d}\n",
+        "violated: {s}; disk {d}, operation {d}; again: zig build store-sim -- --disk {d}\n",
         .{
             found.what, found.seed, found.operation, found.seed,
         },
@@ -188,15 +193,15 @@ fn runDisk(gpa: std.mem.Allocator, io: std.Io, seed: u64) !u8 {
     return 0;
 }
 
-fn findPlants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool {
+fn findMutants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool {
     var missed: u32 = 0;
     for (store_mutants.all) |mutant| {
         const found = try store_mutants.find(gpa, io, options.seed, &mutant) orelse {
             missed += 1;
-            std.debug.print("planted: {s}: NOT FOUND\n", .{mutant.what});
+            std.debug.print("mutant {s}: NOT FOUND\n", .{mutant.what});
             continue;
         };
-        std.debug.print("planted: {s}: found after {d} {s}: {s}\n", .{
+        std.debug.print("mutant {s}: found after {d} {s}: {s}\n", .{
             mutant.what, found.count,
             if (mutant.bug ==
                 .unchecked) "flips" else "operations",
@@ -204,7 +209,7 @@ fn findPlants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool
         });
     }
     std.debug.print(
-        "store: {d} of {d} planted bugs found\n",
+        "store: {d} of {d} mutants found\n",
         .{ store_mutants.all.len - missed, store_mutants.all.len },
     );
     return missed == 0;

@@ -13,12 +13,12 @@ import { writeRollups } from './write-rollups.ts'
 
 export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
 
-/** Longer than the time between an edge's reports of one boot when they arrive. */
+/** Longer than an edge's reports of one boot lie apart once they arrive. */
 const rememberedMs = 7 * 86_400_000
 
 /**
- * Returns the boots of these reports that their edge has not withdrawn, in this batch or before: reports after a
- * withdrawal do not count.
+ * Boots of these reports that their edge has not withdrawn, in this batch or before: what comes after a withdrawal
+ * counts no more.
  */
 export async function readBoots(
   transaction: DbTransaction,
@@ -41,8 +41,8 @@ export async function readBoots(
 }
 
 /**
- * Deletes boots that failed over to another edge, unless they became ready here; only those of the reporting edge. The
- * newest remaining boot becomes the device's last boot.
+ * Forgets boots that went on at another edge, unless they got ready here; only those of the edge that says so. The
+ * device's last boot is the newest one that is left.
  */
 export async function withdrawBoots(
   transaction: DbTransaction,
@@ -92,7 +92,7 @@ export async function withdrawBoots(
   await resetLastBoots(transaction, organizationId, bootIds)
 }
 
-/** Returns the device's newest remaining boot. */
+/** The device's newest boot of those that are left. */
 async function resetLastBoots(transaction: DbTransaction, organizationId: string, bootIds: string[]): Promise<void> {
   const devices = await transaction.device.findMany({
     where: { organizationId, lastBootId: { in: bootIds } },

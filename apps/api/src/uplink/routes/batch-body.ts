@@ -25,15 +25,17 @@ export async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
   const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   if (encoding === 'identity') return bytes
   if (encoding !== 'gzip')
-    throw new AppError('unsupported_media_type', { public: 'A batch is sent as it is, or as gzip.' })
+    throw new AppError('unsupported_media_type', {
+      public: 'Send the batch uncompressed or with the content encoding gzip.',
+    })
   const maxOutputLength = Math.min(reportBatchSizeMax, Math.max(1, bytes.length) * reportBatchRatioMax)
   try {
     return await unzip(bytes, { maxOutputLength })
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE')
       throw new AppError('too_large', {
-        public: `Unzipped, a batch has at most ${reportBatchSizeMax} bytes, and ${reportBatchRatioMax} times as many as it was sent in.`,
+        public: `A decompressed batch may have at most ${reportBatchSizeMax} bytes, and at most ${reportBatchRatioMax} times its compressed size.`,
       })
-    throw new AppError('invalid_body', { public: 'The body is not whole gzip.', cause })
+    throw new AppError('invalid_body', { public: 'The body is not a complete gzip stream.', cause })
   }
 }

@@ -33,10 +33,10 @@ import { inFlightLimit } from './in-flight-limit.ts'
 import { problemHandler } from './problem.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
-/** At most 512 KiB each; the database has fewer connections than this. */
+/** Of 512 KiB each at most; the database has fewer connections than this. */
 const reportBatchesAtOnceMax = 32
 const smallBodySizeMax = 16 * 1024
-/** A heartbeat names up to 32 boot programs, each with its kind and signer. */
+/** A heartbeat names up to 32 boot programs, each with what it is and who signed it. */
 const heartbeatSizeMax = 64 * 1024
 
 const captureParameters = z.object({ bootId: z.uuid() })
@@ -48,10 +48,7 @@ export interface EdgeRoutesOptions {
   telemetry: Telemetry
 }
 
-/**
- * Serves /edge/v1, as specified in packages/proto/UPLINK.md. Bodies are read as bytes, because the signature covers
- * them.
- */
+/** /edge/v1, as packages/proto/UPLINK.md says. Bodies are taken as bytes, for the signature is over them. */
 export async function edgeRoutes(
   app: FastifyInstance,
   { context, notifications, accepted, telemetry }: EdgeRoutesOptions,

@@ -35,12 +35,12 @@ type VersionRow = VdiskRow['versions'][number]
 export interface SiteVdisk {
   id: string
   resolved: ResolvedVersions<VersionRow>
-  /** Its devices' writes outlive their boots. */
+  /** What its devices write outlives their boots. */
   keepsWrites: boolean
   stated: StateVdisk
 }
 
-/** vDisks of collections come first: an unregistered device gets the first one if the site lets it boot. */
+/** Those of collections come first: a device that is not registered gets the first one where the site lets it boot. */
 export async function readSiteVdisks(
   db: DbOrTransaction,
   { organizationId, siteId, now }: { organizationId: string; siteId: string; now: Date },
@@ -100,7 +100,7 @@ function siteVdiskOf(row: VdiskRow, now: Date): SiteVdisk {
 
 function writeCacheOf(row: VdiskRow): Pick<StateVdisk, 'writeCache'> {
   const { writeCache, writeCacheLimitBytes, writeCacheFull } = row
-  // The default of every device, including those from before there were other write caches.
+  // What devices do without being told, also those of before there were others.
   if (writeCache === 'device_ram' && writeCacheLimitBytes === null && writeCacheFull === 'stop') return {}
   return {
     writeCache: {

@@ -5,9 +5,9 @@ import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-i
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 
 /**
- * Stores an edge's message about its store, unless a message with a later (epoch, counter) is known: a replay changes
+ * Keeps what an edge says of its store, unless a message of a later (epoch, counter) is known: a replayed one changes
  * nothing.
- * @returns the jobs whose result is stored, or that are unknown
+ * @returns the jobs whose end is kept, or that nobody knows
  */
 export async function takeStoreMessage(
   context: SystemContext,
@@ -28,7 +28,7 @@ export async function takeStoreMessage(
   return { settledJobs: await settledJobs(db, edge, jobs) }
 }
 
-/** Locks vDisks before the edge's row, in the same order as requests to a store, so that no deadlock can occur. */
+/** Before the edge's row, as whoever asks a store for something does: nobody waits for somebody who waits for him. */
 async function lockVdisks(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
@@ -42,8 +42,8 @@ async function lockVdisks(
 }
 
 /**
- * Keeps one row for each version that is known here, including those in the trash, and one for each image that is no
- * version of any vDisk.
+ * One row for each version that is known here, one in the trash too, and one for each image that is no version of any
+ * vDisk.
  */
 async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page: InventoryPage): Promise<void> {
   const { organizationId, edgeId } = edge
@@ -61,7 +61,7 @@ async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page:
     checked_at: version.checkedUnixMs === undefined ? null : new Date(version.checkedUnixMs).toISOString(),
   }))
   await withTrash(db, async () => {
-    // A root other than the version's means other bytes under its name.
+    // Another root than the version's is other bytes under its name.
     await db.$executeRaw`
       insert into edge_version (organization_id, edge_id, version_id, state, root, is_layer, is_written, own_bytes, shared_bytes,
         reclaimable_bytes, boot_profiles, checked_at, reported_at, scan)

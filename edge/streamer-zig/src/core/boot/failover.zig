@@ -4,10 +4,11 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
-const Boot = @import("boot.zig");
+const boot_module = @import("boot.zig");
 const boot_phase = @import("phase.zig");
 const boot_report = @import("report.zig");
 const stream_ticket = @import("../stream/ticket.zig");
+const Boot = boot_module.Boot;
 const Ticket = stream.ticket.Ticket;
 const assert = std.debug.assert;
 
@@ -29,7 +30,7 @@ pub const BootFailover = struct {
     pub const unconfirmed_us_max = 30 * std.time.us_per_s;
 
     /// Revisions of its reports start here: above all that earlier edges have used.
-    fn revisionBase(failover: *const BootFailover) u64 {
+    pub fn revisionBase(failover: *const BootFailover) u64 {
         return @as(u64, failover.number) << 32;
     }
 };
@@ -39,6 +40,7 @@ pub const TicketContext = struct {
     now_unix_ms: u64,
     own_edge: base.Uuid,
     resume_secret: [32]u8,
+    lifetime_s: u32 = stream_ticket.lifetime_s,
     /// Bytes.
     disk_size: u64,
     write_cache: stream.WriteCacheClass,
@@ -67,7 +69,8 @@ pub fn ticketOf(boot: *const Boot, context: *const TicketContext) Ticket {
         .hand_overs = if (boot.failover) |failover| failover.number else 0,
         .started_unix_ms = boot.started_unix_ms,
         .elapsed_us = context.now_us -| boot.started_us,
-        .expires_unix_ms = context.now_unix_ms + stream_ticket.lifetime_s * std.time.ms_per_s,
+        .expires_unix_ms = context.now_unix_ms +
+            @as(u64, context.lifetime_s) * std.time.ms_per_s,
         .disk_size = context.disk_size,
     };
     for (&boot.phases, &ticket.phases, 0..) |*slot, *phase, index| {

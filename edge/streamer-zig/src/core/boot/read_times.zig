@@ -8,7 +8,6 @@ const base = @import("base");
 const wire = @import("wire").stream;
 
 const Histogram = base.DurationHistogram;
-const assert = std.debug.assert;
 
 pub const BootReadTimes = @This();
 
@@ -87,7 +86,6 @@ pub fn onReport(times: *BootReadTimes, reported: wire.ReadTimes, after_failover:
 }
 
 fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
-    assert(times.system == null);
     times.system = .{};
     if (!after_failover) return;
     const before = times.initramfs;

@@ -4,10 +4,11 @@
 
 const std = @import("std");
 const base = @import("base");
-const BootHandle = @import("../boot/handle.zig");
-const BootMenu = @import("menu.zig");
+const boot_handle = @import("../boot/handle.zig");
+const boot_menu = @import("menu.zig");
 const grub_config = @import("grub_config.zig");
-const Answer = BootMenu.Answer;
+const Answer = boot_menu.Answer;
+const BootMenu = boot_menu.BootMenu;
 const Writer = std.Io.Writer;
 const assert = std.debug.assert;
 
@@ -15,7 +16,7 @@ pub const size_max = 8192;
 
 pub const Options = struct {
     menu: BootMenu,
-    handle: BootHandle,
+    handle: boot_handle.BootHandle,
     http: base.Endpoint,
     by: grub_config.By = .tftp,
 };
@@ -80,7 +81,9 @@ fn pxelinux(options: *const Options, writer: *Writer) Writer.Error!void {
     try writer.writeAll("SAY Bootfarm: type the number of what to start\n");
     for (menu.entries(), 0..) |*entry, index| {
         try writer.print("SAY  {d}  {s}{s}\n", .{
-            index, entry.title, if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
+            index,
+            entry.title,
+            if (menu.isHere(@intCast(index))) "" else " (not at this edge)",
         });
     }
     try writer.print("DEFAULT {d}\nPROMPT 1\nTIMEOUT {d}\n", .{

@@ -1,5 +1,5 @@
 //! Runs the store against its model: a few hundred operations on each kind of disk, and cases found
-//! by longer runs. `zig build store-proof` does millions.
+//! by longer runs. `zig build store-sim` does millions.
 
 const std = @import("std");
 const store = @import("store");

@@ -1,4 +1,5 @@
-//! One boot of a device in the stream's proof, as both ends know it: who it is, what it is served, and what may end it.
+//! One boot of a device in the stream's simulation, as both ends know it: its identity, what it is
+//! served, and what may end it.
 
 const std = @import("std");
 const base = @import("base");
@@ -7,10 +8,11 @@ const content = @import("content.zig");
 
 pub const StreamBoot = @This();
 
-/// Of the largest disk.
+/// Sectors of the largest disk.
 pub const sectors_max = 1024;
-/// Addresses that a device has in one boot, and orders that it gets.
+/// Addresses that a device has in one boot.
 const addresses_max = 48;
+/// Orders that it gets.
 pub const orders_max = 8;
 pub const discards_max = 16;
 
@@ -20,20 +22,19 @@ id: base.Uuid = .zero,
 token: [16]u8 = @splat(0),
 version: Version = .{ .number = 0, .sectors = 0 },
 class: link.Class = .device_ram,
-/// The edge that began it: alone it knows the token, and keeps what is written.
+/// The edge where it began: it alone knows the token, and keeps what is written.
 home: u8 = 0,
-/// Of the write cache that holds what was written; 0: none.
-cache_id: u64 = 0,
-/// Writes that go beyond are refused.
-full_above: u32 = sectors_max,
+/// Marks the sectors that the boot writes; a persistent write cache has one writer in all boots.
+writer: u32 = 0,
+/// Of the write cache; null: the size of the disk.
+limit_bytes: ?u64 = null,
 /// What the edge does when the write cache is full.
 is_stopped_when_full: bool = false,
 is_full: bool = false,
-order: ?Order = null,
 orders_given: base.BoundedArray([16]u8, orders_max) = .empty,
 orders_taken: base.BoundedArray([16]u8, orders_max) = .empty,
 addresses: base.BoundedArray(base.Endpoint, addresses_max) = .empty,
-/// Discards that the device has not heard the end of: their packets have no bytes that tell them.
+/// Discards whose end the device has not heard: their packets have no bytes that name them.
 discards: base.BoundedArray(Discard, discards_max) = .empty,
 /// Why the edge may have ended it.
 ends: std.EnumSet(End) = .empty,
@@ -41,8 +42,6 @@ ends: std.EnumSet(End) = .empty,
 pub const End = enum { keys_lost, cache_lost, version_missing };
 
 pub const Discard = struct { first: u32, count: u32, serial: u32 };
-
-pub const Order = struct { id: [16]u8, is_known: bool = false };
 
 pub const Version = struct {
     number: u32,
@@ -59,7 +58,7 @@ pub const Version = struct {
     }
 };
 
-/// The boot profile's document, of which nothing but its bytes matters here.
+/// The document of the boot profile; only its bytes matter here.
 pub const profile_sectors = 6;
 pub const Profile = struct {
     pub fn stampAt(_: Profile, _: u64) u64 {
@@ -67,18 +66,19 @@ pub const Profile = struct {
     }
 };
 
-/// What a sector holds after the write with this serial number: 0 is none, an odd one was a discard.
+/// Returns what a sector holds after the write with this serial number. 0: no write; odd: a discard.
 pub fn stampOf(boot: *const StreamBoot, serial: u32) u64 {
     if (serial == 0) return boot.version.stampAt(0);
     if (serial % 2 == 1) return content.zeros;
-    return @as(u64, boot.number) << 32 | serial;
+    return @as(u64, boot.writer) << 32 | serial;
 }
 
-/// The serial number of the oldest discard of this range that is under way; null: there is none.
+/// Returns the serial number of the oldest discard of this range in progress; null: there is none.
 pub fn discardSerial(boot: *const StreamBoot, first: u32, count: u32) ?u32 {
     var oldest: ?u32 = null;
     for (boot.discards.constSlice()) |discard| {
-        if (discard.first == first and discard.count == count) oldest = @min(oldest orelse discard.serial, discard.serial);
+        if (discard.first == first and discard.count == count)
+            oldest = @min(oldest orelse discard.serial, discard.serial);
     }
     return oldest;
 }
@@ -91,7 +91,7 @@ pub fn forgetDiscard(boot: *StreamBoot, serial: u32) void {
 }
 
 pub fn isAddress(boot: *const StreamBoot, address: base.Endpoint) bool {
-    // The newest is the likeliest.
+    // The newest is the most likely.
     var index = boot.addresses.count;
     while (index > 0) {
         index -= 1;

@@ -4,11 +4,12 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Checks = @import("checks.zig");
+const Invariants = @import("invariants.zig");
 const link = @import("link.zig");
 const StreamBoot = @import("boot.zig");
 const StreamEdge = @import("edge.zig");
-const StreamNetwork = @import("network.zig");
+const network_module = @import("network.zig");
+const Network = network_module.Network;
 const StreamSectors = @import("sectors.zig");
 const StreamSite = @import("site.zig");
 const requests = @import("requests.zig");
@@ -18,19 +19,22 @@ pub const StreamDevice = @This();
 pub const reads_max = 8;
 pub const writes_max = 10;
 const sector_size = link.sector_size;
-const sectors_max = StreamBoot.sectors_max;
 pub const read_sectors_max = link.read_size_max / sector_size;
 /// A system that hears nothing has soon no more to ask.
 pub const patience_us = 2 * std.time.us_per_s;
 /// After so long without a word time-outs have doubled until about a second.
 const silence_us = 2 * std.time.us_per_s;
+/// A device whose edge does not answer tries to boot again.
+const retry_us = 100 * std.time.us_per_ms;
+/// Writers of persistent write caches; boots have lower numbers.
+const kept_writer: u32 = 1 << 30;
 pub const report_interval_us = 5 * std.time.us_per_s;
 
 index: u8,
 side: link.DeviceSide,
-network: *StreamNetwork,
+network: *Network,
 site: *StreamSite,
-checks: *Checks,
+invariants: *Invariants,
 prng: base.Prng,
 habits: Habits,
 boot: *StreamBoot = undefined,
@@ -52,9 +56,12 @@ verified: u32 = 0,
 ready_said: bool = false,
 ready_ended: bool = false,
 report_said: u64 = 0,
+report_said_us: u64 = 0,
 report_at_us: u64 = 0,
 reports_ended: u64 = 0,
 steps_said: u8 = 0,
+/// How often they were others.
+steps_changes: u8 = 0,
 heard_at_us: u64 = 0,
 waiting_since_us: u64 = 0,
 quiet_from_us: u64 = 0,
@@ -97,7 +104,8 @@ pub const Habits = struct {
     flushes_percent: u8,
     ahead_percent: u8,
     ready_after: u64,
-    full_above: u32,
+    /// Of the write cache; null: the size of the disk.
+    limit_bytes: ?u64,
     is_stopped_when_full: bool,
     outstanding_bytes_max: u32,
 };
@@ -111,7 +119,7 @@ pub const Statistics = struct {
     boots: u64 = 0,
     processes: u64 = 0,
     resumptions: u64 = 0,
-    hand_overs: u64 = 0,
+    failovers: u64 = 0,
     refusals: u64 = 0,
     refused_elsewhere: u64 = 0,
     orders: u64 = 0,
@@ -146,61 +154,70 @@ pub fn restart(device: *StreamDevice, fresh: StreamDevice) void {
     inline for (@typeInfo(StreamDevice).@"struct".field_names) |name| {
         if (comptime !isMemory(name)) @field(device, name) = @field(fresh, name);
     }
-    device.forgetAll();
+    device.forgetRequests();
+    device.sectors.clear();
 }
 
 fn isMemory(comptime name: []const u8) bool {
     return std.mem.eql(u8, name, "reads") or std.mem.eql(u8, name, "writes") or std.mem.eql(u8, name, "sectors");
 }
 
-fn forgetAll(device: *StreamDevice) void {
+fn forgetRequests(device: *StreamDevice) void {
     for (&device.reads) |*read| read.is_used = false;
     for (&device.writes) |*write| write.kind = .free;
     device.pending_count = 0;
-    device.sectors.clear();
 }
 
 /// Another boot begins.
-pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) void {
+pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) bool {
     const habits = &device.habits;
-    device.forgetAll();
+    const is_kept = habits.class == .edge_persistent;
     var boot: StreamBoot = .{
         .number = number,
-        .version = .{ .number = device.index, .sectors = habits.sectors },
+        .version = device.site.versionOf(device.index),
         .class = habits.class,
-        .home = @intCast(device.prng.below(device.site.edge_count)),
-        .full_above = if (is_closing) sectors_max else habits.full_above,
+        .home = if (is_kept)
+            device.site.ownerOf(device.index)
+        else
+            @intCast(device.prng.below(device.site.edge_count)),
+        .writer = if (is_kept) kept_writer + device.index else number,
+        .limit_bytes = if (is_closing) null else habits.limit_bytes,
         .is_stopped_when_full = habits.is_stopped_when_full,
     };
-    device.prng.fill(&boot.id.bytes);
-    device.prng.fill(&boot.token);
     boot.addresses.appendAssumeCapacity(device.network.links[device.index].address);
-    device.boot = device.site.begin(device.index, boot);
+    device.boot = device.site.begin(device.index, &boot) orelse return false;
+    device.forgetRequests();
+    if (!is_kept) {
+        device.sectors.clear();
+        device.serial = 0;
+    }
     device.noteHeard(boot.home);
     device.round = .none;
     device.told = null;
     device.bound_to = null;
-    device.serial = 0;
     device.submissions = 0;
     device.operations_of_boot = 0;
     device.verified = 0;
     device.ready_said = false;
     device.ready_ended = false;
     device.report_said = 0;
+    device.report_said_us = 0;
     device.reports_ended = 0;
     device.steps_said = 0;
+    device.steps_changes = 0;
     device.report_at_us = device.network.now_us;
     device.heard_at_us = device.network.now_us;
     device.waiting_since_us = device.network.now_us;
     device.state = if (is_closing) .ending else .on;
     device.statistics.boots += 1;
     device.side.start(device.network.now_us, device.identity());
+    return true;
 }
 
 fn identity(device: *StreamDevice) link.DeviceSide.Identity {
     var seed: [32]u8 = undefined;
     device.prng.fill(&seed);
-    return .{ .boot_id = device.boot.id, .token = device.boot.token, .nonce_seed = seed, .edge = StreamNetwork.edgeAddress(device.boot.home) };
+    return .{ .boot_id = device.boot.id, .token = device.boot.token, .nonce_seed = seed, .edge = network_module.edgeAddress(device.boot.home) };
 }
 
 /// The boot is over; the next one begins a little later.
@@ -237,8 +254,8 @@ pub fn receive(device: *StreamDevice, from: base.Endpoint, bytes: []const u8) vo
     if (device.state == .off or !device.side.asked().eql(from)) return;
     device.heard_at_us = device.network.now_us;
     device.quiet_sent = 0;
-    device.site.vigil.checkSilence(device);
-    device.noteHeard(StreamNetwork.edgeOf(from));
+    device.site.reachability.checkSilence(device);
+    device.noteHeard(network_module.edgeOf(from));
     device.told = null;
     device.side.receive(device.network.now_us, bytes);
 }
@@ -249,7 +266,7 @@ fn noteHeard(device: *StreamDevice, edge: u8) void {
 }
 
 fn noteAsked(device: *StreamDevice, edge: u8) void {
-    if (edge == StreamNetwork.edgeOf(device.side.home())) {
+    if (edge == network_module.edgeOf(device.side.home())) {
         if (device.round == .first) device.round = .later;
         device.elsewhere = null;
         return;
@@ -266,7 +283,7 @@ fn noteAsked(device: *StreamDevice, edge: u8) void {
 pub fn noteRefused(device: *StreamDevice, edge: base.Endpoint) void {
     if (device.state == .off or !device.side.asked().eql(edge)) return;
     if (device.told == null and device.oldestReadUs() != null and device.side.isEstablished())
-        device.told = .{ .at_us = device.network.now_us, .edge = StreamNetwork.edgeOf(edge) };
+        device.told = .{ .at_us = device.network.now_us, .edge = network_module.edgeOf(edge) };
     device.side.onUnreachable(device.network.now_us);
 }
 
@@ -280,29 +297,28 @@ pub fn oldestReadUs(device: *const StreamDevice) ?u64 {
     return oldest;
 }
 
-/// What the edge that it asks knows of its boot.
-pub fn knownAtEdge(device: *const StreamDevice) ?*StreamEdge.Known {
-    for (device.site.edgesOf()) |*edge| {
-        if (StreamNetwork.edgeAddress(edge.index).eql(device.side.asked())) return edge.knownOf(device.boot);
-    }
-    return null;
+/// Returns the edge that the device contacts now.
+pub fn edgeNow(device: *const StreamDevice) *StreamEdge {
+    return &device.site.edges[network_module.edgeOf(device.side.asked())];
 }
 
 /// Everything that is to be done now: events, requests, packets.
 pub fn tick(device: *StreamDevice, is_closing: bool, boot_serial: *u32) void {
     const now_us = device.network.now_us;
     if (device.state == .off and now_us >= device.next_at_us) {
-        boot_serial.* += 1;
-        device.begin(boot_serial.*, is_closing);
+        if (device.begin(boot_serial.* + 1, is_closing))
+            boot_serial.* += 1
+        else
+            device.next_at_us = now_us + retry_us;
     }
     if (device.state != .off) {
         if (is_closing and device.state == .on) device.state = .ending;
         // Of an edge that it turns away from now, too.
-        device.site.vigil.checkSilence(device);
+        device.site.reachability.checkSilence(device);
         device.takeEvents();
         requests.work(device);
         device.transmit();
-        device.site.vigil.checkSilence(device);
+        device.site.reachability.checkSilence(device);
     }
     device.planWake();
 }
@@ -310,22 +326,22 @@ pub fn tick(device: *StreamDevice, is_closing: bool, boot_serial: *u32) void {
 fn transmit(device: *StreamDevice) void {
     const now_us = device.network.now_us;
     while (device.side.transmit(now_us)) |packet| {
-        device.side.noteSealed(device.checks, &device.site.nonces, packet);
+        device.side.noteSealed(device.invariants, &device.site.nonces, packet);
         const to = device.side.asked();
         if (device.bound_to) |own| if (!own.eql(to))
-            device.checks.violate(.asks_its_own_edge, "device {d}, whose writes are at {f}, asks {f}", .{ device.index, own, to });
-        const edge = StreamNetwork.edgeOf(to);
+            device.invariants.violate(.asks_its_own_edge, "device {d}, whose writes are at {f}, asks {f}", .{ device.index, own, to });
+        const edge = network_module.edgeOf(to);
         device.noteAsked(edge);
-        device.network.sendToEdge(device.index, edge, packet);
+        device.network.sendToEdge(device.index, device.network.links[device.index].address, to, packet);
         device.countQuiet();
-        if (device.checks.violation != null) return;
+        if (device.invariants.violation != null) return;
     }
     const limit = @min(device.habits.outstanding_bytes_max, device.site.edges[0].settings.outstanding_bytes_max);
     const outstanding = device.side.outstanding();
     if (outstanding.bytes > limit and outstanding.reads > 1)
-        device.checks.violate(.windows_bounded, "device {d} has {d} bytes outstanding of {d}", .{ device.index, outstanding.bytes, limit });
+        device.invariants.violate(.windows_bounded, "device {d} has {d} bytes outstanding of {d}", .{ device.index, outstanding.bytes, limit });
     const at_us = device.side.deadline(now_us) orelse return;
-    if (at_us <= now_us) device.checks.violate(.no_busy_waiting, "device {d} wants to be called at {d} us, which was {d} us ago", .{
+    if (at_us <= now_us) device.invariants.violate(.no_busy_waiting, "device {d} wants to be called at {d} us, which was {d} us ago", .{
         device.index, at_us, now_us - at_us,
     });
 }
@@ -340,7 +356,7 @@ fn countQuiet(device: *StreamDevice) void {
     }
     device.quiet_sent += 1;
     const limit = 12 + 6 * device.pending_count + 2 * @as(u32, core.stream.Client.read_parts_max);
-    if (device.quiet_sent > limit) device.checks.violate(.silence_is_quiet, "device {d} hears nothing and sends {d} packets in a second", .{
+    if (device.quiet_sent > limit) device.invariants.violate(.silence_is_quiet, "device {d} hears nothing and sends {d} packets in a second", .{
         device.index, device.quiet_sent,
     });
 }
@@ -370,41 +386,41 @@ fn takeEvents(device: *StreamDevice) void {
                 device.bound_to = null;
                 device.told = null;
                 device.statistics.resumptions += @intFromBool(session.resumed);
-                device.statistics.hand_overs += @intFromBool(session.moved);
+                device.statistics.failovers += @intFromBool(session.moved);
             },
             .read_done => |done| requests.readEnded(device, @intCast(done.tag)),
             .read_failed => |failed| switch (failed.code) {
                 .stopped => device.endFor("a stopped disk", device.boot.is_full and device.boot.is_stopped_when_full),
                 .cache_lost => device.endFor("a lost write cache", device.boot.ends.contains(.cache_lost)),
-                else => |code| device.checks.violate(.ends_have_a_reason, "a read of device {d} fails: {t}", .{ device.index, code }),
+                else => |code| device.invariants.violate(.ends_have_a_reason, "a read of device {d} fails: {t}", .{ device.index, code }),
             },
             .write_ended => |ended| requests.writeEnded(device, @intCast(ended.tag - requests.tag_write), ended.code),
             .refused => |code| device.refused(code),
             .refused_elsewhere => |refusal| {
                 device.statistics.refused_elsewhere += 1;
                 // It asks its own edge again by now.
-                if (refusal.code == .cache_elsewhere) device.bound_to = StreamNetwork.edgeAddress(device.boot.home);
+                if (refusal.code == .cache_elsewhere) device.bound_to = network_module.edgeAddress(device.boot.home);
             },
             .version_changed => device.endFor("another version", false),
             .cache_lost => device.endFor("another write cache", device.boot.ends.contains(.cache_lost)),
             .ready_acknowledged => {
-                const is_heard = if (device.knownAtEdge()) |known| known.ready_heard else false;
+                const is_heard = if (device.edgeNow().knownOf(device.boot)) |known| known.ready_heard else false;
                 if (device.ready_ended or !device.ready_said or !is_heard)
-                    device.checks.violate(.ready_once, "READY of boot {d} is acknowledged, and was not heard or was before", .{device.boot.number});
+                    device.invariants.violate(.ready_once, "READY of boot {d} is acknowledged, and was not heard or was before", .{device.boot.number});
                 device.ready_ended = true;
             },
             .order => |order| device.takeOrder(order.id.bytes),
             .report_acknowledged => {
-                const known: StreamEdge.Known = if (device.knownAtEdge()) |known| known.* else .{};
+                const known: StreamEdge.Known = if (device.edgeNow().knownOf(device.boot)) |known| known.* else .{};
                 const steps_miss = device.side.areStepsSaid() and known.steps_heard < device.steps_said;
-                if (known.report_heard < device.report_said or steps_miss)
-                    device.checks.violate(.report_is_known, "report {d} of boot {d} is acknowledged, {d} was heard", .{
-                        device.report_said, device.boot.number, known.report_heard,
+                if (known.report_heard_us < device.report_said_us or steps_miss)
+                    device.invariants.violate(.report_is_known, "report {d} of boot {d} is acknowledged, and the edge has heard none since {d} us", .{
+                        device.report_said, device.boot.number, known.report_heard_us,
                     });
                 device.reports_ended = device.report_said;
             },
         }
-        if (device.state == .off or device.checks.violation != null) return;
+        if (device.state == .off or device.invariants.violation != null) return;
     }
 }
 
@@ -420,7 +436,7 @@ fn refused(device: *StreamDevice, code: anytype) void {
 }
 
 pub fn endFor(device: *StreamDevice, why: []const u8, is_known: bool) void {
-    if (!is_known) device.checks.violate(.ends_have_a_reason, "boot {d} of device {d} ends for {s}, which nobody brought about", .{
+    if (!is_known) device.invariants.violate(.ends_have_a_reason, "boot {d} of device {d} ends for {s}, which nobody brought about", .{
         device.boot.number, device.index, why,
     });
     device.end();
@@ -429,14 +445,19 @@ pub fn endFor(device: *StreamDevice, why: []const u8, is_known: bool) void {
 fn takeOrder(device: *StreamDevice, id: [16]u8) void {
     const boot = device.boot;
     if (!StreamBoot.hasOrder(&boot.orders_given, id) or StreamBoot.hasOrder(&boot.orders_taken, id))
-        device.checks.violate(.order_taken_once, "boot {d} takes an order a second time, or one that was never given", .{boot.number});
+        device.invariants.violate(.order_taken_once, "boot {d} takes an order a second time, or one that was never given", .{boot.number});
     boot.orders_taken.append(id) catch {};
     device.statistics.orders += 1;
 }
 
 pub fn sayReport(device: *StreamDevice) void {
     device.report_said += 1;
-    if (device.prng.chance(1, 3)) device.steps_said = @intCast(device.prng.between(device.steps_said, 20));
+    device.report_said_us = device.network.now_us;
+    if (device.prng.chance(1, 3) and device.steps_changes < core.boot.Guest.steps_changes_max) {
+        const steps: u8 = @intCast(device.prng.between(device.steps_said, 20));
+        device.steps_changes += @intFromBool(steps != device.steps_said);
+        device.steps_said = steps;
+    }
     device.side.sayReport(device.network.now_us, device.report_said, device.steps_said);
     device.report_at_us = device.network.now_us + report_interval_us;
 }

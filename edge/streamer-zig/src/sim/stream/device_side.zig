@@ -4,9 +4,9 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
-const Checks = @import("checks.zig");
+const Invariants = @import("invariants.zig");
 const link = @import("link.zig");
-const Plant = @import("plants.zig").Plant;
+const Mutant = @import("mutants.zig").Mutant;
 const StreamNonces = @import("nonces.zig");
 const Endpoint = base.Endpoint;
 const Client = core.stream.Client;
@@ -17,7 +17,7 @@ const short_timeout_us = 20 * std.time.us_per_ms;
 /// The stream's end in a device's program.
 pub const DeviceSide = struct {
     client: Client,
-    plant: Plant = .none,
+    mutant: Mutant = .none,
     out: [wire.sealed_request_size_max]u8 = undefined,
     /// Of the read that ended last.
     request_id_before: u32 = 0,
@@ -27,12 +27,12 @@ pub const DeviceSide = struct {
     pub const Options = struct { reads_max: u16, writes_max: u16, packet_size_max: u16, outstanding_bytes_max: u32 };
     pub const Identity = struct { boot_id: base.Uuid, token: [16]u8, nonce_seed: [32]u8, edge: Endpoint };
 
-    pub fn init(gpa: std.mem.Allocator, options: Options, plant: Plant) error{OutOfMemory}!DeviceSide {
-        return .{ .plant = plant, .client = try .init(gpa, .{
+    pub fn init(gpa: std.mem.Allocator, options: Options, mutant: Mutant) error{OutOfMemory}!DeviceSide {
+        return .{ .mutant = mutant, .client = try .init(gpa, .{
             .reads_max = options.reads_max,
             .writes_max = options.writes_max,
             .packet_size_max = options.packet_size_max,
-            .ciphers = link.ciphersFor(plant),
+            .ciphers = link.ciphersFor(mutant),
             .outstanding_bytes_max = options.outstanding_bytes_max,
         }) };
     }
@@ -74,7 +74,7 @@ pub const DeviceSide = struct {
     pub fn receive(side: *DeviceSide, now_us: u64, bytes: []const u8) void {
         const client = &side.client;
         client.receive(now_us, bytes);
-        switch (side.plant) {
+        switch (side.mutant) {
             .size_never_lowered => client.path.onFullSize(),
             .shown_size_unseen => if (client.path.size > wire.packet_size_ethernet) {
                 client.path.size = wire.packet_size_ethernet;
@@ -86,17 +86,17 @@ pub const DeviceSide = struct {
 
     /// The network says that nobody listens where packets go to.
     pub fn onUnreachable(side: *DeviceSide, now_us: u64) void {
-        if (side.plant != .refusal_unheard) side.client.onUnreachable(now_us);
+        if (side.mutant != .refusal_unheard) side.client.onUnreachable(now_us);
     }
 
     pub fn transmit(side: *DeviceSide, now_us: u64) ?[]const u8 {
         const client = &side.client;
-        switch (side.plant) {
+        switch (side.mutant) {
             .timeout_never_doubles => {
                 for (client.reads) |*read| read.timeout_us = @min(client.rtt.rto_us, short_timeout_us);
                 for (client.writes.pending) |*write| write.timeout_us = @min(client.writes.rtt.rto_us, short_timeout_us);
             },
-            .narrow_way_unfound => client.writes.mtu_probe.cancel(),
+            .narrow_path_unfound => client.writes.mtu_probe.cancel(),
             .never_leaves => client.failover.is_bound = true,
             .silent_edge_never_passed_over => if (side.isAskedSilent()) {
                 client.failover.turn_ends_us = std.math.maxInt(u64);
@@ -111,10 +111,10 @@ pub const DeviceSide = struct {
     }
 
     /// The packet that was made last was sealed.
-    pub fn noteSealed(side: *const DeviceSide, checks: *Checks, nonces: *StreamNonces, packet: []const u8) void {
+    pub fn noteSealed(side: *const DeviceSide, invariants: *Invariants, nonces: *StreamNonces, packet: []const u8) void {
         const key = &side.client.protection.from_device;
         if (side.client.state != .established or key.cipher == .clear) return;
-        nonces.note(checks, &key.bytes, core.stream.seal.counterOf(packet));
+        nonces.note(invariants, &key.bytes, core.stream.seal.counterOf(packet));
     }
 
     /// Another edge is asked, and has neither said that it is there nor that it does not take the boot.
@@ -156,7 +156,7 @@ pub const DeviceSide = struct {
         const event = side.client.nextEvent() orelse return null;
         switch (event) {
             .established => |session| {
-                if (session.moved) switch (side.plant) {
+                if (session.moved) switch (side.mutant) {
                     .ready_not_said_again => if (side.client.ready) |*ready| {
                         ready.acknowledged = ready.is_known;
                     },
@@ -167,22 +167,22 @@ pub const DeviceSide = struct {
                     .keys_go_along => side.client.protection = side.protection_before,
                     else => {},
                 };
-                if (side.plant == .outstanding_unbounded) {
+                if (side.mutant == .outstanding_unbounded) {
                     side.client.session.?.outstanding_bytes_max = std.math.maxInt(u32);
                     side.client.window.cwnd_bytes = std.math.maxInt(u32);
                     side.client.window.options.bytes_max = std.math.maxInt(u32);
                 }
-                if (side.plant == .resumption_forgets_writes and session.resumed)
+                if (side.mutant == .resumption_forgets_writes and session.resumed)
                     for (side.client.writes.pending) |*write| if (write.state == .in_flight) {
                         side.client.writes.outstanding_bytes -= write.length;
                         write.state = .ended;
                         write.code = .done;
                     };
             },
-            .order => if (side.plant == .order_taken_again) {
+            .order => if (side.mutant == .order_taken_again) {
                 side.client.report_state.order_id = @splat(0);
             },
-            .read_done => |done| if (side.plant == .request_number_used_again) {
+            .read_done => |done| if (side.mutant == .request_number_used_again) {
                 for (side.client.reads) |*read| if (read.state == .free and read.tag == done.tag) {
                     side.request_id_before = read.request_id;
                 };
@@ -194,7 +194,7 @@ pub const DeviceSide = struct {
 
     pub fn deadline(side: *const DeviceSide, now_us: u64) ?u64 {
         const at_us = side.client.deadline();
-        if (side.plant == .deadline_in_the_past and at_us != null and now_us % 1024 == 0) return now_us;
+        if (side.mutant == .deadline_in_the_past and at_us != null and now_us % 1024 == 0) return now_us;
         return at_us;
     }
 
@@ -221,7 +221,7 @@ pub const DeviceSide = struct {
 
     pub fn submitRead(side: *DeviceSide, kind: ReadKind, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
         try side.client.submitOf(kind, tag, offset, buffer);
-        if (side.plant != .request_number_used_again) return;
+        if (side.mutant != .request_number_used_again) return;
         for (side.client.reads) |*read| {
             if (read.state == .queued and read.tag == tag and side.request_id_before != 0) read.request_id = side.request_id_before;
         }
@@ -229,7 +229,7 @@ pub const DeviceSide = struct {
 
     pub fn submitWrite(side: *DeviceSide, tag: u64, offset: u64, bytes: []const u8) error{Full}!void {
         try side.client.submitWrite(tag, offset, bytes);
-        if (side.plant != .overlapping_writes_together) return;
+        if (side.mutant != .overlapping_writes_together) return;
         if (side.client.session == null) return;
         for (side.client.writes.pending) |*write| {
             if (write.state != .queued or write.tag != tag) continue;
@@ -247,7 +247,7 @@ pub const DeviceSide = struct {
 
     pub fn submitFlush(side: *DeviceSide, tag: u64) error{Full}!void {
         try side.client.submitFlush(tag);
-        if (side.plant != .flush_ends_at_once) return;
+        if (side.mutant != .flush_ends_at_once) return;
         for (side.client.writes.pending) |*write| {
             if (write.state == .queued and write.kind == .flush) write.state = .ended;
         }

@@ -1,78 +1,94 @@
-//! An edge of the stream's proof, around the real server: which boots it knows, a process that ends, stands still and starts again, and an
-//! account of all that the server sends.
+//! A simulated edge of the stream's simulation: the agent of the product over a fake world
+//! (`edge_io.zig`), a process that dies, hangs and restarts, and a record of everything that the
+//! agent does, against which the invariants are checked.
 
 const std = @import("std");
+const agent = @import("agent");
 const base = @import("base");
-const Checks = @import("checks.zig");
-const link = @import("link.zig");
-const Plant = @import("plants.zig").Plant;
-const StreamAddresses = @import("addresses.zig");
+const core = @import("core");
+const Addresses = @import("addresses.zig");
+const EdgeIo = @import("edge_io.zig");
+const Invariants = @import("invariants.zig");
+const Journal = @import("journal.zig");
+const Mutant = @import("mutants.zig").Mutant;
+const SimFiles = @import("../store/sim_files.zig");
 const StreamBoot = @import("boot.zig");
-const StreamNetwork = @import("network.zig");
 const StreamSite = @import("site.zig");
-const storage = @import("storage.zig");
+const Written = @import("written.zig");
+const edge_mutants = @import("edge_mutants.zig");
+const link = @import("link.zig");
+const network_module = @import("network.zig");
 const assert = std.debug.assert;
+const Agent = EdgeIo.Agent;
 const Endpoint = base.Endpoint;
+const Layer = agent.write_caches.Layer;
+const Network = network_module.Network;
+const Packet = network_module.Packet;
+const Server = link.Server;
 
 pub const StreamEdge = @This();
 
 const boots_max = StreamSite.boots_max;
-const sector_size = link.sector_size;
-/// Packets that wait for a process that stands still; more are dropped, as by a socket.
+/// Boots that the agent keeps: for each device the newest, and some that are over.
+const boots_kept_max = 4 * boots_max;
+const layers_max = 2 * boots_max;
+/// Packets that wait for a process that hangs; further ones are dropped, as by a socket.
 const inbox_max = 256;
-/// A boot that has not said anything more here may be at another edge (`core/boot/failover.zig`).
-const unconfirmed_us_max = 30 * std.time.us_per_s;
 
 index: u8,
 site: *StreamSite,
 gpa: std.mem.Allocator,
-network: *StreamNetwork,
-checks: *Checks,
-plant: Plant,
+network: *Network,
+invariants: *Invariants,
+mutant: Mutant,
 prng: base.Prng,
-/// What it knows of the boot of each device.
+/// What the agent has heard of the boot of each device.
 known: [boots_max]Known = @splat(.{}),
-layers: [boots_max]storage.Layer = @splat(.{}),
-side: link.EdgeSide = undefined,
-is_up: bool = false,
+written: [boots_max]Written = @splat(.{}),
+/// Null: the process is dead.
+process: ?*Process = null,
 is_stopped: bool = false,
-inbox: base.BoundedArray(StreamNetwork.Packet, inbox_max) = .empty,
+inbox: base.BoundedArray(Packet, inbox_max) = .empty,
 settings: Settings,
 disk: Disk = .{},
-resumption_key: [32]u8,
-/// Of processes.
+files: SimFiles,
+journal: Journal,
+/// Number of processes so far.
 serial: u32 = 0,
-cache_serial: u64 = 0,
-addresses: StreamAddresses = .{},
-pending: base.BoundedArray(storage.Pending, storage.pending_max) = .empty,
-again: ?storage.Again = null,
+addresses: Addresses = .{},
+syncs: base.BoundedArray(Sync, layers_max) = .empty,
+/// The agent is carrying out a write.
+is_writing: bool = false,
+is_mutating: bool = false,
+again: ?WriteAgain = null,
 thief: ?Thief = null,
-/// The datagram that is being answered.
+/// The datagram that is being handled.
 from: Endpoint = .{ .ip = .zero, .port = 0 },
 received_size: usize = 0,
 answered_size: usize = 0,
 statistics: Statistics = .{},
 
-/// Of a boot, as this edge has it.
+/// What a death of the process loses.
+pub const Process = struct {
+    io: EdgeIo,
+    peers: core.site.PeerTable,
+    boots: Agent.Boots,
+    stream: Agent.Stream,
+};
+
+/// What this edge's agent has heard of a boot, over all its processes.
 pub const Known = struct {
-    /// 0: it knows nothing of it.
+    /// 0: it has heard nothing.
     boot_number: u32 = 0,
-    /// How often it had gone on at another edge when it came here; 0: it began here.
-    hand_overs: u16 = 0,
-    arrived_us: u64 = 0,
-    /// The edge that made the ticket by which it came.
-    came_from: u8 = 0,
-    /// The device has said something in its session here.
-    is_confirmed: bool = true,
-    /// What the edge has kept of the hello that opened the boot's session.
-    opened_by: ?[16]u8 = null,
-    /// In the session that the edge has of it now.
-    is_ready_in_session: bool = false,
+    /// Nonce of the HELLO of the latest session.
+    nonce: ?[16]u8 = null,
     admitted_us: u64 = 0,
     has_read: bool = false,
     ready_heard: bool = false,
-    report_heard: u64 = 0,
-    steps_heard: u8 = 0,
+    report_heard_us: u64 = 0,
+    steps_heard: u16 = 0,
+    /// The fail-over in which an outcome was reported; null: none was.
+    outcome_of: ?u16 = null,
 };
 
 pub const Settings = struct {
@@ -83,91 +99,146 @@ pub const Settings = struct {
     write_slots: u16 = 8,
 };
 
-/// How badly the disk does.
+/// Faults of the edge's disk.
 pub const Disk = struct {
     latency_us: u64 = 50,
-    /// Reads and writes that take up to `stall_us`.
+    /// Requests that take up to `stall_us`.
     stalls_per_mille: u32 = 0,
     stall_us: u64 = 0,
     read_errors_per_mille: u32 = 0,
-    /// Writes that cannot be carried out now.
+    /// Reads of the version below a write that fail.
     write_errors_per_mille: u32 = 0,
-    /// Hellos that are answered with the word that the version is not there.
+    /// HELLOs for which the version is missing.
     missing_per_mille: u32 = 0,
 };
 
 pub const Statistics = struct {
-    received: u64 = 0,
-    sent: u64 = 0,
-    writes: u64 = 0,
-    discards: u64 = 0,
-    flushes: u64 = 0,
     store_errors: u64 = 0,
     crashes: u64 = 0,
     stops: u64 = 0,
     ignored: base.IgnoredCounters = .{},
 };
 
-/// Somebody who knows a boot's token, listens, and wants a session of his own.
+pub const Sync = struct { layer: *Layer, at_us: u64, is_needed: bool };
+
+/// For a mutant.
+const WriteAgain = struct {
+    ref: Server.WriteRef,
+    at_us: u64,
+    offset: u64,
+    size: usize,
+    bytes: [link.write_size_max]u8,
+};
+
+/// An attacker that knows a boot's token, listens, and wants a session.
 const Thief = struct { address: Endpoint, side: *link.DeviceSide };
 
 pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
-    assert(!edge.is_up);
+    assert(edge.process == null);
     edge.serial += 1;
-    var options: link.EdgeSide.Options = .{
-        .cookie_key = undefined,
-        .session_key = undefined,
-        .resumption_key = edge.resumption_key,
+    const gpa = edge.gpa;
+    const now_us = edge.network.now_us;
+    const process = try gpa.create(Process);
+    process.io = .{ .edge = edge, .versions = undefined };
+    for (&process.io.versions, 0..) |*version, device| {
+        const of = edge.site.versionOf(@intCast(device));
+        version.* = .{ .id = of.id(), .disk = .{ .edge = edge, .of = of } };
+    }
+    process.peers = try .init(gpa, .{
+        .epoch = edge.serial,
+        .boots_max = boots_kept_max,
+        .others_max = 1,
+    });
+    edge.site.introduce(edge.index, &process.peers);
+    process.boots = .{
+        .io = &process.io,
+        .table = try .init(gpa, boots_kept_max),
+        .policy = try edge.site.policyOf(gpa, edge.index),
+        .peers = &process.peers,
+        // Every device is registered.
+        .discovery = .{ .devices = .{ .devices = &.{}, .traces = &.{} } },
+        .caches = Agent.WriteCaches.init(
+            gpa,
+            &process.io,
+            edge.files.files(),
+            layers_max,
+            .{ .class = .edge_persistent },
+        ) catch |err| switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            error.NotWritable => unreachable,
+        },
+        .ticket_lifetime_s = edge.site.ticket_lifetime_s,
+    };
+    edge.journal.load(&process.boots.table, now_us);
+    for (edge.journal.orders.constSlice()) |bound| process.boots.orders.restore(bound);
+    process.stream = try .init(gpa, try edge.makeServer(), &process.boots);
+    edge.addresses.clear();
+    edge.process = process;
+    edge.takeOrders();
+}
+
+fn makeServer(edge: *StreamEdge) error{OutOfMemory}!Server {
+    var keys: Server.Keys = .{
+        .cookie = undefined,
+        .session = undefined,
+        .resumption = edge.journal.resumption_key,
+    };
+    edge.prng.fill(&keys.cookie);
+    edge.prng.fill(&keys.session);
+    return .init(edge.gpa, .{
+        .keys = keys,
         .sessions_max = edge.settings.sessions_max,
         .packet_size_max = edge.settings.packet_size_max,
+        .ciphers = link.ciphersFor(edge.mutant),
         .outstanding_bytes_max = edge.settings.outstanding_bytes_max,
         .session_idle_us = edge.settings.session_idle_us,
         .write_slots = edge.settings.write_slots,
-    };
-    edge.prng.fill(&options.cookie_key);
-    edge.prng.fill(&options.session_key);
-    edge.side = try .init(edge.gpa, options, edge.plant);
-    edge.addresses.clear();
-    edge.is_up = true;
+    });
 }
 
-/// The process ends.
+/// The machine dies: of what its disk has not synced, each sector is kept or lost.
 pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
-    assert(edge.is_up);
+    const caches = &edge.process.?.boots.caches;
+    for (caches.layers[0..caches.top]) |slot| {
+        const layer = slot orelse continue;
+        if (layer.inner.head.binding.class.isDurable()) continue;
+        if (edge.site.bootOf(layer.boot_id)) |boot| boot.ends.insert(.cache_lost);
+    }
     edge.end();
+    edge.files.crash();
     edge.statistics.crashes += 1;
     if (!keeps_keys) {
-        edge.prng.fill(&edge.resumption_key);
+        edge.prng.fill(&edge.journal.resumption_key);
         for (&edge.site.boots) |*boot| boot.ends.insert(.keys_lost);
     }
-    for (&edge.known) |*known| {
-        known.is_ready_in_session = false;
-        // Its journal has those that have said something here.
-        if (!known.is_confirmed) known.* = .{};
-    }
-    storage.crash(edge);
+    for (&edge.known) |*known| known.nonce = null;
+    for (&edge.written) |*written| written.* = .{};
 }
 
-/// Gives back what a process has.
+/// Frees what the process has.
 pub fn end(edge: *StreamEdge) void {
-    edge.statistics.ignored.merge(&edge.side.server.ignored);
-    edge.side.deinit(edge.gpa);
-    edge.is_up = false;
+    const process = edge.process.?;
+    edge.statistics.ignored.merge(&process.stream.server.ignored);
+    process.stream.deinit(edge.gpa);
+    process.boots.deinit(edge.gpa);
+    process.peers.deinit(edge.gpa);
+    edge.gpa.destroy(process);
+    edge.process = null;
     edge.is_stopped = false;
     for (edge.inbox.constSlice()) |packet| edge.network.pool.giveBack(packet.slot);
     edge.inbox.clear();
-    edge.pending.clear();
+    edge.syncs.clear();
     edge.again = null;
 }
 
-/// It stands still: nothing is answered, and what comes waits.
+/// The process hangs: it answers nothing, and packets wait.
 pub fn stop(edge: *StreamEdge) void {
-    assert(edge.is_up);
+    assert(edge.process != null);
     if (!edge.is_stopped) edge.statistics.stops += 1;
     edge.is_stopped = true;
 }
 
-pub fn goOn(edge: *StreamEdge) void {
+pub fn unstop(edge: *StreamEdge) void {
     if (!edge.is_stopped) return;
     edge.is_stopped = false;
     for (edge.inbox.constSlice()) |packet| {
@@ -175,92 +246,257 @@ pub fn goOn(edge: *StreamEdge) void {
         edge.network.pool.giveBack(packet.slot);
     }
     edge.inbox.clear();
-    storage.wake(edge);
+    edge.wake();
 }
 
-/// Nothing is known of the boot of this device any more.
-pub fn forget(edge: *StreamEdge, device: u8) void {
-    if (edge.is_up) edge.side.forget(edge.site.boots[device].id);
-    edge.known[device] = .{};
-    edge.layers[device].boot_number = 0;
+/// Returns the process; null: it is dead, or hangs.
+pub fn running(edge: *const StreamEdge) ?*Process {
+    return if (edge.is_stopped) null else edge.process;
 }
 
-/// The newest boot of this device begins here.
-pub fn know(edge: *StreamEdge, device: u8) void {
-    edge.known[device] = .{ .boot_number = edge.site.boots[device].number };
+/// Begins a boot of a device; null: this edge does not answer now.
+pub fn begin(edge: *StreamEdge, mac: base.Mac) ?@FieldType(core.boot.Boot, "identity") {
+    const process = edge.running() orelse return null;
+    const boots = &process.boots;
+    const ref = (boots.begin(edge.network.now_us, mac) catch unreachable) orelse unreachable;
+    boots.apply(ref, edge.network.now_us, .{ .dhcp_request = .{
+        .message = .discover,
+        .client = .rom,
+        .xid = edge.prng.nextU32(),
+        .size = 300,
+    } });
+    return boots.get(ref).?.identity;
 }
 
-/// What this edge knows of the boot; null: nothing.
+/// The device has begun a boot: this edge, if it runs, ends the one before.
+pub fn endEarlier(edge: *StreamEdge, mac: base.Mac, latest: base.Uuid) void {
+    if (edge.process) |process| {
+        const ref = process.boots.table.findByMac(mac);
+        if (ref != null and !process.boots.get(ref.?).?.identity.id.eql(latest))
+            process.boots.endEarlier(edge.network.now_us, mac);
+    }
+    edge.journal.forgetEarlier(mac, latest);
+}
+
+/// Takes the power orders of the desired state.
+pub fn takeOrders(edge: *StreamEdge) void {
+    const process = edge.process orelse return;
+    const boots = &process.boots;
+    boots.orders.update(edge.site.orders.constSlice(), &boots.table, edge, keepOrder);
+}
+
+fn keepOrder(edge: *StreamEdge, bound: core.site.PowerOrders.BoundOrder) void {
+    edge.journal.writeOrder(bound);
+}
+
+/// Returns whether an order waits here for the device of this boot.
+pub fn hasOrder(edge: *const StreamEdge, boot: *const StreamBoot) bool {
+    const process = edge.process orelse return false;
+    return process.boots.orders.waitingFor(boot.id).order != .none;
+}
+
+/// Returns what this edge has heard of the boot; null: nothing.
 pub fn knownOf(edge: *StreamEdge, boot: *const StreamBoot) ?*Known {
     const known = &edge.known[edge.site.indexOf(boot)];
     return if (known.boot_number == boot.number) known else null;
 }
 
-/// A ticket of this boot is good here: the boot is known from now on. False: it has gone further than that.
-pub fn takeTicket(edge: *StreamEdge, boot: *const StreamBoot, hand_overs: u16, came_from: u8) bool {
-    const known = &edge.known[edge.site.indexOf(boot)];
-    const is_known = known.boot_number == boot.number;
-    if (is_known and hand_overs + 1 < known.hand_overs) return false;
-    // The same hello again, or the same hand-over: what is known of it here stays.
-    if (is_known and known.hand_overs == hand_overs + 1) return true;
-    known.* = .{
-        .boot_number = boot.number,
-        .hand_overs = hand_overs + 1,
-        .arrived_us = edge.network.now_us,
-        .came_from = came_from,
-        .is_confirmed = false,
-    };
-    return true;
-}
-
-/// The device of this boot has said something in its session.
-pub fn confirm(edge: *StreamEdge, boot: *const StreamBoot) void {
-    if (edge.knownOf(boot)) |known| known.is_confirmed = true;
-}
-
-/// What comes waits for a process that stands still; its place in the pool is the edge's then.
-pub fn keep(edge: *StreamEdge, packet: StreamNetwork.Packet) bool {
+/// Keeps a packet for a process that hangs. The slot of the pool belongs to the edge then.
+pub fn keep(edge: *StreamEdge, packet: Packet) bool {
     if (!edge.is_stopped) return false;
     edge.inbox.append(packet) catch edge.network.pool.giveBack(packet.slot);
     return true;
 }
 
 pub fn receive(edge: *StreamEdge, from: Endpoint, bytes: []const u8) void {
-    if (!edge.is_up) return;
-    edge.statistics.received += 1;
+    const process = edge.process orelse return;
     edge.from = from;
     edge.received_size = bytes.len;
     edge.answered_size = 0;
     edge.addresses.of(from).bytes_in += bytes.len;
-    edge.side.receive(edge, from, bytes);
-    // What ends later is no answer to this datagram.
+    edge.handle(process, &.{ .from = from, .bytes = bytes, .at_us = edge.network.now_us });
+    process.boots.caches.beginSyncs();
+    // What ends later does not answer this datagram.
     edge.received_size = 0;
 }
 
-/// From the server; `boot` where the packet belongs to a session.
-pub fn send(edge: *StreamEdge, to: Endpoint, bytes: []const u8, boot: ?*const StreamBoot, after_us: u64) void {
-    edge.statistics.sent += 1;
-    const place = edge.addresses.of(to);
-    place.bytes_out += bytes.len;
-    edge.answered_size += bytes.len;
-    if (!place.is_proved and (!to.eql(edge.from) or edge.answered_size > edge.received_size))
-        edge.checks.violate(.no_amplification, "{d} bytes for {d} go to {f}, which has shown no cookie", .{
-            edge.answered_size, edge.received_size, to,
-        });
-    if (boot) |known| if (!known.isAddress(to))
-        edge.checks.violate(.right_address, "{d} bytes of boot {d} go to {f}, which its device never had", .{ bytes.len, known.number, to });
-    if (edge.thief) |thief| if (thief.address.eql(to)) {
-        place.was_reached = true;
-        return thief.side.receive(edge.network.now_us, bytes);
-    };
-    edge.network.sendToDevice(edge.index, to, bytes, after_us);
+fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Datagram) void {
+    const now_us = edge.network.now_us;
+    const stream = &process.stream;
+    const server = &stream.server;
+    const from, const bytes = .{ datagram.from, datagram.bytes };
+    if (edge.mutant == .source_unchecked) edge_mutants.followSource(server, from, bytes);
+    const ignored_before = server.ignored.total();
+    const step = server.receive(now_us, from, bytes, &stream.reply);
+    var is_repeated = false;
+    switch (step) {
+        .reply => |packet| {
+            if (edge_mutants.answerHello(edge, from, bytes)) return;
+            is_repeated = edge.mutant == .late_write_carried_out and edge_mutants.isNotYet(packet);
+        },
+        .ignored => |reason| {
+            is_repeated = edge.mutant == .late_write_carried_out and reason == .stream_stale_write;
+            if (edge.mutant == .drop_not_counted and reason == .stream_replayed)
+                server.ignored.values[@backingInt(reason)] -= 1;
+        },
+        .admit => edge.noteClaim(from),
+        .taken => if (edge.mutant == .whole_without_a_fragment) edge_mutants.completeWrite(server),
+        .read, .probe, .used, .write, .control, .ready, .report => {},
+    }
+    const request = edge.requestOf(&step);
+    edge.is_writing = true;
+    stream.handle(&step, datagram, now_us);
+    edge.is_writing = false;
+    edge.checkDrops(&step, server.ignored.total() - ignored_before);
+    switch (step) {
+        .admit => |*claim| edge.noteAdmission(claim.boot_id),
+        .write => |*write| if (request) |*known| edge.noteRequest(&write.ref, known),
+        .control => |*control| if (request) |*known| edge.noteRequest(&control.ref, known),
+        .ready => |*ready| edge.noteHeard(ready.boot_id),
+        .report => |*report| edge.noteHeard(report.boot_id),
+        .ignored, .reply, .taken, .read, .probe, .used => {},
+    }
+    if (edge.mutant == .write_carried_out_again and step == .write) edge.planAgain(&step.write);
+    if (!is_repeated or edge.is_mutating) return;
+    edge.is_mutating = true;
+    defer edge.is_mutating = false;
+    if (edge_mutants.forgetWrites(server, bytes)) edge.handle(process, datagram);
 }
 
-/// The token of a boot that has opened its session opens none for anybody else.
-pub fn tryToken(edge: *StreamEdge, boot: *const StreamBoot, address: Endpoint) error{OutOfMemory}!void {
-    if (!edge.is_up or edge.is_stopped) return;
+fn checkDrops(edge: *StreamEdge, step: *const Server.Step, ignored: u64) void {
+    switch (step.*) {
+        .ignored => |reason| if (ignored != 1) edge.invariants.violate(
+            .drops_are_counted,
+            "a packet was ignored ({t}) and counted {d} times",
+            .{ reason, ignored },
+        ),
+        // A HELLO that is answered may have shown a stale cookie, or be refused.
+        .reply, .admit => {},
+        else => |taken| if (ignored != 0) edge.invariants.violate(
+            .drops_are_counted,
+            "a packet that was accepted ({t}) counts as ignored",
+            .{std.meta.activeTag(taken)},
+        ),
+    }
+}
+
+fn requestOf(edge: *StreamEdge, step: *const Server.Step) ?Written.Request {
+    switch (step.*) {
+        .write => |*write| {
+            const boot = edge.site.bootOf(write.ref.boot_id) orelse return null;
+            const id = write.ref.request_id;
+            return Written.requestOf(edge.invariants, boot, id, write.offset, write.bytes);
+        },
+        .control => |*control| return .{
+            .id = control.ref.request_id,
+            .first = @intCast(control.offset / link.sector_size),
+            .count = control.length / link.sector_size,
+            .kind = if (control.operation == .flush) .flush else .discard,
+        },
+        else => return null,
+    }
+}
+
+/// The agent has handled a write or control request.
+fn noteRequest(
+    edge: *StreamEdge,
+    ref: *const Server.WriteRef,
+    request: *const Written.Request,
+) void {
+    const process = edge.process.?;
+    const boot = edge.site.bootOf(ref.boot_id) orelse return;
+    if (process.stream.layerOf(boot.id)) |layer| if (layer.is_closed) {
+        boot.is_full = true;
+    };
+    const session = process.stream.server.findById(ref.session_id) orelse return;
+    const behind = session.writes.newest -% ref.request_id;
+    if (behind >= session.writes.codes.len) return;
+    const bit = @as(u64, 1) << @intCast(behind);
+    const is_waiting = session.writes.busy & bit != 0;
+    const code = session.writes.codes[ref.request_id % session.writes.codes.len];
+    const is_done = session.writes.ended & bit != 0 and code == .done;
+    if (!is_waiting and !is_done) return;
+    edge.written[edge.site.indexOf(boot)].note(edge.invariants, boot, request);
+}
+
+/// READY or a report has been handled.
+fn noteHeard(edge: *StreamEdge, boot_id: base.Uuid) void {
+    const boots = &edge.process.?.boots;
+    const boot = edge.site.bootOf(boot_id) orelse return;
     const known = edge.knownOf(boot) orelse return;
-    if (known.opened_by == null) return;
+    const heard = boots.get(boots.table.findById(boot_id) orelse return).?;
+    // READY of a boot that had failed before changes nothing.
+    if (heard.outcome != null) known.ready_heard = true;
+    const guest = if (heard.guest) |*guest| guest else return;
+    known.report_heard_us = @max(known.report_heard_us, heard.started_us + guest.heard_us);
+    known.steps_heard = @max(known.steps_heard, guest.steps.view().count);
+}
+
+/// The agent sends a packet of its stream.
+pub fn send(edge: *StreamEdge, to: Endpoint, bytes: []const u8) void {
+    const session = if (link.isOfSession(bytes)) edge.sessionAt(to) else null;
+    edge.sendOf(session, to, bytes, 0);
+}
+
+fn sessionAt(edge: *StreamEdge, to: Endpoint) ?*Server.Session {
+    const server = &edge.process.?.stream.server;
+    return &server.sessions[server.index.get(to) orelse return null];
+}
+
+/// Sends a packet, of a session or of none.
+pub fn sendOf(
+    edge: *StreamEdge,
+    session: ?*const Server.Session,
+    to: Endpoint,
+    bytes: []const u8,
+    after_us: u64,
+) void {
+    const address = edge.addresses.of(to);
+    address.bytes_out += bytes.len;
+    edge.answered_size += bytes.len;
+    const is_answer = to.eql(edge.from) and edge.answered_size <= edge.received_size;
+    if (!address.is_proved and !is_answer) edge.invariants.violate(
+        .no_amplification,
+        "{d} bytes for {d} go to {f}, which has shown no cookie",
+        .{ edge.answered_size, edge.received_size, to },
+    );
+    if (session) |of| edge.checkSession(of, to, bytes);
+    if (edge.thief) |thief| if (thief.address.eql(to)) {
+        address.was_reached = true;
+        return thief.side.receive(edge.network.now_us, bytes);
+    };
+    edge.network.sendToDevice(network_module.edgeAddress(edge.index), to, bytes, after_us);
+}
+
+fn checkSession(
+    edge: *StreamEdge,
+    session: *const Server.Session,
+    to: Endpoint,
+    bytes: []const u8,
+) void {
+    if (session.cipher() != .clear) edge.site.nonces.note(
+        edge.invariants,
+        &session.from_edge.bytes,
+        core.stream.seal.counterOf(bytes),
+    );
+    const boot = edge.site.bootOf(session.boot_id) orelse return;
+    if (!boot.isAddress(to)) edge.invariants.violate(
+        .right_address,
+        "{d} bytes of boot {d} go to {f}, which its device never had",
+        .{ bytes.len, boot.number, to },
+    );
+}
+
+/// Tries to open a second session with the token of a boot that has opened one.
+pub fn tryToken(
+    edge: *StreamEdge,
+    boot: *const StreamBoot,
+    address: Endpoint,
+) error{OutOfMemory}!void {
+    const process = edge.running() orelse return;
+    const ref = process.boots.table.findById(boot.id) orelse return;
+    if (process.boots.get(ref).?.token_nonce == null) return;
+    const now_us = edge.network.now_us;
     var side: link.DeviceSide = try .init(edge.gpa, .{
         .reads_max = 1,
         .writes_max = 1,
@@ -272,109 +508,216 @@ pub fn tryToken(edge: *StreamEdge, boot: *const StreamBoot, address: Endpoint) e
     defer edge.thief = null;
     var seed: [32]u8 = undefined;
     edge.prng.fill(&seed);
-    side.start(edge.network.now_us, .{ .boot_id = boot.id, .token = boot.token, .nonce_seed = seed, .edge = StreamNetwork.edgeAddress(edge.index) });
-    // Hello, hello with the cookie; each is answered before the next.
-    for (0..3) |_| if (side.transmit(edge.network.now_us)) |packet| edge.receive(address, packet);
-    if (side.isEstablished()) edge.checks.violate(.token_opens_once, "the token of boot {d} opens a session for somebody else", .{boot.number});
+    side.start(now_us, .{
+        .boot_id = boot.id,
+        .token = boot.token,
+        .nonce_seed = seed,
+        .edge = network_module.edgeAddress(edge.index),
+    });
+    // HELLO, and HELLO with the cookie; each is answered before the next.
+    for (0..3) |_| if (side.transmit(now_us)) |packet| edge.receive(address, packet);
+    if (side.isEstablished()) edge.invariants.violate(
+        .token_opens_once,
+        "the token of boot {d} opens a session for an attacker",
+        .{boot.number},
+    );
 }
 
-/// A packet of the edge has arrived.
+/// A packet of this edge has arrived.
 pub fn noteArrival(edge: *StreamEdge, at: Endpoint) void {
     edge.addresses.of(at).was_reached = true;
 }
 
-/// The server believes this address.
+/// The server accepts the cookie of this address.
 pub fn noteClaim(edge: *StreamEdge, from: Endpoint) void {
-    if (!edge.addresses.of(from).was_reached)
-        edge.checks.violate(.cookie_is_checked, "{f} is believed without having got anything", .{from});
+    if (!edge.addresses.of(from).was_reached) edge.invariants.violate(
+        .cookie_is_checked,
+        "the cookie of {f} is accepted, and no packet has reached it",
+        .{from},
+    );
 }
 
-const Admitted = struct { kind: link.HelloKind, nonce: [16]u8, outcome: enum { opened, resumed, repeated }, had_session: bool };
-
-pub fn noteAdmission(edge: *StreamEdge, boot: *StreamBoot, from: Endpoint, admitted: Admitted) void {
-    edge.addresses.of(from).is_proved = true;
-    if (boot.class != .device_ram and boot.home != edge.index)
-        edge.checks.violate(.writes_stay_home, "boot {d} writes at edge {d}, and edge {d} opens a session of it", .{
-            boot.number, boot.home, edge.index,
-        });
-    const known = edge.knownOf(boot) orelse return;
-    if (admitted.outcome != .repeated) {
+/// The agent has admitted a HELLO, or the sessions have changed in another way.
+pub fn noteSessions(edge: *StreamEdge, server: *Server) void {
+    for (server.sessions) |*session| {
+        if (session.id == 0) continue;
+        edge.addresses.of(session.from).is_proved = true;
+        const boot = edge.site.bootOf(session.boot_id) orelse continue;
+        const device = edge.site.indexOf(boot);
+        const known = &edge.known[device];
+        if (known.boot_number != boot.number) known.* = .{ .boot_number = boot.number };
+        if (known.nonce) |nonce| if (std.mem.eql(u8, &nonce, &session.client_nonce)) continue;
+        known.nonce = session.client_nonce;
         known.admitted_us = edge.network.now_us;
         known.has_read = false;
+        // The device retransmits only requests after which no other ended.
+        if (!session.writes.has_newest) edge.written[device].forgetRequests();
+        if (boot.class != .device_ram and boot.home != edge.index) edge.invariants.violate(
+            .writes_stay_at_owner,
+            "edge {d} keeps the writes of boot {d}, and edge {d} opens a session of it",
+            .{ boot.home, boot.number, edge.index },
+        );
     }
-    if (!admitted.had_session) {
-        known.is_ready_in_session = false;
-        // What has come before is forgotten with its session; the device sends again only what nothing came after.
-        edge.layers[edge.site.indexOf(boot)].carried = @splat(null);
-    }
-    if (admitted.kind == .ticket and !known.is_confirmed) edge.site.vigil.checkReason(edge.site, edge.site.indexOf(boot), .{ .left = known.came_from, .at = edge.index });
-    if (admitted.outcome != .opened) return;
-    if (known.opened_by) |before| if (!std.mem.eql(u8, &before, &admitted.nonce) or admitted.had_session)
-        edge.checks.violate(.token_opens_once, "the token of boot {d} opens a second session", .{boot.number});
-    known.opened_by = admitted.nonce;
 }
 
-/// The first READ of a session: where nothing was in the way of the larger WELCOME, it asks for packets of that size.
-pub fn noteRead(edge: *StreamEdge, boot: *const StreamBoot, asked: struct { packet_size: u16, packet_size_max: u16 }) void {
+/// A HELLO with a valid cookie has been handled.
+fn noteAdmission(edge: *StreamEdge, boot_id: base.Uuid) void {
+    const process = edge.process.?;
+    const boots = &process.boots;
+    const session = process.stream.server.sessionOf(boot_id) orelse return;
+    if (session.kind != .ticket) return;
+    const boot = edge.site.bootOf(boot_id) orelse return;
+    const arrived = boots.get(boots.table.findById(boot_id) orelse return).?;
+    const failover = arrived.failover orelse return;
+    if (failover.is_confirmed) return;
+    edge.site.reachability.checkReason(edge.site, edge.site.indexOf(boot), .{
+        .left = StreamSite.edgeWith(failover.from_edge),
+        .at = edge.index,
+    });
+    if (edge.mutant == .keys_go_along) edge_mutants.takeKeysAlong(edge, session);
+}
+
+/// The agent journals a boot.
+pub fn noteBoot(edge: *StreamEdge, boot: *const core.boot.Boot) void {
+    const kept = edge.journal.find(boot.identity.id) orelse return;
+    const before = kept.token_nonce orelse return;
+    const after = boot.token_nonce orelse return;
+    if (!std.mem.eql(u8, &before, &after)) edge.invariants.violate(
+        .token_opens_once,
+        "the token of a boot of {f} opens a second session",
+        .{boot.identity.mac},
+    );
+}
+
+/// The agent reports a boot.
+pub fn noteReport(edge: *StreamEdge, boot: *const core.boot.Boot) void {
+    if (boot.guest) |*guest| if (guest.order_id) |id| edge.site.confirmOrder(id);
+    if (!boot.live_changes.outcome) return;
+    const of = edge.site.bootOf(boot.identity.id) orelse return;
+    const known = edge.knownOf(of) orelse return;
+    const number = if (boot.failover) |failover| failover.number else 0;
+    if (known.outcome_of == number) edge.invariants.violate(
+        .ready_once,
+        "the outcome of boot {d} is reported twice as new",
+        .{of.number},
+    );
+    known.outcome_of = number;
+}
+
+/// The first READ of a session: if nothing kept the larger WELCOME from the device, it asks for
+/// packets of that size.
+pub fn noteRead(edge: *StreamEdge, request: *const Server.ReadRequest) void {
+    const boot = edge.site.bootOf(request.boot_id) orelse return;
     const known = edge.knownOf(boot) orelse return;
     if (known.has_read) return;
     known.has_read = true;
-    if (asked.packet_size == asked.packet_size_max or asked.packet_size_max <= link.packet_size_ethernet) return;
+    const session = edge.process.?.stream.server.findById(request.session_id) orelse return;
+    const size_max = session.packet_size_max;
+    const size = request.fragment_size + link.packet_overhead;
+    if (size == size_max or size_max <= link.packet_size_ethernet) return;
     const own = &edge.network.links[edge.site.indexOf(boot)];
-    if (!own.faults.isQuiet() or own.lost_at_us >= known.admitted_us or own.payload_max[1] < asked.packet_size_max) return;
-    edge.checks.violate(.jumbo_from_the_first, "boot {d} asks for packets of {d} bytes first, of {d} that came to it", .{
-        boot.number, asked.packet_size, asked.packet_size_max,
-    });
-}
-
-/// The version of a boot is not in the store right now.
-pub fn misses(edge: *StreamEdge, boot: *StreamBoot) bool {
-    if (!edge.happens(edge.disk.missing_per_mille)) return false;
-    boot.ends.insert(.version_missing);
-    return true;
-}
-
-pub fn second(edge: *StreamEdge) void {
-    if (!edge.is_up or edge.is_stopped) return;
-    const now_us = edge.network.now_us;
-    edge.side.expire(now_us);
-    if (edge.side.excess()) |what| edge.checks.violate(.tables_bounded, "{s}", .{what});
-    for (&edge.known) |*known| if (!known.is_confirmed and now_us - known.arrived_us >= unconfirmed_us_max) {
-        known.* = .{};
-    };
-}
-
-/// `is_repeated`: the server says that it has heard it before.
-pub fn takeReady(edge: *StreamEdge, boot_id: base.Uuid, is_repeated: bool) void {
-    const boot = edge.site.bootOf(boot_id) orelse return;
-    const known = edge.knownOf(boot) orelse return;
-    known.is_confirmed = true;
-    if (!is_repeated and known.is_ready_in_session)
-        edge.checks.violate(.ready_once, "READY of boot {d} comes twice as new", .{boot.number});
-    known.is_ready_in_session = true;
-    known.ready_heard = true;
-}
-
-/// The order that waits for the device, by its id.
-pub fn takeReport(edge: *StreamEdge, boot_id: base.Uuid, said: *const link.Report) ?[16]u8 {
-    const boot = edge.site.bootOf(boot_id) orelse return null;
-    const known = edge.knownOf(boot) orelse return null;
-    known.is_confirmed = true;
-    if (edge.plant != .report_not_heard) {
-        known.report_heard = @max(known.report_heard, said.write_cache_used);
-        known.steps_heard = @max(known.steps_heard, said.steps.count);
-    }
-    const order = &(boot.order orelse return null);
-    if (std.mem.eql(u8, &order.id, &said.order_id)) order.is_known = true;
-    return if (order.is_known) null else order.id;
+    if (!own.faults.isQuiet() or own.lost_at_us >= known.admitted_us) return;
+    if (own.payload_max[1] < size_max) return;
+    edge.invariants.violate(
+        .jumbo_from_the_first,
+        "boot {d} asks for packets of {d} bytes first, and {d} bytes had arrived",
+        .{ boot.number, size, size_max },
+    );
 }
 
 pub fn noteUsed(edge: *StreamEdge, boot_id: base.Uuid, offset: u64) void {
     const boot = edge.site.bootOf(boot_id) orelse return;
-    if (offset >= @as(u64, boot.version.sectors) * sector_size)
-        edge.checks.violate(.bytes_are_right, "boot {d} says that it has used what lies beyond its disk", .{boot.number});
+    if (offset >= @as(u64, boot.version.sectors) * link.sector_size) edge.invariants.violate(
+        .bytes_are_right,
+        "boot {d} reports the use of bytes beyond its disk",
+        .{boot.number},
+    );
 }
+
+/// Runs once a second.
+pub fn second(edge: *StreamEdge) void {
+    const process = edge.running() orelse return;
+    process.boots.tick(edge.network.now_us);
+    process.stream.tick(edge.network.now_us);
+    if (excess(&process.stream.server)) |what|
+        edge.invariants.violate(.tables_bounded, "{s}", .{what});
+}
+
+/// Describes what a table holds beyond its limits.
+fn excess(server: *const Server) ?[]const u8 {
+    var count: u16 = 0;
+    for (server.sessions) |*session| count += @intFromBool(session.id != 0);
+    if (count != server.session_count) return "sessions are counted wrongly";
+    for (server.sessions) |*session| {
+        if (session.id == 0) continue;
+        var slots: u16 = 0;
+        for (server.collector.slots) |*slot| slots += @intFromBool(slot.session_id == session.id);
+        if (slots > slots_of_session_max) return "a session has too many slots for writes";
+    }
+    for (server.collector.slots) |*slot| {
+        if (slot.session_id == 0) continue;
+        for (server.sessions) |*session| {
+            if (session.id == slot.session_id) break;
+        } else return "a slot for writes belongs to no session";
+    }
+    return null;
+}
+
+/// STREAM.md, Limits.
+const slots_of_session_max = 8;
 
 pub fn happens(edge: *StreamEdge, per_mille: u32) bool {
     return per_mille > 0 and edge.prng.below(1000) < per_mille;
+}
+
+pub fn diskDelayUs(edge: *StreamEdge) u64 {
+    const disk = &edge.disk;
+    const stall_us = if (edge.happens(disk.stalls_per_mille))
+        edge.prng.below(disk.stall_us + 1)
+    else
+        0;
+    return disk.latency_us + stall_us;
+}
+
+pub fn planSync(edge: *StreamEdge, sync: Sync) void {
+    edge.syncs.appendAssumeCapacity(sync);
+    edge.network.plan(sync.at_us, .{ .edge_wake = edge.index });
+}
+
+/// Ends what the disk has finished.
+pub fn wake(edge: *StreamEdge) void {
+    const process = edge.running() orelse return;
+    const now_us = edge.network.now_us;
+    var index: u32 = 0;
+    while (index < edge.syncs.count) {
+        if (edge.syncs.buffer[index].at_us > now_us) {
+            index += 1;
+            continue;
+        }
+        const sync = edge.syncs.swapRemove(index);
+        if (sync.is_needed) sync.layer.result = sync.layer.inner.runSync(&sync.layer.batch);
+        process.stream.endSync(sync.layer);
+    }
+    if (edge.again) |*again| if (again.at_us <= now_us) {
+        if (process.stream.layerOf(again.ref.boot_id)) |layer|
+            _ = process.boots.caches.carryOut(layer, again.ref, .{
+                .write = .{ .offset = again.offset, .bytes = again.bytes[0..again.size] },
+            });
+        edge.again = null;
+    };
+    process.boots.caches.beginSyncs();
+}
+
+/// `write_carried_out_again`.
+fn planAgain(edge: *StreamEdge, write: *const Server.WriteRequest) void {
+    if (edge.again != null) return;
+    edge.again = .{
+        .ref = write.ref,
+        .at_us = edge.network.now_us + std.time.us_per_s / 2,
+        .offset = write.offset,
+        .size = write.bytes.len,
+        .bytes = undefined,
+    };
+    @memcpy(edge.again.?.bytes[0..write.bytes.len], write.bytes);
+    edge.network.plan(edge.again.?.at_us, .{ .edge_wake = edge.index });
 }

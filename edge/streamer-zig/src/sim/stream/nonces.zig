@@ -2,7 +2,7 @@
 //! key for sending counts up, and sends what it has sealed nearly in that order; so the last ones of each key are enough.
 
 const std = @import("std");
-const Checks = @import("checks.zig");
+const Invariants = @import("invariants.zig");
 
 pub const StreamNonces = @This();
 
@@ -31,7 +31,7 @@ pub fn clear(nonces: *StreamNonces) void {
 }
 
 /// A packet was sealed with this key.
-pub fn note(nonces: *StreamNonces, checks: *Checks, key_bytes: *const [32]u8, counter: u64) void {
+pub fn note(nonces: *StreamNonces, invariants: *Invariants, key_bytes: *const [32]u8, counter: u64) void {
     const key = std.mem.readInt(u64, key_bytes[0..8], .little) | 1;
     var index: usize = @intCast(key >> 52);
     while (nonces.places[index].key != 0) : (index = (index + 1) % places_max) {
@@ -40,7 +40,7 @@ pub fn note(nonces: *StreamNonces, checks: *Checks, key_bytes: *const [32]u8, co
         if (counter > place.counter) return place.goOn(counter);
         const behind = place.counter - counter;
         if (behind == 0 or behind > 64 or place.below >> @intCast(behind - 1) & 1 == 1)
-            return checks.violate(.nonce_once, "a key seals under {d} after it has under {d}", .{ counter, place.counter });
+            return invariants.violate(.nonce_once, "a key seals under {d} after it has under {d}", .{ counter, place.counter });
         place.below |= @as(u64, 1) << @intCast(behind - 1);
         return;
     }
@@ -52,20 +52,20 @@ pub fn note(nonces: *StreamNonces, checks: *Checks, key_bytes: *const [32]u8, co
 
 test "a counter that comes again is found, with another key it is another nonce" {
     var nonces: StreamNonces = .{};
-    var checks: Checks = .{};
+    var invariants: Invariants = .{};
     const one: [32]u8 = @splat(1);
     const other: [32]u8 = @splat(2);
-    nonces.note(&checks, &one, 1);
-    nonces.note(&checks, &other, 1);
-    nonces.note(&checks, &one, 4);
-    nonces.note(&checks, &one, 2);
-    nonces.note(&checks, &one, 3);
-    nonces.note(&checks, &one, 90);
-    nonces.note(&checks, &one, 40);
-    try std.testing.expectEqual(null, checks.violation);
+    nonces.note(&invariants, &one, 1);
+    nonces.note(&invariants, &other, 1);
+    nonces.note(&invariants, &one, 4);
+    nonces.note(&invariants, &one, 2);
+    nonces.note(&invariants, &one, 3);
+    nonces.note(&invariants, &one, 90);
+    nonces.note(&invariants, &one, 40);
+    try std.testing.expectEqual(null, invariants.violation);
     for ([_]u64{ 90, 40, 4 }) |again| {
-        checks.violation = null;
-        nonces.note(&checks, &one, again);
-        try std.testing.expectEqual(.nonce_once, checks.violation.?.check);
+        invariants.violation = null;
+        nonces.note(&invariants, &one, again);
+        try std.testing.expectEqual(.nonce_once, invariants.violation.?.check);
     }
 }

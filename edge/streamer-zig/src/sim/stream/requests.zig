@@ -180,18 +180,17 @@ fn verify(device: *StreamDevice) void {
     }
     if (device.pending_count > 0) return;
     if (!device.ready_ended or device.report_said == 0 or device.reports_ended < device.report_said) return;
-    if (device.boot.order) |order| if (!order.is_known) return;
-    if (!device.side.isAllSaid()) return;
+    if (device.edgeNow().hasOrder(device.boot) or !device.side.isAllSaid()) return;
     checkAllSaid(device);
     device.state = .finished;
 }
 
 /// Wherever the boot has gone on, the edge that it is at knows all of it.
 fn checkAllSaid(device: *StreamDevice) void {
-    const known = device.knownAtEdge() orelse
-        return device.checks.violate(.said_again, "boot {d} is at an edge that knows nothing of it", .{device.boot.number});
+    const known = device.edgeNow().knownOf(device.boot) orelse
+        return device.invariants.violate(.reported_again, "boot {d} is at an edge that knows nothing of it", .{device.boot.number});
     if (!known.ready_heard or known.steps_heard < device.steps_said)
-        device.checks.violate(.said_again, "of boot {d}, with {d} steps, its edge knows {d} and READY {s}", .{
+        device.invariants.violate(.reported_again, "of boot {d}, with {d} steps, its edge knows {d} and READY {s}", .{
             device.boot.number, device.steps_said, known.steps_heard, if (known.ready_heard) "too" else "not",
         });
 }
@@ -211,7 +210,7 @@ pub fn readEnded(device: *StreamDevice, tag: usize) void {
         else
             device.sectors.isRight(device.boot, bytes, @intCast(sector), read.floors[index]);
         if (is_right) continue;
-        return device.checks.violate(.bytes_are_right, "sector {d} that boot {d} of device {d} reads ({t}) holds {x}, not write {d} to {d}", .{
+        return device.invariants.violate(.bytes_are_right, "sector {d} that boot {d} of device {d} reads ({t}) holds {x}, not write {d} to {d}", .{
             sector,
             device.boot.number,
             device.index,
@@ -231,13 +230,13 @@ pub fn writeEnded(device: *StreamDevice, tag: usize, code: link.WriteCode) void 
         .cache_full => if (!device.boot.is_full or device.boot.is_stopped_when_full) return device.endFor("a full write cache", false),
         .stopped => return device.endFor("a stopped disk", device.boot.is_full and device.boot.is_stopped_when_full),
         .cache_lost => return device.endFor("a lost write cache", device.boot.ends.contains(.cache_lost)),
-        else => return device.checks.violate(.ends_have_a_reason, "a write of device {d} fails: {t}", .{ device.index, code }),
+        else => return device.invariants.violate(.ends_have_a_reason, "a write of device {d} fails: {t}", .{ device.index, code }),
     }
     switch (write.kind) {
         .flush => {
             device.statistics.flushes += 1;
             for (&device.writes) |*other| if (other.kind != .free and other.submission < write.submission)
-                device.checks.violate(.flush_is_a_barrier, "a flush of device {d} ends before a write that was submitted before it", .{device.index});
+                device.invariants.violate(.flush_is_a_barrier, "a flush of device {d} ends before a write that was submitted before it", .{device.index});
         },
         .write => device.statistics.writes += 1,
         .discard => {

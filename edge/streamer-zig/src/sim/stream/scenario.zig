@@ -7,7 +7,7 @@ const link = @import("link.zig");
 const StreamBoot = @import("boot.zig");
 const StreamDevice = @import("device.zig");
 const StreamEdge = @import("edge.zig");
-const StreamNetwork = @import("network.zig");
+const network_module = @import("network.zig");
 
 pub const StreamScenario = @This();
 
@@ -19,7 +19,7 @@ calm_us: u64,
 edge: StreamEdge.Settings,
 disk: StreamEdge.Disk,
 ticket_lifetime_s: u32,
-devices: [StreamNetwork.links_max]Drawn,
+devices: [network_module.links_max]Drawn,
 
 const Drawn = struct {
     habits: StreamDevice.Habits,
@@ -127,25 +127,29 @@ const of_edges: FaultSet = .init(.{
 pub const Limits = struct {
     /// Null: the seed decides.
     devices: ?u8 = null,
+    with: FaultSet = .empty,
     without: FaultSet = .empty,
+    /// Only the edges have faults.
+    is_of_edges: bool = false,
 };
 
 pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     var faults: FaultSet = .empty;
     // One run in eight is a quiet one; in one nothing goes wrong but at the edges of a site.
-    const kind = prng.below(8);
+    const drawn_kind = prng.below(8);
+    const kind = if (limits.is_of_edges) 1 else drawn_kind;
     const of_eight = if (kind == 0) 0 else if (kind == 1) 4 else prng.between(1, 6);
     for (std.enums.values(Fault)) |fault| if (prng.chance(of_eight, 8)) faults.insert(fault);
     if (kind == 1) {
         faults = faults.intersectWith(of_edges);
         faults.insert(.several_edges);
     }
-    faults = faults.differenceWith(limits.without);
-    const drawn_count: u8 = @intCast(prng.between(1, StreamNetwork.links_max));
+    faults = faults.unionWith(limits.with).differenceWith(limits.without);
+    const drawn_count: u8 = @intCast(prng.between(1, network_module.links_max));
     const device_count = limits.devices orelse drawn_count;
     var scenario: StreamScenario = .{
         .device_count = device_count,
-        .edge_count = if (faults.contains(.several_edges)) @intCast(prng.between(2, StreamNetwork.edges_max)) else 1,
+        .edge_count = if (faults.contains(.several_edges)) @intCast(prng.between(2, network_module.edges_max)) else 1,
         .faults = faults,
         .calm_us = prng.between(20, 1000) * std.time.us_per_ms,
         .edge = .{
@@ -201,6 +205,8 @@ const path_size_min = 560;
 fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
     var treatment: Faults = .draw(prng);
     if (!faults.contains(.bad_links)) treatment = treatment.healed();
+    // Sessions keep their packets apart; a device takes none for another address.
+    treatment.stray_per_mille = 0;
     const sectors: u32 = @intCast(prng.between(64, StreamBoot.sectors_max));
     const is_small = faults.contains(.full_caches) and prng.chance(1, 2);
     return .{
@@ -211,7 +217,11 @@ fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
         .habits = .{
             .class = if (faults.contains(.several_edges) and prng.chance(1, 2)) .device_ram else prng.pick(link.Class, &.{ .device_ram, .edge, .edge_persistent, .edge_persistent, .device_ram_overflow }),
             .sectors = sectors,
-            .depth = @intCast(prng.between(1, StreamDevice.reads_max + StreamDevice.writes_max)),
+            // A device with one request at a time learns only from that.
+            .depth = if (prng.chance(1, 8))
+                1
+            else
+                @intCast(prng.between(1, StreamDevice.reads_max + StreamDevice.writes_max)),
             .think_us = prng.pick(u64, &.{ 100, 1_000, 5_000, 50_000 }),
             .usual_sectors = prng.pick(u32, &.{ 1, 8, 16, 64 }),
             .writes_percent = @intCast(prng.below(50)),
@@ -219,7 +229,10 @@ fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
             .flushes_percent = @intCast(prng.below(6)),
             .ahead_percent = @intCast(prng.below(20)),
             .ready_after = prng.below(200),
-            .full_above = if (is_small) @intCast(prng.between(sectors / 2, sectors)) else StreamBoot.sectors_max,
+            .limit_bytes = if (is_small)
+                @max(1, prng.between(sectors / 2, sectors) / 8) * 4096
+            else
+                null,
             .is_stopped_when_full = prng.chance(1, 2),
             .outstanding_bytes_max = @intCast(prng.between(128, 1024) << 10),
         },

@@ -1,11 +1,11 @@
 //! Many runs of the stream's proof, one seed after the other, until so many packets are sent (`kit/runner.zig`).
 
 const std = @import("std");
-const proof_runner = @import("../kit/runner.zig");
+const runner = @import("../kit/runner.zig");
 const StreamWorld = @import("world.zig");
-const Checks = @import("checks.zig");
+const Invariants = @import("invariants.zig");
 
-pub const jobs_max = proof_runner.jobs_max;
+pub const jobs_max = runner.jobs_max;
 /// One run in so many is done again to compare the hashes.
 const compared_every = 50;
 
@@ -17,7 +17,7 @@ pub const Options = struct {
     progress_interval_s: ?u32 = null,
 };
 
-pub const Found = struct { seed: u64, violation: Checks.Violation };
+pub const Found = struct { seed: u64, violation: Invariants.Violation };
 
 pub const Result = struct {
     total: StreamWorld.Result = .{},
@@ -57,16 +57,16 @@ const Model = struct {
         model.result.compared += 1;
         const again = try model.world.run(options);
         if (again.hash == result.hash) return result;
-        var checks: Checks = .{};
-        checks.violate(.same_seed_same_run, "hash {x:0>16}, and {x:0>16} the second time", .{ result.hash, again.hash });
-        result.violation = checks.violation;
+        var invariants: Invariants = .{};
+        invariants.violate(.same_seed_same_run, "hash {x:0>16}, and {x:0>16} the second time", .{ result.hash, again.hash });
+        result.violation = invariants.violation;
         return result;
     }
 };
 
-pub fn run(gpa: std.mem.Allocator, options: *const Options) proof_runner.Error!Result {
+pub fn run(gpa: std.mem.Allocator, options: *const Options) runner.Error!Result {
     var models: [jobs_max]Model = undefined;
-    const filled = try proof_runner.Runner(Model).run(gpa, &options.world, &models, &.{
+    const filled = try runner.Runner(Model).run(gpa, &options.world, &models, &.{
         .runs = std.math.divCeil(u64, options.packets, options.world.packets) catch unreachable,
         .jobs = options.jobs,
         .progress = if (options.progress_interval_s) |seconds| .{

@@ -1,7 +1,7 @@
 //! A few short runs of the stream's proof; `zig build stream-proof` does thousands.
 
 const std = @import("std");
-const Plant = @import("plants.zig").Plant;
+const Mutant = @import("mutants.zig").Mutant;
 const StreamWorld = @import("world.zig");
 const testing = std.testing;
 
@@ -24,9 +24,9 @@ test "whatever the network does, every byte is right, everything finishes, and a
 test "a bug that is planted is found" {
     const world: *StreamWorld = try .create(testing.allocator);
     defer world.destroy(testing.allocator);
-    for ([_]Plant{ .fragment_at_wrong_index, .cookie_unchecked, .done_before_it_is }) |plant| {
+    for ([_]Mutant{ .fragment_at_wrong_index, .cookie_unchecked, .write_kept_in_part }) |mutant| {
         for (1..10) |seed| {
-            const result = try world.run(.{ .seed = seed, .packets = packets, .plant = plant });
+            const result = try world.run(.{ .seed = seed, .packets = packets, .mutant = mutant });
             if (result.violation != null) break;
         } else return error.NotFound;
     }

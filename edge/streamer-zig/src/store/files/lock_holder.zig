@@ -2,9 +2,10 @@
 //! so that others, also on another machine, can report it.
 
 const std = @import("std");
-const Files = @import("files.zig");
+const files_module = @import("files.zig");
 
-const Handle = Files.Handle;
+const Files = files_module.Files;
+const Handle = files_module.Handle;
 
 pub const size_max = 256;
 const separator = '\n';

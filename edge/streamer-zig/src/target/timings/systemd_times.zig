@@ -3,8 +3,9 @@
 //! CLOCK_MONOTONIC; 0 means never.
 
 const std = @import("std");
-const StepList = @import("step_list.zig");
-const Step = StepList.Step;
+const step_list = @import("step_list.zig");
+const StepList = step_list.StepList;
+const Step = step_list.Step;
 
 /// Properties of systemd itself.
 pub const manager_properties =
@@ -86,12 +87,21 @@ pub const SlowestUnits = struct {
             }
             const key, const value = std.mem.cutScalar(u8, line, '=') orelse continue;
             if (std.mem.eql(u8, key, "Id")) unit.id = value;
-            if (std.mem.eql(u8, key, "InactiveExitTimestampMonotonic"))
-                unit.begin_us = parseInstant(value);
-            if (std.mem.eql(u8, key, "ActiveEnterTimestampMonotonic"))
-                unit.active_us = parseInstant(value);
-            if (std.mem.eql(u8, key, "InactiveEnterTimestampMonotonic"))
-                unit.ended_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "InactiveExitTimestampMonotonic",
+            )) unit.begin_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "ActiveEnterTimestampMonotonic",
+            )) unit.active_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "InactiveEnterTimestampMonotonic",
+            )) unit.ended_us = parseInstant(value);
         }
         slowest.take(unit, finish_us);
         return slowest;

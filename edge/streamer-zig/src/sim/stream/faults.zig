@@ -3,19 +3,19 @@
 const std = @import("std");
 const base = @import("base");
 const StreamDevice = @import("device.zig");
-const StreamNetwork = @import("network.zig");
+const network_module = @import("network.zig");
 const StreamScenario = @import("scenario.zig");
 const StreamWorld = @import("world.zig");
 const Endpoint = base.Endpoint;
 
-pub fn mend(world: *StreamWorld, index: u8) void {
+pub fn openLink(world: *StreamWorld, index: u8) void {
     const own = &world.network.links[index];
     own.is_cut = @splat(false);
     own.openPath();
 }
 
 /// One of the things that may happen in this run.
-pub fn make(world: *StreamWorld) error{OutOfMemory}!void {
+pub fn inject(world: *StreamWorld) error{OutOfMemory}!void {
     const prng = &world.prng;
     const happening = world.scenario.faults.intersectWith(StreamScenario.happenings);
     if (happening.count() == 0) return;
@@ -34,12 +34,12 @@ pub fn make(world: *StreamWorld) error{OutOfMemory}!void {
             const most: u64 = if (prng.chance(1, 2)) 1472 else own.path_max;
             const payload_max = &own.payload_max[@intCast(prng.below(2))];
             payload_max.* = @min(payload_max.*, @as(u16, @intCast(prng.between(300, most))));
-            world.network.plan(world.network.now_us + prng.below(5 * std.time.us_per_s), .{ .mend = index });
+            world.network.plan(world.network.now_us + prng.below(5 * std.time.us_per_s), .{ .link_open = index });
         },
         .path_changes => {
             own.path_max = StreamScenario.pathSize(prng);
             own.openPath();
-            world.site.vigil.beginAnew(&world.site, index);
+            world.site.reachability.restart(&world.site, index);
         },
         .stops, .edge_cuts, .crashes => {
             var struck = edgesFrom(world, at);
@@ -52,14 +52,20 @@ pub fn make(world: *StreamWorld) error{OutOfMemory}!void {
         .refused_ports => if (prng.chance(1, 4))
             world.network.plan(world.network.now_us, .{ .refused = .{ .link = index, .edge = at } }),
         .addresses => changeAddress(world, index),
-        .replays => for (0..prng.between(1, 40)) |_| world.network.replay(stranger(world)),
+        .replays => for (0..prng.between(1, 40)) |_| world.network.replay(attacker(world)),
         .garbage => for (0..prng.between(1, 10)) |_| {
             var bytes: [1472]u8 = undefined;
             const size: usize = @intCast(prng.below(bytes.len + 1));
             prng.fill(bytes[0..size]);
-            world.network.spoof(if (prng.chance(1, 2)) own.address else stranger(world), at, bytes[0..size]);
+            world.network.inject(.{
+                .link = 0,
+                .edge = at,
+                .direction = .to_edge,
+                .from = if (prng.chance(1, 2)) own.address else attacker(world),
+                .to = network_module.edgeAddress(at),
+            }, bytes[0..size]);
         },
-        .thieves => if (device.state != .off) try edge.tryToken(device.boot, stranger(world)),
+        .thieves => if (device.state != .off) try edge.tryToken(device.boot, attacker(world)),
         .reboots => if (device.state == .on and prng.chance(1, 3)) {
             device.end();
             world.tick(index);
@@ -78,10 +84,10 @@ fn breakFor(world: *StreamWorld, index: u8, what: enum { both, to_edge, to_devic
     const own = &world.network.links[index];
     switch (what) {
         .both => own.is_cut = @splat(true),
-        .to_edge => own.is_cut[@backingInt(StreamNetwork.Direction.to_edge)] = true,
-        .to_device => own.is_cut[@backingInt(StreamNetwork.Direction.to_device)] = true,
+        .to_edge => own.is_cut[@backingInt(network_module.Direction.to_edge)] = true,
+        .to_device => own.is_cut[@backingInt(network_module.Direction.to_device)] = true,
     }
-    world.network.plan(world.network.now_us + forAWhile(world), .{ .mend = index });
+    world.network.plan(world.network.now_us + forAWhile(world), .{ .link_open = index });
 }
 
 fn forAWhile(world: *StreamWorld) u64 {
@@ -110,19 +116,19 @@ const Struck = struct {
 
 fn stopFor(world: *StreamWorld, at: u8) void {
     const edge = &world.site.edges[at];
-    if (!edge.is_up) return;
+    if (edge.process == null) return;
     edge.stop();
-    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_go_on = at });
+    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_resume = at });
 }
 
 /// From this device, or from all.
 fn cutFor(world: *StreamWorld, device: u8, at: u8) void {
     if (world.prng.chance(1, 2)) world.network.edge_is_cut[at] = true else world.network.links[device].is_cut_from[at] = true;
-    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_mend = at });
+    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_reconnect = at });
 }
 
 /// Of somebody who is no device.
-fn stranger(world: *StreamWorld) Endpoint {
+fn attacker(world: *StreamWorld) Endpoint {
     return .{ .ip = .init(10, 77, 9, @intCast(world.prng.below(4))), .port = @intCast(world.prng.between(1, 8)) };
 }
 
@@ -140,14 +146,14 @@ fn changeAddress(world: *StreamWorld, index: u8) void {
         world.devices[other].boot.addresses.appendAssumeCapacity(world.network.links[other].address);
     }
     own.address = address;
-    world.site.vigil.beginAnew(&world.site, index);
-    world.site.vigil.beginAnew(&world.site, other);
+    world.site.reachability.restart(&world.site, index);
+    world.site.reachability.restart(&world.site, other);
     device.boot.addresses.appendAssumeCapacity(address);
 }
 
 fn crash(world: *StreamWorld, at: u8) void {
     const edge = &world.site.edges[at];
-    if (!edge.is_up) return;
+    if (edge.process == null) return;
     edge.crash(!world.scenario.faults.contains(.lost_keys) or world.prng.chance(3, 4));
     const is_short = world.prng.chance(1, 2);
     // Where there is another edge, this one may be away for long.
@@ -157,9 +163,7 @@ fn crash(world: *StreamWorld, at: u8) void {
 
 fn giveOrder(world: *StreamWorld, device: *StreamDevice) void {
     if (device.state != .on or device.boot.orders_given.isFull()) return;
-    if (device.boot.order) |order| if (!order.is_known) return;
     var id: [16]u8 = undefined;
     world.prng.fill(&id);
-    device.boot.orders_given.appendAssumeCapacity(id);
-    device.boot.order = .{ .id = id };
+    if (world.site.order(device.index, id)) device.boot.orders_given.appendAssumeCapacity(id);
 }

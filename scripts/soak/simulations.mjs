@@ -6,24 +6,24 @@ import { zigJobs } from '../lib/toolchain.mjs'
 
 const shared = { '--seed': '1', '--jobs': '1', '--progress': '60' }
 
-/** The runs of `npm run soak -- NAME`: a step of the build, and its options with their defaults. */
-const proofs = {
-  store: { step: 'store-proof', defaults: { '--operations': '1000000000', ...shared } },
-  stream: { step: 'stream-proof', defaults: { '--packets': '1000000000', ...shared } },
+/** What `npm run soak -- NAME` runs: a step of the build, and its options with their defaults. */
+const simulations = {
+  store: { step: 'store-sim', defaults: { '--operations': '1000000000', ...shared } },
+  stream: { step: 'stream-sim', defaults: { '--packets': '1000000000', ...shared } },
 }
 
-export const proofNames = Object.keys(proofs)
+export const simulationNames = Object.keys(simulations)
 
 /**
- * Runs the layer `store-proof` or `stream-proof` for longer: `npm run soak -- store`, `npm run soak -- stream`. Each
+ * Runs the layer `store-sim` or `stream-sim` for longer: `npm run soak -- store`, `npm run soak -- stream`. Each
  * line of progress names the options that continue an interrupted run.
  * @param {string} zig
- * @param {string} name one of `proofNames`
+ * @param {string} name one of `simulationNames`
  * @param {string[]} args pairs of option and whole number
  * @returns {Promise<boolean>} false where a fault was found
  */
-export async function soakProof(zig, name, args) {
-  const { step, defaults } = proofs[name]
+export async function soakSimulation(zig, name, args) {
+  const { step, defaults } = simulations[name]
   const options = { ...defaults }
   for (let index = 0; index < args.length; index += 2) {
     const [option, value] = [args[index], args[index + 1]]

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const Endpoint = base.Endpoint;
 
-pub const StreamPcap = @This();
+pub const Pcap = @This();
 
 const packets_max = 20_000;
 const headers_size = 14 + 20 + 8;
@@ -16,23 +16,23 @@ count: u64 = 0,
 const Packet = struct { at_us: u64, from: Endpoint, to: Endpoint, is_lost: bool, size: u16, bytes: [payload_size_max]u8 };
 pub const payload_size_max = 8972;
 
-pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!StreamPcap {
+pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!Pcap {
     return .{ .packets = try gpa.alloc(Packet, packets_max) };
 }
 
-pub fn deinit(pcap: *StreamPcap, gpa: std.mem.Allocator) void {
+pub fn deinit(pcap: *Pcap, gpa: std.mem.Allocator) void {
     gpa.free(pcap.packets);
     pcap.* = undefined;
 }
 
-pub fn note(pcap: *StreamPcap, at_us: u64, from: Endpoint, to: Endpoint, bytes: []const u8, is_lost: bool) void {
+pub fn note(pcap: *Pcap, at_us: u64, from: Endpoint, to: Endpoint, bytes: []const u8, is_lost: bool) void {
     const packet = &pcap.packets[@intCast(pcap.count % pcap.packets.len)];
     pcap.count += 1;
     packet.* = .{ .at_us = at_us, .from = from, .to = to, .is_lost = is_lost, .size = @intCast(bytes.len), .bytes = undefined };
     @memcpy(packet.bytes[0..bytes.len], bytes);
 }
 
-pub fn write(pcap: *const StreamPcap, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+pub fn write(pcap: *const Pcap, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     // Microseconds, version 2.4, no zone, whole packets, Ethernet.
     try writer.writeInt(u32, 0xa1b2c3d4, .little);
     try writer.writeInt(u16, 2, .little);
@@ -84,7 +84,7 @@ fn headersOf(packet: *const Packet) [headers_size]u8 {
 }
 
 test "a capture is a header and frames whose IP headers add up" {
-    var pcap: StreamPcap = try .init(std.testing.allocator);
+    var pcap: Pcap = try .init(std.testing.allocator);
     defer pcap.deinit(std.testing.allocator);
     pcap.note(2_000_003, .{ .ip = .init(10, 0, 0, 1), .port = 6910 }, .{ .ip = .init(10, 0, 0, 2), .port = 5 }, "stream", false);
     var buffer: [256]u8 = undefined;

@@ -1,0 +1,296 @@
+//! The simulated world of an edge's agent (agent/io.zig) in the stream's simulation: its network,
+//! clock, disk and journal. Sends what the agent sends, and passes to the edge what the invariants
+//! need. Boots begin with their stream here: no DHCP is answered, and nothing is downloaded.
+
+const std = @import("std");
+const agent = @import("agent");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const wire = @import("wire").stream;
+const content = @import("content.zig");
+const StreamBoot = @import("boot.zig");
+const StreamEdge = @import("edge.zig");
+const StreamSite = @import("site.zig");
+const assert = std.debug.assert;
+const Layer = agent.write_caches.Layer;
+const ReadRequest = core.stream.Server.ReadRequest;
+
+pub const Agent = agent.Agent(EdgeIo);
+
+pub const EdgeIo = @This();
+
+edge: *StreamEdge,
+/// The version of each device.
+versions: [StreamSite.boots_max]Version,
+/// For a mutant.
+reads_answered: u64 = 0,
+packet: [wire.packet_size_max]u8 = undefined,
+payload: [wire.fragment_size_max]u8 = undefined,
+
+pub const Version = struct {
+    id: base.Uuid,
+    disk: VersionDisk,
+    layer_above: ?base.Uuid = null,
+};
+
+pub const VersionDisk = struct {
+    edge: *StreamEdge,
+    of: StreamBoot.Version,
+
+    pub fn source(disk: *VersionDisk) store.BlockSource {
+        return .{ .context = disk, .vtable = &.{ .read = readBlocks }, .size = disk.size() };
+    }
+
+    pub fn root(_: *const VersionDisk) [32]u8 {
+        return @splat(0);
+    }
+
+    pub fn size(disk: *const VersionDisk) u64 {
+        return @as(u64, disk.of.sectors) * wire.sector_size;
+    }
+
+    fn readBlocks(
+        context: *anyopaque,
+        buffer: []u8,
+        offset: u64,
+    ) store.block_source.ReadError!void {
+        const disk: *const VersionDisk = @ptrCast(@alignCast(context));
+        // A write of part of a block needs the rest of it.
+        if (disk.edge.is_writing and disk.edge.happens(disk.edge.disk.write_errors_per_mille))
+            return error.ReadFailed;
+        content.fill(disk.of, offset, buffer);
+    }
+};
+
+pub const Problem = enum {
+    not_described,
+    missing,
+
+    pub fn isGone(_: Problem) bool {
+        return true;
+    }
+
+    pub fn format(_: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        try writer.writeAll("the version is not in the store");
+    }
+};
+
+pub fn now(io: *const EdgeIo) u64 {
+    return io.edge.network.now_us;
+}
+
+pub fn unixMs(io: *const EdgeIo) u64 {
+    return io.edge.site.unixMs();
+}
+
+pub fn random(io: *EdgeIo, buffer: []u8) void {
+    io.edge.prng.fill(buffer);
+}
+
+pub fn log(_: *EdgeIo, comptime _: []const u8, _: anytype) void {}
+
+pub fn send(io: *EdgeIo, port: agent.Port, to: base.Endpoint, bytes: []const u8) void {
+    assert(port == .stream);
+    io.edge.send(to, bytes);
+}
+
+/// Null: the version is missing now.
+pub fn findVersion(io: *EdgeIo, id: base.Uuid) ?*Version {
+    if (io.edge.happens(io.edge.disk.missing_per_mille)) return null;
+    for (&io.versions) |*version| if (version.id.eql(id)) return version;
+    unreachable;
+}
+
+const DesiredVersion = core.uplink.desired_state.Version;
+
+pub fn openVersion(io: *EdgeIo, version: *const DesiredVersion, _: ?*const DesiredVersion) ?Problem {
+    for (&io.edge.site.boots) |*boot| {
+        if (boot.version.id().eql(version.id)) boot.ends.insert(.version_missing);
+    }
+    return .missing;
+}
+
+pub fn journal(io: *EdgeIo, boot: *core.boot.Boot) void {
+    io.edge.noteBoot(boot);
+    io.edge.journal.write(boot);
+}
+
+/// For a mutant of power orders.
+pub fn macOfBoot(io: *const EdgeIo, id: base.Uuid) ?base.Mac {
+    const boot = io.edge.journal.find(id) orelse return null;
+    return boot.identity.mac;
+}
+
+pub fn compactJournal(_: *EdgeIo, _: *core.boot.Table) void {}
+
+pub fn keepsReports(_: *const EdgeIo) bool {
+    return true;
+}
+
+/// `onReport` has what the invariants need.
+pub fn report(_: *EdgeIo, _: agent.Report) void {}
+
+pub fn reportBacklog(_: *const EdgeIo) u64 {
+    return 0;
+}
+
+pub fn isReportLogBehind(_: *const EdgeIo) bool {
+    return false;
+}
+
+pub fn onBegin(_: *EdgeIo, _: *const core.boot.Boot) void {}
+
+pub fn onReport(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    io.edge.noteReport(boot);
+}
+
+pub fn onVersionProblem(_: *EdgeIo, _: Problem) void {}
+
+pub fn onSessions(io: *EdgeIo, server: *core.stream.Server) void {
+    io.edge.noteSessions(server);
+}
+
+pub fn isReading(_: *EdgeIo, _: *const ReadRequest) bool {
+    return false;
+}
+
+pub fn read(io: *EdgeIo, request: *const ReadRequest, arrival: agent.stream.Arrival) void {
+    const edge = io.edge;
+    const stream = &edge.process.?.stream;
+    edge.noteRead(request);
+    var other: VersionDisk = undefined;
+    const source = io.sourceOf(request, &other) catch |err|
+        return stream.refuseRead(request, err, edge.network.now_us);
+    const latency_us = edge.diskDelayUs();
+    io.sendFragments(request, &source, latency_us);
+    stream.noteAnswered(request, arrival, edge.network.now_us, .{
+        .is_cold = false,
+        .storage_us = latency_us,
+        .send_us = 0,
+    });
+}
+
+fn sourceOf(
+    io: *EdgeIo,
+    request: *const ReadRequest,
+    other: *VersionDisk,
+) agent.stream.ReadError!store.BlockSource {
+    const edge = io.edge;
+    if (edge.happens(edge.disk.read_errors_per_mille)) {
+        edge.statistics.store_errors += 1;
+        return error.StoreError;
+    }
+    const version = for (&io.versions) |*version| {
+        if (version.id.eql(request.version_id)) break version;
+    } else unreachable;
+    io.reads_answered += 1;
+    if (edge.mutant == .another_version_read and io.reads_answered % 100 == 99) {
+        other.* = version.disk;
+        other.of.number += 1;
+        return other.source();
+    }
+    if (request.write_cache == .device_ram or edge.mutant == .base_read_after_write)
+        return version.disk.source();
+    const layer = edge.process.?.stream.layerOf(request.boot_id) orelse return error.Lost;
+    if (layer.held().state == .stopped) return error.Stopped;
+    return layer.inner.source();
+}
+
+pub fn sendProfile(io: *EdgeIo, request: *const ReadRequest, _: core.boot.Table.Ref) void {
+    io.edge.noteRead(request);
+    io.sendFragments(request, null, io.edge.diskDelayUs());
+}
+
+/// Sends bytes of a disk; of the boot profile if `source` is null.
+fn sendFragments(
+    io: *EdgeIo,
+    request: *const ReadRequest,
+    source: ?*const store.BlockSource,
+    after_us: u64,
+) void {
+    var sealer = io.edge.process.?.stream.server.sealer(request.session_id) orelse return;
+    const count = wire.fragmentCount(request.length, request.fragment_size);
+    var fragments = request.fragments();
+    while (fragments.next()) |named| {
+        var fragment = named;
+        var offset = fragment.offset;
+        switch (io.edge.mutant) {
+            .last_fragment_left_out => if (fragment.index == count - 1) continue,
+            .fragment_at_wrong_index => if (fragment.index == 2) {
+                offset -= request.fragment_size;
+            },
+            .repeat_of_wrong_range => if (request.repeated and fragment.index > 0) {
+                fragment.index -= 1;
+                offset -= request.fragment_size;
+                fragment.header =
+                    wire.dataHeader(request.session_id, request.request_id, fragment.index);
+                fragment.length = request.fragment_size;
+            },
+            else => {},
+        }
+        const payload = io.payload[0..fragment.length];
+        if (source) |disk|
+            disk.read(payload, offset) catch return
+        else
+            content.fill(StreamBoot.Profile{}, offset, payload);
+        const packet = sealer.seal(&fragment.header, payload, &io.packet);
+        io.edge.sendOf(sealer.session, request.to, packet, after_us);
+    }
+}
+
+pub fn profileSize(_: *EdgeIo, _: *const core.boot.Boot) u32 {
+    return StreamBoot.profile_sectors * wire.sector_size;
+}
+
+pub fn beginProfile(_: *EdgeIo, _: *const core.boot.Boot, _: core.boot.Guest.CacheClass) void {}
+
+pub fn wantProfile(_: *EdgeIo, _: base.Uuid, _: u64) void {}
+
+pub fn noteProfileRead(_: *EdgeIo, _: *const ReadRequest) void {}
+
+pub fn noteProfileUsed(io: *EdgeIo, used: *const core.stream.Server.UsedUnits) void {
+    for (0..used.units.count()) |index|
+        io.edge.noteUsed(used.boot_id, used.units.at(@intCast(index)).offset());
+}
+
+pub fn finishProfile(_: *EdgeIo, _: base.Uuid) void {}
+
+pub fn startSync(io: *EdgeIo, layer: *Layer) void {
+    io.edge.planSync(.{
+        .layer = layer,
+        .at_us = io.edge.network.now_us + io.edge.diskDelayUs(),
+        .is_needed = true,
+    });
+}
+
+pub fn endSyncSoon(io: *EdgeIo, layer: *Layer) void {
+    io.edge.planSync(.{ .layer = layer, .at_us = io.edge.network.now_us, .is_needed = false });
+}
+
+pub fn heldSubject(_: *EdgeIo) ?agent.write_caches.HoldSubject {
+    return null;
+}
+
+pub fn answerHold(
+    _: *EdgeIo,
+    _: agent.write_caches.HoldSubject,
+    _: agent.write_caches.HoldAnswer,
+) void {}
+
+pub fn setWritten(_: *EdgeIo, _: *const core.uplink.store_inventory.Written) void {}
+
+/// What a boot needs before its stream, and what is asked of an edge that has no control plane.
+pub const File = void;
+pub const bootFiles = notSimulated;
+pub const closeFile = notSimulated;
+pub const duplicateFile = notSimulated;
+pub const journalFailover = notSimulated;
+pub const keepLease = notSimulated;
+pub const onTftpAck = notSimulated;
+pub const readFile = notSimulated;
+pub const sendBlocks = notSimulated;
+
+fn notSimulated() noreturn {
+    unreachable;
+}

@@ -1,0 +1,71 @@
+//! What a simulated edge keeps when its process ends: boots as they were last journaled, power
+//! orders and the resumption key.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const StreamSite = @import("site.zig");
+const Boot = core.boot.Boot;
+const BoundOrder = core.site.PowerOrders.BoundOrder;
+
+pub const Journal = @This();
+
+/// The newest boot of each device, and earlier ones that are not forgotten yet.
+const boots_max = 3 * StreamSite.boots_max;
+const orders_max = 256;
+
+boots: base.BoundedArray(Boot, boots_max) = .empty,
+orders: base.BoundedArray(BoundOrder, orders_max) = .empty,
+resumption_key: [32]u8,
+
+pub fn find(journal: *const Journal, id: base.Uuid) ?*const Boot {
+    for (journal.boots.constSlice()) |*boot| if (boot.identity.id.eql(id)) return boot;
+    return null;
+}
+
+pub fn write(journal: *Journal, boot: *const Boot) void {
+    for (journal.boots.slice()) |*kept| if (kept.identity.id.eql(boot.identity.id)) {
+        kept.* = boot.*;
+        return;
+    };
+    if (journal.boots.isFull()) removeAt(Boot, boots_max, &journal.boots, 0);
+    journal.boots.appendAssumeCapacity(boot.*);
+}
+
+/// The device has begun another boot: other edges learn of it before they could continue this one.
+pub fn forgetEarlier(journal: *Journal, mac: base.Mac, latest: base.Uuid) void {
+    var index: u32 = 0;
+    while (index < journal.boots.count) {
+        const identity = &journal.boots.buffer[index].identity;
+        if (identity.mac.eql(mac) and !identity.id.eql(latest))
+            removeAt(Boot, boots_max, &journal.boots, index)
+        else
+            index += 1;
+    }
+}
+
+/// Keeps the order, in which boots and orders are restored.
+fn removeAt(
+    comptime T: type,
+    comptime capacity: u32,
+    list: *base.BoundedArray(T, capacity),
+    index: u32,
+) void {
+    const items = list.slice();
+    std.mem.copyForwards(T, items[index .. items.len - 1], items[index + 1 ..]);
+    list.count -= 1;
+}
+
+pub fn load(journal: *const Journal, boots: *core.boot.Table, now_us: u64) void {
+    for (journal.boots.constSlice()) |kept| {
+        var boot = kept;
+        boot.touched = false;
+        boot.live_changes = .{};
+        _ = boots.insert(boot, now_us) catch unreachable;
+    }
+}
+
+pub fn writeOrder(journal: *Journal, bound: BoundOrder) void {
+    if (journal.orders.isFull()) removeAt(BoundOrder, orders_max, &journal.orders, 0);
+    journal.orders.appendAssumeCapacity(bound);
+}
