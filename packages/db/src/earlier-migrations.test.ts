@@ -4,7 +4,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createEmptyDatabase, type TestDatabase } from '../test/test-database.ts'
 import { earlierMigrations, recordEarlier } from '../test/under-load/migrate-from.ts'
-import { hasEarlier, wholeSchema } from './earlier-migrations.ts'
+import { hasEarlier, isApplied, wholeSchema } from './earlier-migrations.ts'
 import { migrate, migrationNames, migrationsFolder } from './migrate.ts'
 
 const later = migrationNames().filter((name) => name > wholeSchema)
@@ -48,4 +48,11 @@ test('later migrations beside them make no difference, nor does a new database',
   expect(hasEarlier([...earlierMigrations(), { name: later[0] ?? '', checksum: 'any' }])).toBe(true)
   expect(hasEarlier([{ name: wholeSchema, checksum: 'any' }])).toBe(false)
   expect(hasEarlier([])).toBe(false)
+})
+
+test('a database that has the whole schema by the file as it was first written is up to date', () => {
+  const checksum = '329bfca35c62ba821abb8a746bb1a998ce769a2c9443e06e7f7332abf773dc9d'
+  expect(isApplied({ name: wholeSchema, checksum }, 'now')).toBe(true)
+  expect(isApplied({ name: wholeSchema, checksum: 'edited' }, 'now')).toBe(false)
+  expect(isApplied({ name: later[0] ?? '', checksum }, 'now')).toBe(false)
 })

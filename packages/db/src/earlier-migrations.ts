@@ -6,6 +6,9 @@ const earlierCount = 38
 /** SHA-256 of their names and checksums, a line each. */
 const earlierDigest = 'cc18e86e79d6ade43c3d3c59f05728ca0e82b80e916ca2cc036358bd316b5296'
 
+/** SHA-256 of `wholeSchema` as it was first written: the same schema in more words. */
+const firstWritten = '329bfca35c62ba821abb8a746bb1a998ce769a2c9443e06e7f7332abf773dc9d'
+
 interface Recorded {
   name: string
   checksum: string
@@ -26,4 +29,9 @@ export function hasEarlier(recorded: readonly Recorded[]): boolean {
       `builds, where all ${earlierCount} of them as they were last are needed. Start the last such build on it once, ` +
       'then this one; or begin with an empty database.',
   )
+}
+
+/** Tells whether a database that recorded this has applied what the file with the checksum says. */
+export function isApplied({ name, checksum }: Recorded, now: string | undefined): boolean {
+  return checksum === now || (name === wholeSchema && checksum === firstWritten)
 }

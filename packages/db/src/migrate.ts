@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { ensureApiGroup, ensureApiRole } from './api-role.ts'
-import { hasEarlier, wholeSchema } from './earlier-migrations.ts'
+import { hasEarlier, isApplied, wholeSchema } from './earlier-migrations.ts'
 import { installJobQueues } from './job-queue.ts'
 
 /**
@@ -174,7 +174,7 @@ export function readMigrations(folder: string): Migration[] {
 
 function isPending({ name, checksum }: Migration, applied: Map<string, string>): boolean {
   const known = applied.get(name)
-  if (known !== undefined && known !== checksum)
+  if (known !== undefined && !isApplied({ name, checksum: known }, checksum))
     throw new Error(`Migration ${name} was edited after it was applied; write a new one instead.`)
   return known === undefined
 }

@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import { type BackupHeader, readBackup } from './backup.ts'
-import { hasEarlier, wholeSchema } from './earlier-migrations.ts'
+import { hasEarlier, isApplied, wholeSchema } from './earlier-migrations.ts'
 import { migrate, migrationsFolder, readMigrations } from './migrate.ts'
 import { restoreSigningKeys } from './restore-signing-keys.ts'
 
@@ -65,11 +65,11 @@ async function makeTables({
   const known = new Map(readMigrations(migrationsFolder).map(({ name, checksum }) => [name, checksum]))
   const recorded = hasEarlier(header.migrations)
     ? [
-        { name: wholeSchema, checksum: known.get(wholeSchema) },
+        { name: wholeSchema, checksum: known.get(wholeSchema) ?? '' },
         ...header.migrations.filter(({ name }) => name > wholeSchema),
       ]
     : header.migrations
-  const missing = recorded.filter(({ name, checksum }) => known.get(name) !== checksum)
+  const missing = recorded.filter((one) => !isApplied(one, known.get(one.name)))
   if (missing.length > 0)
     throw new Error(
       `This backup was made by a release that has the migration ${missing[0]?.name}, which this one does not: restore with that release, or a later one.`,

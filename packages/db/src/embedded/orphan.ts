@@ -6,7 +6,7 @@ const stopLimitMs = 30_000
 const pollIntervalMs = 20
 
 /** The first line of postmaster.pid, or null. */
-export function postmasterPid(cluster: string): number | null {
+function postmasterPid(cluster: string): number | null {
   const file = path.join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return null
   const pid = Number(readFileSync(file, 'utf8').split('\n')[0])

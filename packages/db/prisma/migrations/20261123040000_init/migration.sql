@@ -67,1116 +67,1116 @@ CREATE TYPE "StoreJobState" AS ENUM ('queued', 'running', 'done', 'failed', 'can
 CREATE TYPE "GivenBootFiles" AS ENUM ('parent', 'none');
 
 CREATE TABLE "user" (
-  "id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "email" TEXT NOT NULL,
-  "email_verified" BOOLEAN NOT NULL DEFAULT false,
-  "image" TEXT,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  "is_platform_operator" BOOLEAN NOT NULL DEFAULT false,
-  "two_factor_enabled" BOOLEAN DEFAULT false,
-  "last_organization_id" UUID,
-  "last_sign_in_at" TIMESTAMPTZ(3),
-  CONSTRAINT "user_pkey" PRIMARY KEY (id)
+  id UUID PRIMARY KEY,
+  name TEXT NOT NULL,
+  email TEXT NOT NULL,
+  email_verified BOOLEAN NOT NULL DEFAULT false,
+  image TEXT,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  is_platform_operator BOOLEAN NOT NULL DEFAULT false,
+  two_factor_enabled BOOLEAN DEFAULT false,
+  last_organization_id UUID,
+  last_sign_in_at TIMESTAMPTZ(3)
 );
 
-CREATE TABLE "session" (
-  "id" UUID NOT NULL,
-  "token" TEXT NOT NULL,
-  "user_id" UUID NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "ip_address" TEXT,
-  "user_agent" TEXT,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  "active_organization_id" UUID,
-  "confirmed_at" TIMESTAMPTZ(3),
-  CONSTRAINT "session_pkey" PRIMARY KEY (id)
+CREATE TABLE session (
+  id UUID PRIMARY KEY,
+  token TEXT NOT NULL,
+  user_id UUID NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  ip_address TEXT,
+  user_agent TEXT,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  active_organization_id UUID,
+  confirmed_at TIMESTAMPTZ(3),
+  FOREIGN KEY (user_id) REFERENCES "user" ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "account" (
-  "id" UUID NOT NULL,
-  "account_id" TEXT NOT NULL,
-  "provider_id" TEXT NOT NULL,
-  "user_id" UUID NOT NULL,
-  "access_token" TEXT,
-  "refresh_token" TEXT,
-  "id_token" TEXT,
-  "access_token_expires_at" TIMESTAMPTZ(3),
-  "refresh_token_expires_at" TIMESTAMPTZ(3),
-  "scope" TEXT,
-  "password" TEXT,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "account_pkey" PRIMARY KEY (id)
+CREATE TABLE account (
+  id UUID PRIMARY KEY,
+  account_id TEXT NOT NULL,
+  provider_id TEXT NOT NULL,
+  user_id UUID NOT NULL,
+  access_token TEXT,
+  refresh_token TEXT,
+  id_token TEXT,
+  access_token_expires_at TIMESTAMPTZ(3),
+  refresh_token_expires_at TIMESTAMPTZ(3),
+  scope TEXT,
+  password TEXT,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  FOREIGN KEY (user_id) REFERENCES "user" ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "verification" (
-  "id" UUID NOT NULL,
-  "identifier" TEXT NOT NULL,
-  "value" TEXT NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "verification_pkey" PRIMARY KEY (id)
+CREATE TABLE verification (
+  id UUID PRIMARY KEY,
+  identifier TEXT NOT NULL,
+  value TEXT NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  updated_at TIMESTAMPTZ(3) NOT NULL
 );
 
-CREATE TABLE "device" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "collection_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "mac" TEXT NOT NULL,
-  "enabled" BOOLEAN NOT NULL DEFAULT true,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "last_boot_id" UUID,
-  "last_boot_started_at" TIMESTAMPTZ(3),
-  "last_boot_outcome" "BootOutcome",
-  "last_boot_total_us" BIGINT,
-  "last_boot_write_cache_percent" INTEGER,
-  "boot_program_set" TEXT,
-  "boot_menu_choice" "BootMenuChoice" NOT NULL DEFAULT 'collection',
-  "boot_menu_id" UUID,
-  "tags" TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[],
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "personality" JSONB NOT NULL DEFAULT '{}',
-  "vdisk_id" UUID,
-  "device_type" "DeviceType" NOT NULL DEFAULT 'production',
-  "layer_class" "WriteCacheClass",
-  "layer_edge_id" UUID,
-  "layer_version_id" UUID,
-  "layer_bytes" BIGINT,
-  -- The one edge that keeps what the device writes, and the one that is to do so next.
-  "home_edge_id" UUID,
-  "next_home_edge_id" UUID,
-  -- Since when an edge is the one that keeps what the device writes; null: since before this was kept.
-  "home_since" TIMESTAMPTZ(3),
-  CONSTRAINT "device_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "power_on" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "device_id" UUID NOT NULL,
-  "requested_by_user_id" UUID,
-  "requested_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "power_on_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "edge" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "public_key" TEXT NOT NULL,
-  "arch" TEXT NOT NULL,
-  "agent_version" TEXT NOT NULL,
-  "enrolled_at" TIMESTAMPTZ(3) NOT NULL,
-  "revoked_at" TIMESTAMPTZ(3),
-  "boot_epoch" BIGINT NOT NULL DEFAULT 0,
-  "heartbeat_epoch" BIGINT NOT NULL DEFAULT 0,
-  "heartbeat_counter" BIGINT NOT NULL DEFAULT 0,
-  "heartbeat_at" TIMESTAMPTZ(3),
-  "heartbeat" JSONB,
-  "clock_offset_ms" BIGINT,
-  "draining" BOOLEAN NOT NULL DEFAULT false,
-  "subnets" TEXT[],
-  "weight" INTEGER NOT NULL DEFAULT 10,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "silence_told_at" TIMESTAMPTZ(3),
-  "rotate_key_from" TEXT,
-  "key_rotated_at" TIMESTAMPTZ(3),
-  "refused_code" TEXT,
-  "refused_version" INTEGER,
-  "refused_at" TIMESTAMPTZ(3),
-  "store_epoch" BIGINT NOT NULL DEFAULT 0,
-  "store_counter" BIGINT NOT NULL DEFAULT 0,
-  "store_reported_at" TIMESTAMPTZ(3),
-  "store_facts" JSONB,
-  CONSTRAINT "edge_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "join_token" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "token_hash" TEXT NOT NULL,
-  "created_by_user_id" UUID,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "used_at" TIMESTAMPTZ(3),
-  "edge_id" UUID,
-  CONSTRAINT "join_token_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "desired_state" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "incarnation" INTEGER NOT NULL,
-  "counter" BIGINT NOT NULL,
-  "content_hash" TEXT NOT NULL,
-  "payload" TEXT NOT NULL,
-  "signature" TEXT NOT NULL,
-  "signing_key_id" UUID NOT NULL,
-  "issued_at" TIMESTAMPTZ(3) NOT NULL,
-  -- When the edge first asked for what follows this state: that it has taken it. Null until then.
-  "acknowledged_at" TIMESTAMPTZ(3),
-  CONSTRAINT "desired_state_pkey" PRIMARY KEY (organization_id, edge_id)
-);
-
-CREATE TABLE "report_cursor" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "boot_epoch" BIGINT NOT NULL,
-  "acked_seq" BIGINT NOT NULL DEFAULT 0,
-  "lost_count" BIGINT NOT NULL DEFAULT 0,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "report_cursor_pkey" PRIMARY KEY (organization_id, edge_id, boot_epoch)
-);
-
-CREATE TABLE "farm" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  CONSTRAINT "farm_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "site" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "farm_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "time_zone" TEXT NOT NULL,
-  "unknown_devices" "UnknownDevices" NOT NULL DEFAULT 'ignore',
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "boot_program_set" TEXT,
-  "capture" "Capture" NOT NULL DEFAULT 'failed',
-  "edge_key" BYTEA,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "personality" JSONB NOT NULL DEFAULT '{}',
-  CONSTRAINT "site_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "collection" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "vdisk_id" UUID,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "boot_program_set" TEXT,
-  "boot_menu_id" UUID,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "personality" JSONB NOT NULL DEFAULT '{}',
-  "template_device_id" UUID,
-  CONSTRAINT "collection_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "organization" (
-  "id" UUID NOT NULL,
-  "slug" TEXT NOT NULL,
-  "name" TEXT NOT NULL,
-  "state_incarnation" INTEGER NOT NULL DEFAULT 1,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "delete_after" TIMESTAMPTZ(3),
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "suspended_at" TIMESTAMPTZ(3),
-  "delete_asked_at" TIMESTAMPTZ(3),
-  "delete_asked_by_user_id" UUID,
-  "deleting_at" TIMESTAMPTZ(3),
-  "founded_by_user_id" UUID,
-  CONSTRAINT "organization_pkey" PRIMARY KEY (id)
-);
-
-CREATE TABLE "membership" (
-  "organization_id" UUID NOT NULL,
-  "user_id" UUID NOT NULL,
-  "role" "Role",
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  CONSTRAINT "membership_pkey" PRIMARY KEY (organization_id, user_id)
-);
-
-CREATE TABLE "signing_key" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "public_key" TEXT NOT NULL,
-  "seed" BYTEA NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "previous_key" TEXT,
-  "statement" TEXT,
-  CONSTRAINT "signing_key_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "boot_feed" (
-  "organization_id" UUID NOT NULL,
-  "last_change" BIGINT NOT NULL DEFAULT 0,
-  CONSTRAINT "boot_feed_pkey" PRIMARY KEY (organization_id)
-);
-
-CREATE TABLE "vdisk" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "farm_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "store_id" UUID,
-  "note" TEXT NOT NULL DEFAULT '',
-  "default_version_id" UUID,
-  "override_version_id" UUID,
-  "pending_version_id" UUID,
-  "maintenance_device_id" UUID,
-  "last_version_number" INTEGER NOT NULL DEFAULT 0,
-  "write_cache" "WriteCacheClass" NOT NULL DEFAULT 'device_ram',
-  "write_cache_limit_bytes" BIGINT,
-  "write_cache_full" "WriteCacheFull" NOT NULL DEFAULT 'stop',
-  CONSTRAINT "vdisk_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "vdisk_version" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "vdisk_id" UUID NOT NULL,
-  "number" INTEGER NOT NULL,
-  "size_bytes" BIGINT NOT NULL,
-  "disk_path" TEXT NOT NULL,
-  "kernel_path" TEXT,
-  "initrd_path" TEXT,
-  "command_line" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "note" TEXT NOT NULL DEFAULT '',
-  "labels" TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[],
-  "state" "VersionState" NOT NULL DEFAULT 'released',
-  "released_at" TIMESTAMPTZ(3),
-  "parent_version_id" UUID,
-  "sealed_at" TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
-  "seal_asked_at" TIMESTAMPTZ(3),
-  "manifest_root" BYTEA,
-  "manifest_counter" BIGINT,
-  "kernel_sha256" TEXT,
-  "kernel_size_bytes" BIGINT,
-  "initrd_sha256" TEXT,
-  "initrd_size_bytes" BIGINT,
-  CONSTRAINT "vdisk_version_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "power_order" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "device_id" UUID NOT NULL,
-  "order" "PowerOrderKind" NOT NULL,
-  "requested_by_user_id" UUID,
-  "requested_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "taken_at" TIMESTAMPTZ(3),
-  "taken_boot_id" UUID,
-  CONSTRAINT "power_order_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "withdrawn_boot" (
-  "organization_id" UUID NOT NULL,
-  "boot_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "to_edge_id" UUID,
-  "withdrawn_at" TIMESTAMPTZ(3) NOT NULL,
-  "change" BIGINT NOT NULL,
-  CONSTRAINT "withdrawn_boot_pkey" PRIMARY KEY (organization_id, boot_id)
-);
-
-CREATE TABLE "discovered_device" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "mac" TEXT NOT NULL,
-  "machine_id" UUID,
-  "vendor_class" TEXT,
-  "user_class" TEXT,
-  "host_name" TEXT,
-  "client_arch" INTEGER,
-  "ip" TEXT,
-  "relay" TEXT,
-  "asked" "DiscoveryRequest" NOT NULL,
-  "first_seen_at" TIMESTAMPTZ(3) NOT NULL,
-  "last_seen_at" TIMESTAMPTZ(3) NOT NULL,
-  "requests" BIGINT NOT NULL,
-  "ignored_at" TIMESTAMPTZ(3),
-  CONSTRAINT "discovered_device_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "adoption_rule" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "position" INTEGER NOT NULL,
-  "mac_prefix" TEXT,
-  "vendor_class_prefix" TEXT,
-  "vendor_class_contains" TEXT,
-  "architecture" TEXT,
-  "relay_network" TEXT,
-  "name_pattern" TEXT,
-  "collection_id" UUID,
-  "template_device_id" UUID,
-  CONSTRAINT "adoption_rule_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "boot_menu" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "farm_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "timeout_ms" INTEGER NOT NULL,
-  "default_position" INTEGER NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  "deletion_id" UUID,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  CONSTRAINT "boot_menu_pkey" PRIMARY KEY (organization_id, id)
-);
-
-CREATE TABLE "boot_menu_entry" (
-  "organization_id" UUID NOT NULL,
-  "menu_id" UUID NOT NULL,
-  "position" INTEGER NOT NULL,
-  "title" TEXT NOT NULL,
-  "vdisk_id" UUID,
-  "version_id" UUID,
-  CONSTRAINT "boot_menu_entry_pkey" PRIMARY KEY (organization_id, menu_id, "position")
-);
-
-CREATE TABLE "boot_capture" (
-  "organization_id" UUID NOT NULL,
-  "boot_id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "received_at" TIMESTAMPTZ(3) NOT NULL,
-  "packet_count" INTEGER NOT NULL,
-  "size_bytes" INTEGER NOT NULL,
-  "pcap" BYTEA NOT NULL,
-  CONSTRAINT "boot_capture_pkey" PRIMARY KEY (organization_id, boot_id)
-);
-
-CREATE TABLE "role_grant" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "user_id" UUID NOT NULL,
-  "role" "Role" NOT NULL,
-  "farm_id" UUID,
-  "site_id" UUID,
-  "collection_id" UUID,
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "granted_by_user_id" UUID,
-  CONSTRAINT "role_grant_pkey" PRIMARY KEY (organization_id, id),
-  -- A role holds in one place, and is granted there once.
-  CONSTRAINT "role_grant_one_scope" CHECK ((num_nonnulls(farm_id, site_id, collection_id) <= 1))
-);
-
-CREATE TABLE "audit_entry" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "at" TIMESTAMPTZ(3) NOT NULL,
-  "actor_kind" "AuditActorKind" NOT NULL,
-  "actor_id" UUID,
-  "actor_name" TEXT NOT NULL,
-  "action" TEXT NOT NULL,
-  "object_kind" TEXT NOT NULL,
-  "object_id" UUID,
-  "object_name" TEXT,
-  "farm_id" UUID,
-  "site_id" UUID,
-  "collection_id" UUID,
-  "before" JSONB,
-  "after" JSONB,
-  "address" TEXT,
-  "request_id" TEXT,
-  CONSTRAINT "audit_entry_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE organization (
+  id UUID PRIMARY KEY,
+  slug TEXT NOT NULL,
+  name TEXT NOT NULL,
+  state_incarnation INTEGER NOT NULL DEFAULT 1,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  delete_after TIMESTAMPTZ(3),
+  revision INTEGER NOT NULL DEFAULT 1,
+  suspended_at TIMESTAMPTZ(3),
+  delete_asked_at TIMESTAMPTZ(3),
+  delete_asked_by_user_id UUID,
+  deleting_at TIMESTAMPTZ(3),
+  founded_by_user_id UUID
 );
 
 -- Revisions, the trash, stores, and names with values: docs/decisions/0012-trash-by-row-security.md.
-CREATE TABLE "deletion" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "kind" TEXT NOT NULL,
-  "object_id" UUID NOT NULL,
-  "object_name" TEXT NOT NULL,
-  "farm_id" UUID,
-  "site_id" UUID,
-  "collection_id" UUID,
-  "counts" JSONB NOT NULL,
-  "deleted_at" TIMESTAMPTZ(3) NOT NULL,
-  "deleted_by_user_id" UUID,
-  "deleted_by_name" TEXT NOT NULL,
-  CONSTRAINT "deletion_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE deletion (
+  organization_id UUID,
+  id UUID,
+  kind TEXT NOT NULL,
+  object_id UUID NOT NULL,
+  object_name TEXT NOT NULL,
+  farm_id UUID,
+  site_id UUID,
+  collection_id UUID,
+  counts JSONB NOT NULL,
+  deleted_at TIMESTAMPTZ(3) NOT NULL,
+  deleted_by_user_id UUID,
+  deleted_by_name TEXT NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "store" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "farm_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "note" TEXT NOT NULL DEFAULT '',
-  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "deletion_id" UUID,
-  CONSTRAINT "store_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE farm (
+  organization_id UUID,
+  id UUID,
+  name TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "two_factor" (
-  "id" UUID NOT NULL,
-  "secret" TEXT NOT NULL,
-  "backup_codes" TEXT NOT NULL,
-  "user_id" UUID NOT NULL,
-  "verified" BOOLEAN DEFAULT true,
-  "failed_verification_count" INTEGER DEFAULT 0,
-  "locked_until" TIMESTAMPTZ(3),
-  CONSTRAINT "two_factor_pkey" PRIMARY KEY (id)
+CREATE TABLE site (
+  organization_id UUID,
+  id UUID,
+  farm_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  time_zone TEXT NOT NULL,
+  unknown_devices "UnknownDevices" NOT NULL DEFAULT 'ignore',
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  boot_program_set TEXT,
+  capture "Capture" NOT NULL DEFAULT 'failed',
+  edge_key BYTEA,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  personality JSONB NOT NULL DEFAULT '{}',
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "rate_limit" (
-  "id" UUID NOT NULL,
-  "key" TEXT NOT NULL,
-  "count" INTEGER NOT NULL,
-  "last_request" BIGINT NOT NULL,
-  CONSTRAINT "rate_limit_pkey" PRIMARY KEY (id)
+CREATE TABLE store (
+  organization_id UUID,
+  id UUID,
+  farm_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  note TEXT NOT NULL DEFAULT '',
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  revision INTEGER NOT NULL DEFAULT 1,
+  deletion_id UUID,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "setup_link" (
-  "id" UUID NOT NULL,
-  "token_hash" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "used_at" TIMESTAMPTZ(3),
-  CONSTRAINT "setup_link_pkey" PRIMARY KEY (id)
+CREATE TABLE vdisk (
+  organization_id UUID,
+  id UUID,
+  farm_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  store_id UUID,
+  note TEXT NOT NULL DEFAULT '',
+  default_version_id UUID,
+  override_version_id UUID,
+  pending_version_id UUID,
+  maintenance_device_id UUID,
+  last_version_number INTEGER NOT NULL DEFAULT 0,
+  write_cache "WriteCacheClass" NOT NULL DEFAULT 'device_ram',
+  write_cache_limit_bytes BIGINT,
+  write_cache_full "WriteCacheFull" NOT NULL DEFAULT 'stop',
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, store_id) REFERENCES store ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "job_state" (
-  "name" TEXT NOT NULL,
-  "last_succeeded_at" TIMESTAMPTZ(3),
-  "last_failed_at" TIMESTAMPTZ(3),
-  "failure_count" INTEGER NOT NULL DEFAULT 0,
-  "last_failure_code" TEXT,
-  "failed_organization_count" INTEGER NOT NULL DEFAULT 0,
-  CONSTRAINT "job_state_pkey" PRIMARY KEY (name)
+CREATE TABLE boot_menu (
+  organization_id UUID,
+  id UUID,
+  farm_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  timeout_ms INTEGER NOT NULL,
+  default_position INTEGER NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "invitation" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "email" TEXT NOT NULL,
-  "role" "Role" NOT NULL,
-  "farm_id" UUID,
-  "site_id" UUID,
-  "collection_id" UUID,
-  "token_hash" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  "invited_by_user_id" UUID,
-  "invited_by_name" TEXT NOT NULL,
-  "sent_at" TIMESTAMPTZ(3),
-  "accepted_at" TIMESTAMPTZ(3),
-  "accepted_by_user_id" UUID,
-  "revoked_at" TIMESTAMPTZ(3),
-  CONSTRAINT "invitation_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE collection (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  vdisk_id UUID,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  boot_program_set TEXT,
+  boot_menu_id UUID,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  personality JSONB NOT NULL DEFAULT '{}',
+  template_device_id UUID,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, boot_menu_id) REFERENCES boot_menu ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "organization_quota" (
-  "organization_id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "count_max" INTEGER NOT NULL,
-  CONSTRAINT "organization_quota_pkey" PRIMARY KEY (organization_id, name)
+CREATE TABLE device (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  collection_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  mac TEXT NOT NULL,
+  enabled BOOLEAN NOT NULL DEFAULT true,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  last_boot_id UUID,
+  last_boot_started_at TIMESTAMPTZ(3),
+  last_boot_outcome "BootOutcome",
+  last_boot_total_us BIGINT,
+  last_boot_write_cache_percent INTEGER,
+  boot_program_set TEXT,
+  boot_menu_choice "BootMenuChoice" NOT NULL DEFAULT 'collection',
+  boot_menu_id UUID,
+  tags TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[],
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  personality JSONB NOT NULL DEFAULT '{}',
+  vdisk_id UUID,
+  device_type "DeviceType" NOT NULL DEFAULT 'production',
+  layer_class "WriteCacheClass",
+  layer_edge_id UUID,
+  layer_version_id UUID,
+  layer_bytes BIGINT,
+  -- The one edge that keeps what the device writes, and the one that is to do so next.
+  home_edge_id UUID,
+  next_home_edge_id UUID,
+  -- Since when an edge is the one that keeps what the device writes; null: since before this was kept.
+  home_since TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, boot_menu_id) REFERENCES boot_menu ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
 );
 
-CREATE TABLE "api_key" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "prefix" TEXT NOT NULL,
-  "secret_hash" TEXT NOT NULL,
-  "role" "Role" NOT NULL,
-  "farm_id" UUID,
-  "site_id" UUID,
-  "collection_id" UUID,
-  "permissions" TEXT[],
-  "requests_per_minute" INTEGER NOT NULL DEFAULT 600,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "created_by_user_id" UUID,
-  "expires_at" TIMESTAMPTZ(3),
-  "revoked_at" TIMESTAMPTZ(3),
-  "last_used_at" TIMESTAMPTZ(3),
-  CONSTRAINT "api_key_pkey" PRIMARY KEY (organization_id, id),
-  CONSTRAINT "api_key_one_place" CHECK ((num_nonnulls(farm_id, site_id, collection_id) <= 1))
+CREATE TABLE power_on (
+  organization_id UUID,
+  id UUID,
+  device_id UUID NOT NULL,
+  requested_by_user_id UUID,
+  requested_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE edge (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  name TEXT NOT NULL,
+  public_key TEXT NOT NULL,
+  arch TEXT NOT NULL,
+  agent_version TEXT NOT NULL,
+  enrolled_at TIMESTAMPTZ(3) NOT NULL,
+  revoked_at TIMESTAMPTZ(3),
+  boot_epoch BIGINT NOT NULL DEFAULT 0,
+  heartbeat_epoch BIGINT NOT NULL DEFAULT 0,
+  heartbeat_counter BIGINT NOT NULL DEFAULT 0,
+  heartbeat_at TIMESTAMPTZ(3),
+  heartbeat JSONB,
+  clock_offset_ms BIGINT,
+  draining BOOLEAN NOT NULL DEFAULT false,
+  subnets TEXT[],
+  weight INTEGER NOT NULL DEFAULT 10,
+  revision INTEGER NOT NULL DEFAULT 1,
+  silence_told_at TIMESTAMPTZ(3),
+  rotate_key_from TEXT,
+  key_rotated_at TIMESTAMPTZ(3),
+  refused_code TEXT,
+  refused_version INTEGER,
+  refused_at TIMESTAMPTZ(3),
+  store_epoch BIGINT NOT NULL DEFAULT 0,
+  store_counter BIGINT NOT NULL DEFAULT 0,
+  store_reported_at TIMESTAMPTZ(3),
+  store_facts JSONB,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE join_token (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  token_hash TEXT NOT NULL,
+  created_by_user_id UUID,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  used_at TIMESTAMPTZ(3),
+  edge_id UUID,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE signing_key (
+  organization_id UUID,
+  id UUID,
+  public_key TEXT NOT NULL,
+  seed BYTEA NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  previous_key TEXT,
+  statement TEXT,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE desired_state (
+  organization_id UUID,
+  edge_id UUID,
+  incarnation INTEGER NOT NULL,
+  counter BIGINT NOT NULL,
+  content_hash TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  signature TEXT NOT NULL,
+  signing_key_id UUID NOT NULL,
+  issued_at TIMESTAMPTZ(3) NOT NULL,
+  -- When the edge first asked for what follows this state: that it has taken it. Null until then.
+  acknowledged_at TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, edge_id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, signing_key_id) REFERENCES signing_key ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE report_cursor (
+  organization_id UUID,
+  edge_id UUID,
+  boot_epoch BIGINT,
+  acked_seq BIGINT NOT NULL DEFAULT 0,
+  lost_count BIGINT NOT NULL DEFAULT 0,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, edge_id, boot_epoch),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE membership (
+  organization_id UUID,
+  user_id UUID,
+  role "Role",
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  revision INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (organization_id, user_id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (user_id) REFERENCES "user" ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE boot_feed (
+  organization_id UUID PRIMARY KEY,
+  last_change BIGINT NOT NULL DEFAULT 0,
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE vdisk_version (
+  organization_id UUID,
+  id UUID,
+  vdisk_id UUID NOT NULL,
+  number INTEGER NOT NULL,
+  size_bytes BIGINT NOT NULL,
+  disk_path TEXT NOT NULL,
+  kernel_path TEXT,
+  initrd_path TEXT,
+  command_line TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  deletion_id UUID,
+  revision INTEGER NOT NULL DEFAULT 1,
+  note TEXT NOT NULL DEFAULT '',
+  labels TEXT[] NOT NULL DEFAULT ARRAY[]::TEXT[],
+  state "VersionState" NOT NULL DEFAULT 'released',
+  released_at TIMESTAMPTZ(3),
+  parent_version_id UUID,
+  sealed_at TIMESTAMPTZ(3) DEFAULT CURRENT_TIMESTAMP,
+  seal_asked_at TIMESTAMPTZ(3),
+  manifest_root BYTEA,
+  manifest_counter BIGINT,
+  "kernel_sha256" TEXT,
+  kernel_size_bytes BIGINT,
+  "initrd_sha256" TEXT,
+  initrd_size_bytes BIGINT,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE boot_key (
+  organization_id UUID,
+  boot_id UUID,
+  received_on DATE NOT NULL,
+  change BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, boot_id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE power_order (
+  organization_id UUID,
+  id UUID,
+  device_id UUID NOT NULL,
+  "order" "PowerOrderKind" NOT NULL,
+  requested_by_user_id UUID,
+  requested_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  taken_at TIMESTAMPTZ(3),
+  taken_boot_id UUID,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, taken_boot_id) REFERENCES boot_key ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE withdrawn_boot (
+  organization_id UUID,
+  boot_id UUID,
+  edge_id UUID NOT NULL,
+  to_edge_id UUID,
+  withdrawn_at TIMESTAMPTZ(3) NOT NULL,
+  change BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, boot_id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE discovered_device (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  edge_id UUID NOT NULL,
+  mac TEXT NOT NULL,
+  machine_id UUID,
+  vendor_class TEXT,
+  user_class TEXT,
+  host_name TEXT,
+  client_arch INTEGER,
+  ip TEXT,
+  relay TEXT,
+  asked "DiscoveryRequest" NOT NULL,
+  first_seen_at TIMESTAMPTZ(3) NOT NULL,
+  last_seen_at TIMESTAMPTZ(3) NOT NULL,
+  requests BIGINT NOT NULL,
+  ignored_at TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE adoption_rule (
+  organization_id UUID,
+  id UUID,
+  site_id UUID NOT NULL,
+  position INTEGER NOT NULL,
+  mac_prefix TEXT,
+  vendor_class_prefix TEXT,
+  vendor_class_contains TEXT,
+  architecture TEXT,
+  relay_network TEXT,
+  name_pattern TEXT,
+  collection_id UUID,
+  template_device_id UUID,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, template_device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE boot_menu_entry (
+  organization_id UUID,
+  menu_id UUID,
+  position INTEGER,
+  title TEXT NOT NULL,
+  vdisk_id UUID,
+  version_id UUID,
+  PRIMARY KEY (organization_id, menu_id, position),
+  FOREIGN KEY (organization_id, menu_id) REFERENCES boot_menu ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk ON UPDATE CASCADE ON DELETE RESTRICT,
+  FOREIGN KEY (organization_id, version_id) REFERENCES vdisk_version ON UPDATE CASCADE ON DELETE RESTRICT
+);
+
+CREATE TABLE boot_capture (
+  organization_id UUID,
+  boot_id UUID,
+  site_id UUID NOT NULL,
+  received_at TIMESTAMPTZ(3) NOT NULL,
+  packet_count INTEGER NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  pcap BYTEA NOT NULL,
+  PRIMARY KEY (organization_id, boot_id),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, boot_id) REFERENCES boot_key ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE role_grant (
+  organization_id UUID,
+  id UUID,
+  user_id UUID NOT NULL,
+  role "Role" NOT NULL,
+  farm_id UUID,
+  site_id UUID,
+  collection_id UUID,
+  created_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  granted_by_user_id UUID,
+  PRIMARY KEY (organization_id, id),
+  -- A role holds in one place, and is granted there once.
+  CONSTRAINT role_grant_one_scope CHECK (num_nonnulls(farm_id, site_id, collection_id) <= 1),
+  FOREIGN KEY (organization_id, user_id) REFERENCES membership ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE audit_entry (
+  organization_id UUID,
+  id UUID,
+  at TIMESTAMPTZ(3) NOT NULL,
+  actor_kind "AuditActorKind" NOT NULL,
+  actor_id UUID,
+  actor_name TEXT NOT NULL,
+  action TEXT NOT NULL,
+  object_kind TEXT NOT NULL,
+  object_id UUID,
+  object_name TEXT,
+  farm_id UUID,
+  site_id UUID,
+  collection_id UUID,
+  before JSONB,
+  after JSONB,
+  address TEXT,
+  request_id TEXT,
+  PRIMARY KEY (organization_id, id)
+);
+
+CREATE TABLE two_factor (
+  id UUID PRIMARY KEY,
+  secret TEXT NOT NULL,
+  backup_codes TEXT NOT NULL,
+  user_id UUID NOT NULL,
+  verified BOOLEAN DEFAULT true,
+  failed_verification_count INTEGER DEFAULT 0,
+  locked_until TIMESTAMPTZ(3),
+  FOREIGN KEY (user_id) REFERENCES "user" ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE rate_limit (
+  id UUID PRIMARY KEY,
+  key TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  last_request BIGINT NOT NULL
+);
+
+CREATE TABLE setup_link (
+  id UUID PRIMARY KEY,
+  token_hash TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  used_at TIMESTAMPTZ(3)
+);
+
+CREATE TABLE job_state (
+  name TEXT PRIMARY KEY,
+  last_succeeded_at TIMESTAMPTZ(3),
+  last_failed_at TIMESTAMPTZ(3),
+  failure_count INTEGER NOT NULL DEFAULT 0,
+  last_failure_code TEXT,
+  failed_organization_count INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE invitation (
+  organization_id UUID,
+  id UUID,
+  email TEXT NOT NULL,
+  role "Role" NOT NULL,
+  farm_id UUID,
+  site_id UUID,
+  collection_id UUID,
+  token_hash TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL,
+  invited_by_user_id UUID,
+  invited_by_name TEXT NOT NULL,
+  sent_at TIMESTAMPTZ(3),
+  accepted_at TIMESTAMPTZ(3),
+  accepted_by_user_id UUID,
+  revoked_at TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE organization_quota (
+  organization_id UUID,
+  name TEXT,
+  count_max INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, name),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
+);
+
+CREATE TABLE api_key (
+  organization_id UUID,
+  id UUID,
+  name TEXT NOT NULL,
+  prefix TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
+  role "Role" NOT NULL,
+  farm_id UUID,
+  site_id UUID,
+  collection_id UUID,
+  permissions TEXT[],
+  requests_per_minute INTEGER NOT NULL DEFAULT 600,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  created_by_user_id UUID,
+  expires_at TIMESTAMPTZ(3),
+  revoked_at TIMESTAMPTZ(3),
+  last_used_at TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id),
+  CONSTRAINT api_key_one_place CHECK (num_nonnulls(farm_id, site_id, collection_id) <= 1),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Counts are worth nothing after a crash: unlogged, so that counting a request costs no write to the log.
-CREATE UNLOGGED TABLE "api_key_window" (
-  "organization_id" UUID NOT NULL,
-  "api_key_id" UUID NOT NULL,
-  "started_at" TIMESTAMPTZ(3) NOT NULL,
-  "requests" INTEGER NOT NULL,
-  CONSTRAINT "api_key_window_pkey" PRIMARY KEY (organization_id, api_key_id)
+CREATE UNLOGGED TABLE api_key_window (
+  organization_id UUID,
+  api_key_id UUID,
+  started_at TIMESTAMPTZ(3) NOT NULL,
+  requests INTEGER NOT NULL,
+  PRIMARY KEY (organization_id, api_key_id),
+  FOREIGN KEY (organization_id, api_key_id) REFERENCES api_key ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "idempotent_request" (
-  "organization_id" UUID NOT NULL,
-  "caller_id" UUID NOT NULL,
-  "key_hash" TEXT NOT NULL,
-  "request_hash" TEXT NOT NULL,
-  "answer" BYTEA,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "idempotent_request_pkey" PRIMARY KEY (organization_id, caller_id, key_hash)
+CREATE TABLE idempotent_request (
+  organization_id UUID,
+  caller_id UUID,
+  key_hash TEXT,
+  request_hash TEXT NOT NULL,
+  answer BYTEA,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, caller_id, key_hash),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "webhook_endpoint" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "name" TEXT NOT NULL,
-  "url" TEXT NOT NULL,
-  "events" TEXT[],
-  "secret" BYTEA NOT NULL,
-  "previous_secret" BYTEA,
-  "previous_secret_until" TIMESTAMPTZ(3),
-  "enabled" BOOLEAN NOT NULL DEFAULT true,
-  "disabled_reason" TEXT,
-  "failing_since" TIMESTAMPTZ(3),
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "webhook_endpoint_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE webhook_endpoint (
+  organization_id UUID,
+  id UUID,
+  name TEXT NOT NULL,
+  url TEXT NOT NULL,
+  events TEXT[],
+  secret BYTEA NOT NULL,
+  previous_secret BYTEA,
+  previous_secret_until TIMESTAMPTZ(3),
+  enabled BOOLEAN NOT NULL DEFAULT true,
+  disabled_reason TEXT,
+  failing_since TIMESTAMPTZ(3),
+  revision INTEGER NOT NULL DEFAULT 1,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "webhook_event" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "type" TEXT NOT NULL,
-  "subject" TEXT NOT NULL,
-  "payload" JSONB NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
+CREATE TABLE webhook_event (
+  organization_id UUID,
+  id UUID,
+  type TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  payload JSONB NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
   -- W3C Trace Context of what the event came of; null where nobody collects traces.
-  "traceparent" TEXT,
-  CONSTRAINT "webhook_event_pkey" PRIMARY KEY (organization_id, id)
+  traceparent TEXT,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "webhook_delivery" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "endpoint_id" UUID NOT NULL,
-  "event_id" UUID NOT NULL,
-  "state" "WebhookDeliveryState" NOT NULL DEFAULT 'pending',
-  "attempt_count" INTEGER NOT NULL DEFAULT 0,
-  "due_at" TIMESTAMPTZ(3) NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "attempts" JSONB NOT NULL DEFAULT '[]',
-  CONSTRAINT "webhook_delivery_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE webhook_delivery (
+  organization_id UUID,
+  id UUID,
+  endpoint_id UUID NOT NULL,
+  event_id UUID NOT NULL,
+  state "WebhookDeliveryState" NOT NULL DEFAULT 'pending',
+  attempt_count INTEGER NOT NULL DEFAULT 0,
+  due_at TIMESTAMPTZ(3) NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  attempts JSONB NOT NULL DEFAULT '[]',
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, endpoint_id) REFERENCES webhook_endpoint ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, event_id) REFERENCES webhook_event ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "boot_key" (
-  "organization_id" UUID NOT NULL,
-  "boot_id" UUID NOT NULL,
-  "received_on" DATE NOT NULL,
-  "change" BIGINT NOT NULL,
-  CONSTRAINT "boot_key_pkey" PRIMARY KEY (organization_id, boot_id)
+CREATE TABLE boot_day (
+  organization_id UUID,
+  received_on DATE,
+  earliest_started_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, received_on),
+  FOREIGN KEY (organization_id) REFERENCES organization ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "boot_day" (
-  "organization_id" UUID NOT NULL,
-  "received_on" DATE NOT NULL,
-  "earliest_started_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "boot_day_pkey" PRIMARY KEY (organization_id, received_on)
-);
-
-CREATE TABLE "boot" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "received_on" DATE NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "device_id" UUID,
-  "mac" TEXT NOT NULL,
-  "revision" BIGINT NOT NULL,
-  "started_at" TIMESTAMPTZ(3) NOT NULL,
-  "received_at" TIMESTAMPTZ(3) NOT NULL,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  "outcome" "BootOutcome",
-  "failed_phase" TEXT,
-  "failed_cause" TEXT,
-  "failed_text" TEXT,
-  "last_phase" TEXT,
-  "total_us" BIGINT NOT NULL,
-  "bytes_out" BIGINT NOT NULL,
-  "retries" BIGINT NOT NULL,
-  "simulated" BOOLEAN NOT NULL,
-  "generated" BOOLEAN NOT NULL,
-  "vdisk_id" UUID,
-  "version_id" UUID,
-  "menu_entry" TEXT,
-  "phases" JSONB NOT NULL,
-  "write_cache_used_bytes" BIGINT,
-  "write_cache_size_bytes" BIGINT,
-  "write_cache_held" JSONB,
-  "silent_since" TIMESTAMPTZ(3),
-  CONSTRAINT "boot_pkey" PRIMARY KEY (organization_id, id, received_on)
+CREATE TABLE boot (
+  organization_id UUID,
+  id UUID,
+  received_on DATE,
+  edge_id UUID NOT NULL,
+  site_id UUID NOT NULL,
+  device_id UUID,
+  mac TEXT NOT NULL,
+  revision BIGINT NOT NULL,
+  started_at TIMESTAMPTZ(3) NOT NULL,
+  received_at TIMESTAMPTZ(3) NOT NULL,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  outcome "BootOutcome",
+  failed_phase TEXT,
+  failed_cause TEXT,
+  failed_text TEXT,
+  last_phase TEXT,
+  total_us BIGINT NOT NULL,
+  bytes_out BIGINT NOT NULL,
+  retries BIGINT NOT NULL,
+  simulated BOOLEAN NOT NULL,
+  generated BOOLEAN NOT NULL,
+  vdisk_id UUID,
+  version_id UUID,
+  menu_entry TEXT,
+  phases JSONB NOT NULL,
+  write_cache_used_bytes BIGINT,
+  write_cache_size_bytes BIGINT,
+  write_cache_held JSONB,
+  silent_since TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id, received_on)
 ) PARTITION BY RANGE (received_on);
 
-CREATE TABLE "boot_detail" (
-  "organization_id" UUID NOT NULL,
-  "boot_id" UUID NOT NULL,
-  "received_on" DATE NOT NULL,
-  "phases" JSONB NOT NULL,
-  "facts" JSONB NOT NULL,
-  "guest" JSONB,
-  CONSTRAINT "boot_detail_pkey" PRIMARY KEY (organization_id, boot_id, received_on)
+CREATE TABLE boot_detail (
+  organization_id UUID,
+  boot_id UUID,
+  received_on DATE,
+  phases JSONB NOT NULL,
+  facts JSONB NOT NULL,
+  guest JSONB,
+  PRIMARY KEY (organization_id, boot_id, received_on)
 ) PARTITION BY RANGE (received_on);
 
-CREATE TABLE "boot_rollup" (
-  "organization_id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "grain" "RollupGrain" NOT NULL,
-  "starts_at" TIMESTAMPTZ(3) NOT NULL,
-  "booting_count" INTEGER NOT NULL DEFAULT 0,
-  "ready_count" INTEGER NOT NULL DEFAULT 0,
-  "failed_count" INTEGER NOT NULL DEFAULT 0,
-  "silent_count" INTEGER NOT NULL DEFAULT 0,
-  "superseded_count" INTEGER NOT NULL DEFAULT 0,
-  "local_disk_count" INTEGER NOT NULL DEFAULT 0,
-  "generated_count" INTEGER NOT NULL DEFAULT 0,
-  "total_us_sum" BIGINT NOT NULL DEFAULT 0,
-  "total_us_buckets" JSONB NOT NULL DEFAULT '{}',
-  "phases" JSONB NOT NULL DEFAULT '{}',
-  CONSTRAINT "boot_rollup_pkey" PRIMARY KEY (organization_id, site_id, grain, starts_at)
+CREATE TABLE boot_rollup (
+  organization_id UUID,
+  site_id UUID,
+  grain "RollupGrain",
+  starts_at TIMESTAMPTZ(3),
+  booting_count INTEGER NOT NULL DEFAULT 0,
+  ready_count INTEGER NOT NULL DEFAULT 0,
+  failed_count INTEGER NOT NULL DEFAULT 0,
+  silent_count INTEGER NOT NULL DEFAULT 0,
+  superseded_count INTEGER NOT NULL DEFAULT 0,
+  local_disk_count INTEGER NOT NULL DEFAULT 0,
+  generated_count INTEGER NOT NULL DEFAULT 0,
+  total_us_sum BIGINT NOT NULL DEFAULT 0,
+  total_us_buckets JSONB NOT NULL DEFAULT '{}',
+  phases JSONB NOT NULL DEFAULT '{}',
+  PRIMARY KEY (organization_id, site_id, grain, starts_at),
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "edge_key" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "public_key" TEXT NOT NULL,
-  "previous_key" TEXT NOT NULL,
-  "signature" TEXT NOT NULL,
-  "rotated_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "edge_key_pkey" PRIMARY KEY (organization_id, edge_id, public_key)
+CREATE TABLE edge_key (
+  organization_id UUID,
+  edge_id UUID,
+  public_key TEXT,
+  previous_key TEXT NOT NULL,
+  signature TEXT NOT NULL,
+  rotated_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, edge_id, public_key),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "schedule" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "farm_id" UUID NOT NULL,
-  "site_id" UUID,
-  "name" TEXT NOT NULL,
-  "enabled" BOOLEAN NOT NULL DEFAULT true,
-  "action" "ScheduleAction" NOT NULL DEFAULT 'power_on',
-  "power" "SchedulePower" NOT NULL DEFAULT 'wake_on_lan',
-  "rate_per_minute" INTEGER NOT NULL,
-  "kind" "ScheduleKind" NOT NULL,
-  "once_at" TIMESTAMPTZ(3),
-  "cron" TEXT,
-  "time_zone" TEXT NOT NULL,
-  "instants" TIMESTAMPTZ(3)[] NOT NULL DEFAULT ARRAY[]::TIMESTAMPTZ(3)[],
-  "renew_at" TIMESTAMPTZ(3),
-  "prepared_until" TIMESTAMPTZ(3) NOT NULL,
-  "revision" INTEGER NOT NULL DEFAULT 1,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "updated_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "schedule_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE schedule (
+  organization_id UUID,
+  id UUID,
+  farm_id UUID NOT NULL,
+  site_id UUID,
+  name TEXT NOT NULL,
+  enabled BOOLEAN NOT NULL DEFAULT true,
+  action "ScheduleAction" NOT NULL DEFAULT 'power_on',
+  power "SchedulePower" NOT NULL DEFAULT 'wake_on_lan',
+  rate_per_minute INTEGER NOT NULL,
+  kind "ScheduleKind" NOT NULL,
+  once_at TIMESTAMPTZ(3),
+  cron TEXT,
+  time_zone TEXT NOT NULL,
+  instants TIMESTAMPTZ(3)[] NOT NULL DEFAULT ARRAY[]::TIMESTAMPTZ(3)[],
+  renew_at TIMESTAMPTZ(3),
+  prepared_until TIMESTAMPTZ(3) NOT NULL,
+  revision INTEGER NOT NULL DEFAULT 1,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  updated_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, farm_id) REFERENCES farm ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, site_id) REFERENCES site ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "schedule_target" (
-  "organization_id" UUID NOT NULL,
-  "schedule_id" UUID NOT NULL,
-  "position" INTEGER NOT NULL,
-  "kind" "ScheduleTargetKind" NOT NULL,
-  "device_id" UUID,
-  "collection_id" UUID,
-  "tag" TEXT,
-  CONSTRAINT "schedule_target_pkey" PRIMARY KEY (organization_id, schedule_id, "position"),
+CREATE TABLE schedule_target (
+  organization_id UUID,
+  schedule_id UUID,
+  position INTEGER,
+  kind "ScheduleTargetKind" NOT NULL,
+  device_id UUID,
+  collection_id UUID,
+  tag TEXT,
+  PRIMARY KEY (organization_id, schedule_id, position),
   -- A target is one thing.
-  CONSTRAINT "schedule_target_one" CHECK ((num_nonnulls(device_id, collection_id, tag) = 1))
+  CONSTRAINT schedule_target_one CHECK (num_nonnulls(device_id, collection_id, tag) = 1),
+  FOREIGN KEY (organization_id, schedule_id) REFERENCES schedule ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, collection_id) REFERENCES collection ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "schedule_run" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "schedule_id" UUID NOT NULL,
-  "instant" TIMESTAMPTZ(3) NOT NULL,
-  "state" "ScheduleRunState" NOT NULL DEFAULT 'waiting',
-  "reason" TEXT,
-  "requested_by_user_id" UUID,
-  "action" "ScheduleAction" NOT NULL,
-  "power" "SchedulePower" NOT NULL,
-  "rate_per_minute" INTEGER NOT NULL,
-  "started_at" TIMESTAMPTZ(3),
-  "ended_at" TIMESTAMPTZ(3),
-  "closes_at" TIMESTAMPTZ(3) NOT NULL,
-  "closed_at" TIMESTAMPTZ(3),
-  "device_count" INTEGER NOT NULL,
-  "waiting_count" INTEGER NOT NULL DEFAULT 0,
-  "sent_count" INTEGER NOT NULL DEFAULT 0,
-  "booting_count" INTEGER NOT NULL DEFAULT 0,
-  "ready_count" INTEGER NOT NULL DEFAULT 0,
-  "failed_count" INTEGER NOT NULL DEFAULT 0,
-  "not_seen_count" INTEGER NOT NULL DEFAULT 0,
-  "skipped_count" INTEGER NOT NULL DEFAULT 0,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "told_at" TIMESTAMPTZ(3),
-  CONSTRAINT "schedule_run_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE schedule_run (
+  organization_id UUID,
+  id UUID,
+  schedule_id UUID NOT NULL,
+  instant TIMESTAMPTZ(3) NOT NULL,
+  state "ScheduleRunState" NOT NULL DEFAULT 'waiting',
+  reason TEXT,
+  requested_by_user_id UUID,
+  action "ScheduleAction" NOT NULL,
+  power "SchedulePower" NOT NULL,
+  rate_per_minute INTEGER NOT NULL,
+  started_at TIMESTAMPTZ(3),
+  ended_at TIMESTAMPTZ(3),
+  closes_at TIMESTAMPTZ(3) NOT NULL,
+  closed_at TIMESTAMPTZ(3),
+  device_count INTEGER NOT NULL,
+  waiting_count INTEGER NOT NULL DEFAULT 0,
+  sent_count INTEGER NOT NULL DEFAULT 0,
+  booting_count INTEGER NOT NULL DEFAULT 0,
+  ready_count INTEGER NOT NULL DEFAULT 0,
+  failed_count INTEGER NOT NULL DEFAULT 0,
+  not_seen_count INTEGER NOT NULL DEFAULT 0,
+  skipped_count INTEGER NOT NULL DEFAULT 0,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  told_at TIMESTAMPTZ(3),
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, schedule_id) REFERENCES schedule ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "schedule_run_device" (
-  "organization_id" UUID NOT NULL,
-  "run_id" UUID NOT NULL,
-  "device_id" UUID NOT NULL,
-  "position" INTEGER NOT NULL,
-  "state" "ScheduleRunDeviceState" NOT NULL DEFAULT 'waiting',
-  "reason" TEXT,
-  "text" TEXT,
-  "edge_id" UUID,
-  "sent_at" TIMESTAMPTZ(3),
-  "boot_id" UUID,
-  CONSTRAINT "schedule_run_device_pkey" PRIMARY KEY (organization_id, run_id, device_id)
+CREATE TABLE schedule_run_device (
+  organization_id UUID,
+  run_id UUID,
+  device_id UUID,
+  position INTEGER NOT NULL,
+  state "ScheduleRunDeviceState" NOT NULL DEFAULT 'waiting',
+  reason TEXT,
+  text TEXT,
+  edge_id UUID,
+  sent_at TIMESTAMPTZ(3),
+  boot_id UUID,
+  PRIMARY KEY (organization_id, run_id, device_id),
+  FOREIGN KEY (organization_id, run_id) REFERENCES schedule_run ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "report_gap" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "boot_epoch" BIGINT NOT NULL,
-  "from_seq" BIGINT NOT NULL,
-  "until_seq" BIGINT NOT NULL,
-  "reason" TEXT NOT NULL,
-  "from_at" TIMESTAMPTZ(3),
-  "until_at" TIMESTAMPTZ(3),
-  "declared_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "report_gap_pkey" PRIMARY KEY (organization_id, edge_id, boot_epoch, from_seq)
+CREATE TABLE report_gap (
+  organization_id UUID,
+  edge_id UUID,
+  boot_epoch BIGINT,
+  from_seq BIGINT,
+  until_seq BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  from_at TIMESTAMPTZ(3),
+  until_at TIMESTAMPTZ(3),
+  declared_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, edge_id, boot_epoch, from_seq),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "sign_up_link" (
-  "id" UUID NOT NULL,
-  "email" TEXT NOT NULL,
-  "token_hash" TEXT NOT NULL,
-  "created_at" TIMESTAMPTZ(3) NOT NULL,
-  "expires_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "sign_up_link_pkey" PRIMARY KEY (id)
+CREATE TABLE sign_up_link (
+  id UUID PRIMARY KEY,
+  email TEXT NOT NULL,
+  token_hash TEXT NOT NULL,
+  created_at TIMESTAMPTZ(3) NOT NULL,
+  expires_at TIMESTAMPTZ(3) NOT NULL
 );
 
-CREATE TABLE "platform_event" (
-  "id" UUID NOT NULL,
-  "at" TIMESTAMPTZ(3) NOT NULL,
-  "actor_user_id" UUID,
-  "action" TEXT NOT NULL,
-  "subject_id" UUID,
-  "before" JSONB,
-  "after" JSONB,
-  CONSTRAINT "platform_event_pkey" PRIMARY KEY (id)
+CREATE TABLE platform_event (
+  id UUID PRIMARY KEY,
+  at TIMESTAMPTZ(3) NOT NULL,
+  actor_user_id UUID,
+  action TEXT NOT NULL,
+  subject_id UUID,
+  before JSONB,
+  after JSONB
 );
 
 -- How long entries of the audit log are kept: for ever without a row. The owner's command alone writes it; the API's role asks for
 -- the removal of what is older, and has no say in what that is: docs/decisions/0013-audit-retention.md.
-CREATE TABLE "audit_retention" (
-  "id" BOOLEAN NOT NULL DEFAULT true,
-  "days" INTEGER NOT NULL,
-  "set_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
-  CONSTRAINT "audit_retention_pkey" PRIMARY KEY (id),
-  CONSTRAINT "audit_retention_one_row" CHECK (id),
-  CONSTRAINT "audit_retention_days" CHECK (((days >= 30) AND (days <= 36500)))
+CREATE TABLE audit_retention (
+  id BOOLEAN PRIMARY KEY DEFAULT true,
+  days INTEGER NOT NULL,
+  set_at TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  CONSTRAINT audit_retention_one_row CHECK (id),
+  CONSTRAINT audit_retention_days CHECK ((days >= 30) AND (days <= 36500))
 );
 
-CREATE TABLE "edge_version" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "version_id" UUID NOT NULL,
-  "state" "EdgeVersionState" NOT NULL,
-  "root" BYTEA,
-  "is_layer" BOOLEAN NOT NULL DEFAULT false,
-  "own_bytes" BIGINT NOT NULL,
-  "shared_bytes" BIGINT NOT NULL,
-  "reclaimable_bytes" BIGINT NOT NULL,
-  "checked_at" TIMESTAMPTZ(3),
-  "reported_at" TIMESTAMPTZ(3) NOT NULL,
-  "scan" BIGINT NOT NULL,
-  "is_written" BOOLEAN,
-  "boot_profiles" JSONB,
-  CONSTRAINT "edge_version_pkey" PRIMARY KEY (organization_id, edge_id, version_id)
+CREATE TABLE edge_version (
+  organization_id UUID,
+  edge_id UUID,
+  version_id UUID,
+  state "EdgeVersionState" NOT NULL,
+  root BYTEA,
+  is_layer BOOLEAN NOT NULL DEFAULT false,
+  own_bytes BIGINT NOT NULL,
+  shared_bytes BIGINT NOT NULL,
+  reclaimable_bytes BIGINT NOT NULL,
+  checked_at TIMESTAMPTZ(3),
+  reported_at TIMESTAMPTZ(3) NOT NULL,
+  scan BIGINT NOT NULL,
+  is_written BOOLEAN,
+  boot_profiles JSONB,
+  PRIMARY KEY (organization_id, edge_id, version_id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, version_id) REFERENCES vdisk_version ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "store_job" (
-  "organization_id" UUID NOT NULL,
-  "id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "kind" "StoreJobKind" NOT NULL,
-  "state" "StoreJobState" NOT NULL DEFAULT 'queued',
-  "vdisk_id" UUID,
-  "version_id" UUID,
-  "into_version_id" UUID,
-  "source_path" TEXT,
-  "progress_bytes" BIGINT NOT NULL DEFAULT 0,
-  "total_bytes" BIGINT NOT NULL DEFAULT 0,
-  "message" TEXT,
-  "asked_by_user_id" UUID,
-  "asked_by_name" TEXT NOT NULL,
-  "asked_at" TIMESTAMPTZ(3) NOT NULL,
-  "started_at" TIMESTAMPTZ(3),
-  "ended_at" TIMESTAMPTZ(3),
-  "boot_files" "GivenBootFiles",
-  "device_id" UUID,
-  "layer_class" "WriteCacheClass",
-  CONSTRAINT "store_job_pkey" PRIMARY KEY (organization_id, id)
+CREATE TABLE store_job (
+  organization_id UUID,
+  id UUID,
+  edge_id UUID NOT NULL,
+  kind "StoreJobKind" NOT NULL,
+  state "StoreJobState" NOT NULL DEFAULT 'queued',
+  vdisk_id UUID,
+  version_id UUID,
+  into_version_id UUID,
+  source_path TEXT,
+  progress_bytes BIGINT NOT NULL DEFAULT 0,
+  total_bytes BIGINT NOT NULL DEFAULT 0,
+  message TEXT,
+  asked_by_user_id UUID,
+  asked_by_name TEXT NOT NULL,
+  asked_at TIMESTAMPTZ(3) NOT NULL,
+  started_at TIMESTAMPTZ(3),
+  ended_at TIMESTAMPTZ(3),
+  boot_files "GivenBootFiles",
+  device_id UUID,
+  layer_class "WriteCacheClass",
+  PRIMARY KEY (organization_id, id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
 );
 
-CREATE TABLE "edge_image" (
-  "organization_id" UUID NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "version_id" UUID NOT NULL,
-  "state" "EdgeVersionState" NOT NULL,
-  "root" BYTEA,
-  "name" TEXT NOT NULL DEFAULT '',
-  "size_bytes" BIGINT,
-  "made_at" TIMESTAMPTZ(3),
-  "has_kernel" BOOLEAN NOT NULL DEFAULT false,
-  "made_for_id" UUID,
-  "parent_version_id" UUID,
-  "own_bytes" BIGINT NOT NULL,
-  "shared_bytes" BIGINT NOT NULL,
-  "reclaimable_bytes" BIGINT NOT NULL,
-  "reported_at" TIMESTAMPTZ(3) NOT NULL,
-  "scan" BIGINT NOT NULL,
-  CONSTRAINT "edge_image_pkey" PRIMARY KEY (organization_id, edge_id, version_id)
+CREATE TABLE edge_image (
+  organization_id UUID,
+  edge_id UUID,
+  version_id UUID,
+  state "EdgeVersionState" NOT NULL,
+  root BYTEA,
+  name TEXT NOT NULL DEFAULT '',
+  size_bytes BIGINT,
+  made_at TIMESTAMPTZ(3),
+  has_kernel BOOLEAN NOT NULL DEFAULT false,
+  made_for_id UUID,
+  parent_version_id UUID,
+  own_bytes BIGINT NOT NULL,
+  shared_bytes BIGINT NOT NULL,
+  reclaimable_bytes BIGINT NOT NULL,
+  reported_at TIMESTAMPTZ(3) NOT NULL,
+  scan BIGINT NOT NULL,
+  PRIMARY KEY (organization_id, edge_id, version_id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 -- Devices that asked another edge of their site to go on and were sent back, since the edge that was gone has what they wrote.
-CREATE TABLE "boot_wait" (
-  "organization_id" UUID NOT NULL,
-  "boot_id" UUID NOT NULL,
-  "site_id" UUID NOT NULL,
-  "mac" TEXT NOT NULL,
-  "edge_id" UUID NOT NULL,
-  "asked_edge_id" UUID NOT NULL,
-  "started_at" TIMESTAMPTZ(3) NOT NULL,
-  "waits_since" TIMESTAMPTZ(3) NOT NULL,
-  "asked_us" BIGINT NOT NULL,
-  "resumed_us" BIGINT,
-  "received_at" TIMESTAMPTZ(3) NOT NULL,
-  CONSTRAINT "boot_wait_pkey" PRIMARY KEY (organization_id, boot_id)
+CREATE TABLE boot_wait (
+  organization_id UUID,
+  boot_id UUID,
+  site_id UUID NOT NULL,
+  mac TEXT NOT NULL,
+  edge_id UUID NOT NULL,
+  asked_edge_id UUID NOT NULL,
+  started_at TIMESTAMPTZ(3) NOT NULL,
+  waits_since TIMESTAMPTZ(3) NOT NULL,
+  asked_us BIGINT NOT NULL,
+  resumed_us BIGINT,
+  received_at TIMESTAMPTZ(3) NOT NULL,
+  PRIMARY KEY (organization_id, boot_id),
+  FOREIGN KEY (organization_id, edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE,
+  FOREIGN KEY (organization_id, asked_edge_id) REFERENCES edge ON UPDATE CASCADE ON DELETE CASCADE
 );
 
 CREATE UNIQUE INDEX user_email_key ON "user" (email);
 CREATE UNIQUE INDEX session_token_key ON session (token);
-CREATE INDEX session_user_id_idx ON session (user_id);
-CREATE INDEX account_user_id_idx ON account (user_id);
+CREATE INDEX ON session (user_id);
+CREATE INDEX ON account (user_id);
 CREATE UNIQUE INDEX account_provider_id_account_id_key ON account (provider_id, account_id);
-CREATE INDEX verification_identifier_idx ON verification (identifier);
-CREATE INDEX device_organization_id_name_id_idx ON device (organization_id, name, id);
-CREATE INDEX device_organization_id_collection_id_name_id_idx ON device (organization_id, collection_id, name, id);
-CREATE INDEX device_organization_id_last_boot_outcome_name_id_idx ON device (organization_id, last_boot_outcome, name, id);
-CREATE INDEX device_organization_id_last_boot_write_cache_percent_idx ON device (organization_id, last_boot_write_cache_percent);
-CREATE INDEX device_organization_id_boot_menu_id_idx ON device (organization_id, boot_menu_id);
-CREATE INDEX device_tags_idx ON device USING gin (tags);
-CREATE UNIQUE INDEX device_organization_id_site_id_mac_deletion_id_key ON device (organization_id, site_id, mac, deletion_id) NULLS NOT DISTINCT;
-CREATE INDEX device_organization_id_vdisk_id_idx ON device (organization_id, vdisk_id);
-CREATE INDEX device_organization_id_layer_version_id_idx ON device (organization_id, layer_version_id);
-CREATE INDEX power_on_organization_id_expires_at_idx ON power_on (organization_id, expires_at);
-CREATE INDEX power_on_organization_id_device_id_requested_at_idx ON power_on (organization_id, device_id, requested_at);
+CREATE INDEX ON verification (identifier);
+CREATE INDEX ON device (organization_id, name, id);
+CREATE INDEX ON device (organization_id, collection_id, name, id);
+CREATE INDEX ON device (organization_id, last_boot_outcome, name, id);
+CREATE INDEX ON device (organization_id, last_boot_write_cache_percent);
+CREATE INDEX ON device (organization_id, boot_menu_id);
+CREATE INDEX ON device USING gin (tags);
+CREATE UNIQUE INDEX device_organization_id_site_id_mac_deletion_id_key
+  ON device (organization_id, site_id, mac, deletion_id) NULLS NOT DISTINCT;
+CREATE INDEX ON device (organization_id, vdisk_id);
+CREATE INDEX ON device (organization_id, layer_version_id);
+CREATE INDEX ON power_on (organization_id, expires_at);
+CREATE INDEX ON power_on (organization_id, device_id, requested_at);
 CREATE UNIQUE INDEX edge_id_key ON edge (id);
 CREATE UNIQUE INDEX edge_public_key_key ON edge (public_key);
-CREATE INDEX edge_organization_id_name_id_idx ON edge (organization_id, name, id);
-CREATE INDEX edge_organization_id_site_id_idx ON edge (organization_id, site_id);
+CREATE INDEX ON edge (organization_id, name, id);
+CREATE INDEX ON edge (organization_id, site_id);
 CREATE UNIQUE INDEX join_token_token_hash_key ON join_token (token_hash);
-CREATE UNIQUE INDEX farm_organization_id_name_deletion_id_key ON farm (organization_id, name, deletion_id) NULLS NOT DISTINCT;
-CREATE INDEX site_organization_id_name_id_idx ON site (organization_id, name, id);
-CREATE UNIQUE INDEX site_organization_id_farm_id_name_deletion_id_key ON site (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
-CREATE INDEX collection_organization_id_name_id_idx ON collection (organization_id, name, id);
-CREATE INDEX collection_organization_id_boot_menu_id_idx ON collection (organization_id, boot_menu_id);
-CREATE UNIQUE INDEX collection_organization_id_site_id_name_deletion_id_key ON collection (organization_id, site_id, name, deletion_id) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX farm_organization_id_name_deletion_id_key
+  ON farm (organization_id, name, deletion_id) NULLS NOT DISTINCT;
+CREATE INDEX ON site (organization_id, name, id);
+CREATE UNIQUE INDEX site_organization_id_farm_id_name_deletion_id_key
+  ON site (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
+CREATE INDEX ON collection (organization_id, name, id);
+CREATE INDEX ON collection (organization_id, boot_menu_id);
+CREATE UNIQUE INDEX collection_organization_id_site_id_name_deletion_id_key
+  ON collection (organization_id, site_id, name, deletion_id) NULLS NOT DISTINCT;
 CREATE UNIQUE INDEX organization_slug_key ON organization (slug);
-CREATE INDEX membership_user_id_created_at_idx ON membership (user_id, created_at);
+CREATE INDEX ON membership (user_id, created_at);
 
 -- Two that rotate at once: the second begins where the first ended.
 CREATE UNIQUE INDEX signing_key_organization_id_previous_key_key ON signing_key (organization_id, previous_key);
-CREATE INDEX vdisk_organization_id_name_id_idx ON vdisk (organization_id, name, id);
-CREATE UNIQUE INDEX vdisk_organization_id_farm_id_name_deletion_id_key ON vdisk (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
-CREATE INDEX vdisk_organization_id_store_id_idx ON vdisk (organization_id, store_id);
-CREATE UNIQUE INDEX vdisk_version_organization_id_vdisk_id_number_key ON vdisk_version (organization_id, vdisk_id, number);
-CREATE INDEX power_order_organization_id_expires_at_idx ON power_order (organization_id, expires_at);
-CREATE INDEX power_order_organization_id_device_id_requested_at_idx ON power_order (organization_id, device_id, requested_at);
-CREATE INDEX power_order_organization_id_taken_boot_id_idx ON power_order (organization_id, taken_boot_id);
-CREATE INDEX withdrawn_boot_organization_id_change_idx ON withdrawn_boot (organization_id, change);
-CREATE INDEX withdrawn_boot_organization_id_edge_id_withdrawn_at_idx ON withdrawn_boot (organization_id, edge_id, withdrawn_at);
-CREATE INDEX discovered_device_organization_id_first_seen_at_id_idx ON discovered_device (organization_id, first_seen_at DESC, id DESC);
-CREATE INDEX discovered_device_organization_id_site_id_last_seen_at_idx ON discovered_device (organization_id, site_id, last_seen_at);
-CREATE INDEX discovered_device_organization_id_edge_id_idx ON discovered_device (organization_id, edge_id);
-CREATE UNIQUE INDEX discovered_device_organization_id_site_id_mac_key ON discovered_device (organization_id, site_id, mac);
-CREATE UNIQUE INDEX adoption_rule_organization_id_site_id_position_key ON adoption_rule (organization_id, site_id, "position");
-CREATE INDEX boot_menu_organization_id_name_id_idx ON boot_menu (organization_id, name, id);
+CREATE INDEX ON vdisk (organization_id, name, id);
+CREATE UNIQUE INDEX vdisk_organization_id_farm_id_name_deletion_id_key
+  ON vdisk (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
+CREATE INDEX ON vdisk (organization_id, store_id);
+CREATE UNIQUE INDEX vdisk_version_organization_id_vdisk_id_number_key
+  ON vdisk_version (organization_id, vdisk_id, number);
+CREATE INDEX ON power_order (organization_id, expires_at);
+CREATE INDEX ON power_order (organization_id, device_id, requested_at);
+CREATE INDEX ON power_order (organization_id, taken_boot_id);
+CREATE INDEX ON withdrawn_boot (organization_id, change);
+CREATE INDEX ON withdrawn_boot (organization_id, edge_id, withdrawn_at);
+CREATE INDEX ON discovered_device (organization_id, first_seen_at DESC, id DESC);
+CREATE INDEX ON discovered_device (organization_id, site_id, last_seen_at);
+CREATE INDEX ON discovered_device (organization_id, edge_id);
+CREATE UNIQUE INDEX discovered_device_organization_id_site_id_mac_key
+  ON discovered_device (organization_id, site_id, mac);
+CREATE UNIQUE INDEX adoption_rule_organization_id_site_id_position_key
+  ON adoption_rule (organization_id, site_id, position);
+CREATE INDEX ON boot_menu (organization_id, name, id);
 CREATE UNIQUE INDEX boot_menu_organization_id_farm_id_name_key ON boot_menu (organization_id, farm_id, name);
-CREATE INDEX boot_menu_entry_organization_id_vdisk_id_idx ON boot_menu_entry (organization_id, vdisk_id);
-CREATE INDEX boot_menu_entry_organization_id_version_id_idx ON boot_menu_entry (organization_id, version_id);
-CREATE INDEX boot_capture_organization_id_site_id_received_at_boot_id_idx ON boot_capture (organization_id, site_id, received_at DESC, boot_id DESC);
-CREATE INDEX boot_capture_received_at_idx ON boot_capture (received_at);
-CREATE INDEX role_grant_organization_id_user_id_idx ON role_grant (organization_id, user_id);
-CREATE INDEX role_grant_organization_id_farm_id_idx ON role_grant (organization_id, farm_id);
-CREATE INDEX role_grant_organization_id_site_id_idx ON role_grant (organization_id, site_id);
-CREATE INDEX role_grant_organization_id_collection_id_idx ON role_grant (organization_id, collection_id);
-CREATE UNIQUE INDEX role_grant_once ON role_grant (organization_id, user_id, role, farm_id, site_id, collection_id) NULLS NOT DISTINCT;
-CREATE INDEX audit_entry_organization_id_at_id_idx ON audit_entry (organization_id, at DESC, id DESC);
-CREATE INDEX audit_entry_organization_id_object_id_at_idx ON audit_entry (organization_id, object_id, at DESC);
-CREATE INDEX audit_entry_organization_id_actor_id_at_idx ON audit_entry (organization_id, actor_id, at DESC);
-CREATE INDEX deletion_organization_id_deleted_at_id_idx ON deletion (organization_id, deleted_at DESC, id DESC);
-CREATE INDEX deletion_organization_id_object_id_idx ON deletion (organization_id, object_id);
-CREATE UNIQUE INDEX store_organization_id_farm_id_name_deletion_id_key ON store (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
-CREATE INDEX store_organization_id_name_id_idx ON store (organization_id, name, id);
-CREATE INDEX two_factor_user_id_idx ON two_factor (user_id);
+CREATE INDEX ON boot_menu_entry (organization_id, vdisk_id);
+CREATE INDEX ON boot_menu_entry (organization_id, version_id);
+CREATE INDEX ON boot_capture (organization_id, site_id, received_at DESC, boot_id DESC);
+CREATE INDEX ON boot_capture (received_at);
+CREATE INDEX ON role_grant (organization_id, user_id);
+CREATE INDEX ON role_grant (organization_id, farm_id);
+CREATE INDEX ON role_grant (organization_id, site_id);
+CREATE INDEX ON role_grant (organization_id, collection_id);
+CREATE UNIQUE INDEX role_grant_once
+  ON role_grant (organization_id, user_id, role, farm_id, site_id, collection_id) NULLS NOT DISTINCT;
+CREATE INDEX ON audit_entry (organization_id, at DESC, id DESC);
+CREATE INDEX ON audit_entry (organization_id, object_id, at DESC);
+CREATE INDEX ON audit_entry (organization_id, actor_id, at DESC);
+CREATE INDEX ON deletion (organization_id, deleted_at DESC, id DESC);
+CREATE INDEX ON deletion (organization_id, object_id);
+CREATE UNIQUE INDEX store_organization_id_farm_id_name_deletion_id_key
+  ON store (organization_id, farm_id, name, deletion_id) NULLS NOT DISTINCT;
+CREATE INDEX ON store (organization_id, name, id);
+CREATE INDEX ON two_factor (user_id);
 CREATE UNIQUE INDEX rate_limit_key_key ON rate_limit (key);
 CREATE UNIQUE INDEX setup_link_token_hash_key ON setup_link (token_hash);
 CREATE UNIQUE INDEX invitation_token_hash_key ON invitation (token_hash);
-CREATE INDEX invitation_organization_id_email_idx ON invitation (organization_id, email);
-CREATE INDEX invitation_organization_id_farm_id_idx ON invitation (organization_id, farm_id);
-CREATE INDEX invitation_organization_id_site_id_idx ON invitation (organization_id, site_id);
-CREATE INDEX invitation_organization_id_collection_id_idx ON invitation (organization_id, collection_id);
+CREATE INDEX ON invitation (organization_id, email);
+CREATE INDEX ON invitation (organization_id, farm_id);
+CREATE INDEX ON invitation (organization_id, site_id);
+CREATE INDEX ON invitation (organization_id, collection_id);
 
 -- Who invites once more resends; two open invitations of the same role in the same place say nothing new.
-CREATE UNIQUE INDEX invitation_open_once ON invitation (organization_id, email, role, farm_id, site_id, collection_id) NULLS NOT DISTINCT WHERE ((accepted_at IS NULL) AND (revoked_at IS NULL));
+CREATE UNIQUE INDEX invitation_open_once
+  ON invitation (organization_id, email, role, farm_id, site_id, collection_id) NULLS NOT DISTINCT
+  WHERE (accepted_at IS NULL) AND (revoked_at IS NULL);
 CREATE UNIQUE INDEX api_key_secret_hash_key ON api_key (secret_hash);
-CREATE INDEX api_key_organization_id_created_at_id_idx ON api_key (organization_id, created_at DESC, id DESC);
-CREATE INDEX idempotent_request_organization_id_created_at_idx ON idempotent_request (organization_id, created_at);
-CREATE INDEX webhook_endpoint_organization_id_created_at_id_idx ON webhook_endpoint (organization_id, created_at DESC, id DESC);
+CREATE INDEX ON api_key (organization_id, created_at DESC, id DESC);
+CREATE INDEX ON idempotent_request (organization_id, created_at);
+CREATE INDEX ON webhook_endpoint (organization_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX webhook_event_organization_id_type_subject_key ON webhook_event (organization_id, type, subject);
-CREATE INDEX webhook_event_organization_id_created_at_idx ON webhook_event (organization_id, created_at);
-CREATE INDEX webhook_delivery_organization_id_endpoint_id_created_at_id_idx ON webhook_delivery (organization_id, endpoint_id, created_at DESC, id DESC);
-CREATE INDEX webhook_delivery_organization_id_event_id_idx ON webhook_delivery (organization_id, event_id);
-CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE (state = 'pending'::"WebhookDeliveryState");
-CREATE INDEX boot_key_organization_id_change_idx ON boot_key (organization_id, change);
-CREATE INDEX boot_key_received_on_idx ON boot_key (received_on);
-CREATE INDEX boot_organization_id_started_at_id_idx ON boot (organization_id, started_at DESC, id DESC);
-CREATE INDEX boot_organization_id_device_id_started_at_id_idx ON boot (organization_id, device_id, started_at DESC, id DESC);
-CREATE INDEX boot_organization_id_site_id_started_at_id_idx ON boot (organization_id, site_id, started_at DESC, id DESC);
-CREATE INDEX boot_organization_id_outcome_started_at_id_idx ON boot (organization_id, outcome, started_at DESC, id DESC);
+CREATE INDEX ON webhook_event (organization_id, created_at);
+CREATE INDEX ON webhook_delivery (organization_id, endpoint_id, created_at DESC, id DESC);
+CREATE INDEX ON webhook_delivery (organization_id, event_id);
+CREATE INDEX webhook_delivery_due ON webhook_delivery (due_at) WHERE state = 'pending'::"WebhookDeliveryState";
+CREATE INDEX ON boot_key (organization_id, change);
+CREATE INDEX ON boot_key (received_on);
+CREATE INDEX ON boot (organization_id, started_at DESC, id DESC);
+CREATE INDEX ON boot (organization_id, device_id, started_at DESC, id DESC);
+CREATE INDEX ON boot (organization_id, site_id, started_at DESC, id DESC);
+CREATE INDEX ON boot (organization_id, outcome, started_at DESC, id DESC);
 
 -- Filters that hardly any boot passes: without an index of their own they would read all of an organization's boots.
 CREATE INDEX boot_simulated_idx ON boot (organization_id, started_at DESC, id DESC) WHERE simulated;
 CREATE INDEX boot_generated_idx ON boot (organization_id, started_at DESC, id DESC) WHERE generated;
-CREATE INDEX boot_rollup_grain_starts_at_idx ON boot_rollup (grain, starts_at);
-CREATE INDEX schedule_organization_id_name_id_idx ON schedule (organization_id, name, id);
-CREATE INDEX schedule_organization_id_site_id_idx ON schedule (organization_id, site_id);
-CREATE INDEX schedule_renew_at_idx ON schedule (renew_at);
+CREATE INDEX ON boot_rollup (grain, starts_at);
+CREATE INDEX ON schedule (organization_id, name, id);
+CREATE INDEX ON schedule (organization_id, site_id);
+CREATE INDEX ON schedule (renew_at);
 CREATE UNIQUE INDEX schedule_organization_id_farm_id_name_key ON schedule (organization_id, farm_id, name);
-CREATE INDEX schedule_target_organization_id_device_id_idx ON schedule_target (organization_id, device_id);
-CREATE INDEX schedule_target_organization_id_collection_id_idx ON schedule_target (organization_id, collection_id);
-CREATE INDEX schedule_run_organization_id_instant_id_idx ON schedule_run (organization_id, instant DESC, id DESC);
-CREATE INDEX schedule_run_closed_at_closes_at_idx ON schedule_run (closed_at, closes_at);
-CREATE UNIQUE INDEX schedule_run_organization_id_schedule_id_instant_key ON schedule_run (organization_id, schedule_id, instant);
-CREATE INDEX schedule_run_untold ON schedule_run (organization_id, instant) WHERE (told_at IS NULL);
-CREATE INDEX schedule_run_device_organization_id_run_id_position_idx ON schedule_run_device (organization_id, run_id, "position");
-CREATE INDEX schedule_run_device_organization_id_device_id_sent_at_idx ON schedule_run_device (organization_id, device_id, sent_at DESC);
-CREATE INDEX schedule_run_device_organization_id_boot_id_idx ON schedule_run_device (organization_id, boot_id);
-CREATE INDEX report_gap_organization_id_edge_id_declared_at_idx ON report_gap (organization_id, edge_id, declared_at);
+CREATE INDEX ON schedule_target (organization_id, device_id);
+CREATE INDEX ON schedule_target (organization_id, collection_id);
+CREATE INDEX ON schedule_run (organization_id, instant DESC, id DESC);
+CREATE INDEX ON schedule_run (closed_at, closes_at);
+CREATE UNIQUE INDEX schedule_run_organization_id_schedule_id_instant_key
+  ON schedule_run (organization_id, schedule_id, instant);
+CREATE INDEX schedule_run_untold ON schedule_run (organization_id, instant) WHERE told_at IS NULL;
+CREATE INDEX ON schedule_run_device (organization_id, run_id, position);
+CREATE INDEX ON schedule_run_device (organization_id, device_id, sent_at DESC);
+CREATE INDEX ON schedule_run_device (organization_id, boot_id);
+CREATE INDEX ON report_gap (organization_id, edge_id, declared_at);
 CREATE UNIQUE INDEX sign_up_link_token_hash_key ON sign_up_link (token_hash);
-CREATE INDEX sign_up_link_expires_at_idx ON sign_up_link (expires_at);
-CREATE INDEX platform_event_at_id_idx ON platform_event (at DESC, id DESC);
-CREATE INDEX edge_version_organization_id_version_id_idx ON edge_version (organization_id, version_id);
-CREATE INDEX store_job_organization_id_edge_id_state_idx ON store_job (organization_id, edge_id, state);
-CREATE INDEX store_job_organization_id_vdisk_id_asked_at_idx ON store_job (organization_id, vdisk_id, asked_at);
-CREATE INDEX store_job_organization_id_asked_at_id_idx ON store_job (organization_id, asked_at, id);
-CREATE INDEX edge_image_organization_id_version_id_idx ON edge_image (organization_id, version_id);
-CREATE INDEX boot_wait_organization_id_site_id_mac_idx ON boot_wait (organization_id, site_id, mac);
-CREATE INDEX boot_wait_organization_id_asked_edge_id_received_at_idx ON boot_wait (organization_id, asked_edge_id, received_at);
+CREATE INDEX ON sign_up_link (expires_at);
+CREATE INDEX ON platform_event (at DESC, id DESC);
+CREATE INDEX ON edge_version (organization_id, version_id);
+CREATE INDEX ON store_job (organization_id, edge_id, state);
+CREATE INDEX ON store_job (organization_id, vdisk_id, asked_at);
+CREATE INDEX ON store_job (organization_id, asked_at, id);
+CREATE INDEX ON edge_image (organization_id, version_id);
+CREATE INDEX ON boot_wait (organization_id, site_id, mac);
+CREATE INDEX ON boot_wait (organization_id, asked_edge_id, received_at);
 
-ALTER TABLE "vdisk_version" ADD CONSTRAINT "manifest_root_is_sha256" CHECK ((octet_length(manifest_root) = 32)) NOT VALID;
-ALTER TABLE "session" ADD CONSTRAINT "session_user_id_fkey" FOREIGN KEY (user_id) REFERENCES "user"(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "account" ADD CONSTRAINT "account_user_id_fkey" FOREIGN KEY (user_id) REFERENCES "user"(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "device" ADD CONSTRAINT "device_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "device" ADD CONSTRAINT "device_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "device" ADD CONSTRAINT "device_organization_id_boot_menu_id_fkey" FOREIGN KEY (organization_id, boot_menu_id) REFERENCES boot_menu(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "device" ADD CONSTRAINT "device_organization_id_vdisk_id_fkey" FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "device" ADD CONSTRAINT "device_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "power_on" ADD CONSTRAINT "power_on_organization_id_device_id_fkey" FOREIGN KEY (organization_id, device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "edge" ADD CONSTRAINT "edge_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "join_token" ADD CONSTRAINT "join_token_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "join_token" ADD CONSTRAINT "join_token_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "desired_state" ADD CONSTRAINT "desired_state_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "desired_state" ADD CONSTRAINT "desired_state_organization_id_signing_key_id_fkey" FOREIGN KEY (organization_id, signing_key_id) REFERENCES signing_key(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "report_cursor" ADD CONSTRAINT "report_cursor_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "farm" ADD CONSTRAINT "farm_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "farm" ADD CONSTRAINT "farm_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "site" ADD CONSTRAINT "site_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "site" ADD CONSTRAINT "site_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "collection" ADD CONSTRAINT "collection_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "collection" ADD CONSTRAINT "collection_organization_id_vdisk_id_fkey" FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "collection" ADD CONSTRAINT "collection_organization_id_boot_menu_id_fkey" FOREIGN KEY (organization_id, boot_menu_id) REFERENCES boot_menu(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "collection" ADD CONSTRAINT "collection_organization_id_template_device_id_fkey" FOREIGN KEY (organization_id, template_device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "collection" ADD CONSTRAINT "collection_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "membership" ADD CONSTRAINT "membership_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "membership" ADD CONSTRAINT "membership_user_id_fkey" FOREIGN KEY (user_id) REFERENCES "user"(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "signing_key" ADD CONSTRAINT "signing_key_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_feed" ADD CONSTRAINT "boot_feed_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "vdisk" ADD CONSTRAINT "vdisk_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "vdisk" ADD CONSTRAINT "vdisk_organization_id_store_id_fkey" FOREIGN KEY (organization_id, store_id) REFERENCES store(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "vdisk" ADD CONSTRAINT "vdisk_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "vdisk_version" ADD CONSTRAINT "vdisk_version_organization_id_vdisk_id_fkey" FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "vdisk_version" ADD CONSTRAINT "vdisk_version_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "power_order" ADD CONSTRAINT "power_order_organization_id_device_id_fkey" FOREIGN KEY (organization_id, device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "power_order" ADD CONSTRAINT "power_order_organization_id_taken_boot_id_fkey" FOREIGN KEY (organization_id, taken_boot_id) REFERENCES boot_key(organization_id, boot_id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "withdrawn_boot" ADD CONSTRAINT "withdrawn_boot_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "discovered_device" ADD CONSTRAINT "discovered_device_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "discovered_device" ADD CONSTRAINT "discovered_device_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "adoption_rule" ADD CONSTRAINT "adoption_rule_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "adoption_rule" ADD CONSTRAINT "adoption_rule_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "adoption_rule" ADD CONSTRAINT "adoption_rule_organization_id_template_device_id_fkey" FOREIGN KEY (organization_id, template_device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_menu" ADD CONSTRAINT "boot_menu_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_menu" ADD CONSTRAINT "boot_menu_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "boot_menu_entry" ADD CONSTRAINT "boot_menu_entry_organization_id_menu_id_fkey" FOREIGN KEY (organization_id, menu_id) REFERENCES boot_menu(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_menu_entry" ADD CONSTRAINT "boot_menu_entry_organization_id_vdisk_id_fkey" FOREIGN KEY (organization_id, vdisk_id) REFERENCES vdisk(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "boot_menu_entry" ADD CONSTRAINT "boot_menu_entry_organization_id_version_id_fkey" FOREIGN KEY (organization_id, version_id) REFERENCES vdisk_version(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "boot_capture" ADD CONSTRAINT "boot_capture_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_capture" ADD CONSTRAINT "boot_capture_organization_id_boot_id_fkey" FOREIGN KEY (organization_id, boot_id) REFERENCES boot_key(organization_id, boot_id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "role_grant" ADD CONSTRAINT "role_grant_organization_id_user_id_fkey" FOREIGN KEY (organization_id, user_id) REFERENCES membership(organization_id, user_id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "role_grant" ADD CONSTRAINT "role_grant_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "role_grant" ADD CONSTRAINT "role_grant_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "role_grant" ADD CONSTRAINT "role_grant_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "deletion" ADD CONSTRAINT "deletion_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "store" ADD CONSTRAINT "store_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "store" ADD CONSTRAINT "store_organization_id_deletion_id_fkey" FOREIGN KEY (organization_id, deletion_id) REFERENCES deletion(organization_id, id) ON UPDATE CASCADE ON DELETE RESTRICT;
-ALTER TABLE "two_factor" ADD CONSTRAINT "two_factor_user_id_fkey" FOREIGN KEY (user_id) REFERENCES "user"(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "invitation" ADD CONSTRAINT "invitation_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "invitation" ADD CONSTRAINT "invitation_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "invitation" ADD CONSTRAINT "invitation_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "invitation" ADD CONSTRAINT "invitation_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "organization_quota" ADD CONSTRAINT "organization_quota_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "api_key" ADD CONSTRAINT "api_key_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "api_key_window" ADD CONSTRAINT "api_key_window_organization_id_api_key_id_fkey" FOREIGN KEY (organization_id, api_key_id) REFERENCES api_key(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "idempotent_request" ADD CONSTRAINT "idempotent_request_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "webhook_endpoint" ADD CONSTRAINT "webhook_endpoint_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "webhook_event" ADD CONSTRAINT "webhook_event_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_organization_id_endpoint_id_fkey" FOREIGN KEY (organization_id, endpoint_id) REFERENCES webhook_endpoint(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery_organization_id_event_id_fkey" FOREIGN KEY (organization_id, event_id) REFERENCES webhook_event(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_key" ADD CONSTRAINT "boot_key_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_day" ADD CONSTRAINT "boot_day_organization_id_fkey" FOREIGN KEY (organization_id) REFERENCES organization(id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_rollup" ADD CONSTRAINT "boot_rollup_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "edge_key" ADD CONSTRAINT "edge_key_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule" ADD CONSTRAINT "schedule_organization_id_farm_id_fkey" FOREIGN KEY (organization_id, farm_id) REFERENCES farm(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule" ADD CONSTRAINT "schedule_organization_id_site_id_fkey" FOREIGN KEY (organization_id, site_id) REFERENCES site(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_target" ADD CONSTRAINT "schedule_target_organization_id_schedule_id_fkey" FOREIGN KEY (organization_id, schedule_id) REFERENCES schedule(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_target" ADD CONSTRAINT "schedule_target_organization_id_device_id_fkey" FOREIGN KEY (organization_id, device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_target" ADD CONSTRAINT "schedule_target_organization_id_collection_id_fkey" FOREIGN KEY (organization_id, collection_id) REFERENCES collection(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_run" ADD CONSTRAINT "schedule_run_organization_id_schedule_id_fkey" FOREIGN KEY (organization_id, schedule_id) REFERENCES schedule(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_run_device" ADD CONSTRAINT "schedule_run_device_organization_id_run_id_fkey" FOREIGN KEY (organization_id, run_id) REFERENCES schedule_run(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "schedule_run_device" ADD CONSTRAINT "schedule_run_device_organization_id_device_id_fkey" FOREIGN KEY (organization_id, device_id) REFERENCES device(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "report_gap" ADD CONSTRAINT "report_gap_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "edge_version" ADD CONSTRAINT "edge_version_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "edge_version" ADD CONSTRAINT "edge_version_organization_id_version_id_fkey" FOREIGN KEY (organization_id, version_id) REFERENCES vdisk_version(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "store_job" ADD CONSTRAINT "store_job_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "edge_image" ADD CONSTRAINT "edge_image_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_wait" ADD CONSTRAINT "boot_wait_organization_id_edge_id_fkey" FOREIGN KEY (organization_id, edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
-ALTER TABLE "boot_wait" ADD CONSTRAINT "boot_wait_organization_id_asked_edge_id_fkey" FOREIGN KEY (organization_id, asked_edge_id) REFERENCES edge(organization_id, id) ON UPDATE CASCADE ON DELETE CASCADE;
+ALTER TABLE vdisk_version ADD CONSTRAINT "manifest_root_is_sha256" CHECK (octet_length(manifest_root) = 32) NOT VALID;
+ALTER TABLE collection ADD FOREIGN KEY (organization_id, template_device_id) REFERENCES device ON UPDATE CASCADE ON DELETE RESTRICT;
 
 -- Called once by the migration that makes a table with `organization_id` (or a partition of one). Calling it again changes nothing.
 CREATE FUNCTION protect_tenant_table(target regclass) RETURNS void
@@ -1303,7 +1303,6 @@ LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_tem
     AND site.deletion_id IS NULL AND collection.deletion_id IS NULL AND farm.deletion_id IS NULL
 $$;
 
--- What has to be known before the organization is, as in the migration `tenancy`. Each answers one question and no more.
 -- Whose invitation has a token with this SHA-256.
 CREATE FUNCTION invitation_organization(token_hash text) RETURNS uuid
 LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -1369,7 +1368,6 @@ BEGIN
 END
 $$;
 
--- What has to be known before the organization is.
 -- Whose API key has this SHA-256, if it may still be used; counts the request, and remembers the use once a minute.
 CREATE FUNCTION api_key_identity(secret_hash text, at timestamptz)
 RETURNS TABLE (organization_id uuid, organization_name text, api_key_id uuid, user_id uuid, user_name text, user_email text,
@@ -1845,57 +1843,48 @@ LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_tem
   WHERE vdisk.deletion_id IS NULL AND version.released_at <= organizations_with_due_releases.until
 $$;
 
-CREATE TRIGGER next_revision BEFORE UPDATE OF name, deletion_id ON "farm"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF farm_id, name, time_zone, unknown_devices, boot_program_set, capture, personality, deletion_id ON "site"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF site_id, name, vdisk_id, boot_program_set, boot_menu_id, personality, template_device_id, deletion_id ON "collection"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
+DO $$
+DECLARE
+  target text;
+  argument text;
+BEGIN
+  FOR target, argument IN VALUES
+    ('farm', 'name, deletion_id'),
+    ('site', 'farm_id, name, time_zone, unknown_devices, boot_program_set, capture, personality, deletion_id'),
+    ('collection', 'site_id, name, vdisk_id, boot_program_set, boot_menu_id, personality, template_device_id,
+      deletion_id'),
+    ('device', 'site_id, collection_id, name, mac, enabled, boot_program_set, boot_menu_choice, boot_menu_id,
+      tags, vdisk_id, personality, device_type, deletion_id'),
+    ('vdisk', 'name, store_id, note, default_version_id, override_version_id, pending_version_id,
+      maintenance_device_id, write_cache, write_cache_limit_bytes, write_cache_full, deletion_id'),
+    ('vdisk_version', 'note, labels, state, released_at, seal_asked_at, deletion_id'),
+    ('boot_menu', 'name, timeout_ms, default_position, updated_at, deletion_id'),
+    ('store', 'name, note, deletion_id'),
+    ('edge', 'name, site_id, weight, subnets, draining, revoked_at')
+  LOOP
+    EXECUTE format('CREATE TRIGGER next_revision BEFORE UPDATE OF %s ON %I
+      FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision()', argument, target);
+  END LOOP;
+  FOR target, argument IN VALUES
+    ('site', 'farm'), ('vdisk', 'farm'), ('store', 'farm'), ('collection', 'site'),
+    ('device', 'collection'), ('vdisk_version', 'vdisk')
+  LOOP
+    EXECUTE format('CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF %I, deletion_id ON %I
+      FOR EACH ROW EXECUTE FUNCTION require_live_parent(%L)', argument || '_id', target, argument);
+  END LOOP;
+  FOR target, argument IN VALUES
+    ('site', 'sites'), ('edge', 'edges'), ('device', 'devices'), ('vdisk', 'vdisks'),
+    ('membership', 'members'), ('api_key', 'api_keys'), ('webhook_endpoint', 'webhooks'), ('schedule', 'schedules')
+  LOOP
+    EXECUTE format('CREATE TRIGGER within_quota AFTER INSERT ON %I REFERENCING NEW TABLE AS added_rows
+      FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows(%L)', target, argument);
+  END LOOP;
+END
+$$;
 
--- What people change of them now counts as well.
-CREATE TRIGGER next_revision BEFORE UPDATE OF site_id, collection_id, name, mac, enabled, boot_program_set, boot_menu_choice, boot_menu_id, tags, vdisk_id, personality, device_type, deletion_id ON "device"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF name, store_id, note, default_version_id, override_version_id, pending_version_id, maintenance_device_id, write_cache, write_cache_limit_bytes, write_cache_full, deletion_id ON "vdisk"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF note, labels, state, released_at, seal_asked_at, deletion_id ON "vdisk_version"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF name, timeout_ms, default_position, updated_at, deletion_id ON "boot_menu"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF name, note, deletion_id ON "store"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER next_revision BEFORE UPDATE OF name, site_id, weight, subnets, draining, revoked_at ON "edge"
-  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION next_revision();
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF farm_id, deletion_id ON "site"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('farm');
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF farm_id, deletion_id ON "vdisk"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('farm');
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF farm_id, deletion_id ON "store"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('farm');
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF site_id, deletion_id ON "collection"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('site');
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF collection_id, deletion_id ON "device"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('collection');
-CREATE TRIGGER live_parent BEFORE INSERT OR UPDATE OF vdisk_id, deletion_id ON "vdisk_version"
-  FOR EACH ROW EXECUTE FUNCTION require_live_parent('vdisk');
-CREATE TRIGGER forget_boots_of_site AFTER DELETE ON "site" FOR EACH ROW EXECUTE FUNCTION forget_boots_of_site();
-CREATE TRIGGER count_grant AFTER INSERT OR DELETE ON "role_grant" FOR EACH ROW EXECUTE FUNCTION count_grant();
-CREATE TRIGGER within_quota AFTER INSERT ON "site" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('sites');
-CREATE TRIGGER within_quota AFTER INSERT ON "edge" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('edges');
-CREATE TRIGGER within_quota AFTER INSERT ON "device" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('devices');
-CREATE TRIGGER within_quota AFTER INSERT ON "vdisk" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('vdisks');
-CREATE TRIGGER within_quota AFTER INSERT ON "membership" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('members');
-CREATE TRIGGER within_quota AFTER INSERT ON "api_key" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('api_keys');
-CREATE TRIGGER within_quota AFTER INSERT ON "webhook_endpoint" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('webhooks');
-CREATE TRIGGER within_quota AFTER INSERT ON "schedule" REFERENCING NEW TABLE AS added_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION require_room_for_rows('schedules');
-CREATE TRIGGER keep_sealed BEFORE UPDATE OF number, size_bytes, manifest_root, sealed_at ON "vdisk_version"
+CREATE TRIGGER forget_boots_of_site AFTER DELETE ON site FOR EACH ROW EXECUTE FUNCTION forget_boots_of_site();
+CREATE TRIGGER count_grant AFTER INSERT OR DELETE ON role_grant FOR EACH ROW EXECUTE FUNCTION count_grant();
+CREATE TRIGGER keep_sealed BEFORE UPDATE OF number, size_bytes, manifest_root, sealed_at ON vdisk_version
   FOR EACH ROW WHEN (OLD.sealed_at IS NOT NULL AND OLD.manifest_root IS NOT NULL AND (
     OLD.number, OLD.size_bytes, OLD.manifest_root, OLD.sealed_at
   ) IS DISTINCT FROM (NEW.number, NEW.size_bytes, NEW.manifest_root, NEW.sealed_at))
@@ -1935,9 +1924,9 @@ GRANT EXECUTE ON FUNCTION
 TO bootfarm_api;
 
 -- An entry of the audit log is never changed and never removed by the API.
-REVOKE UPDATE, DELETE ON "audit_entry" FROM bootfarm_api;
+REVOKE UPDATE, DELETE ON audit_entry FROM bootfarm_api;
 
 -- What those who run the installation did stays, as the organizations' own audit log does while they are there.
-REVOKE UPDATE, DELETE ON "platform_event" FROM bootfarm_api;
+REVOKE UPDATE, DELETE ON platform_event FROM bootfarm_api;
 
-REVOKE INSERT, UPDATE, DELETE ON "audit_retention" FROM bootfarm_api;
+REVOKE INSERT, UPDATE, DELETE ON audit_retention FROM bootfarm_api;
