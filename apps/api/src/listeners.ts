@@ -1,12 +1,13 @@
-import { keepAccountEvent } from './audit/keep-account-event.ts'
-import { keepChanges } from './audit/keep-changes.ts'
+import { keepAccountEvent, keepChanges } from './audit/keep-changes.ts'
 import type { Listeners } from './events/event-bus.ts'
 import { keepPlatformEvent } from './platform/keep-platform-event.ts'
-import { publishEndedRuns } from './webhook/publish-ended-runs.ts'
-import { publishFailedBoots } from './webhook/publish-failed-boots.ts'
-import { publishFillingCaches } from './webhook/publish-filling-caches.ts'
-import { publishPromotion } from './webhook/publish-promotion.ts'
-import { publishSilentEdges } from './webhook/publish-silent-edges.ts'
+import {
+  publishEndedRuns,
+  publishFailedBoots,
+  publishFillingCaches,
+  publishPromotion,
+  publishSilentEdges,
+} from './webhook/publish-events.ts'
 
 /** The listeners of each event, in the order in which they run. */
 export const listeners: Listeners = {

@@ -27,7 +27,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
 }
 
 /** What becomes of it when the actor asks for something. */
-export type Judgement =
+type Judgement =
   | { verdict: 'allowed'; grants: Grant[] }
   | { verdict: 'forbidden' }
   /** It is answered as if it were not there. */

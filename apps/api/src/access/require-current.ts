@@ -7,7 +7,7 @@ import { findPlaces } from './find-place.ts'
 import { objectKinds } from './object-kinds.ts'
 
 /** Those that are changed by the revision that was seen; a schedule's change locks more than its row. */
-export type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>
+type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>
 
 interface Wanted {
   kind: RevisedKind
@@ -20,8 +20,8 @@ interface Wanted {
 const changesToldMax = 3
 
 /**
- * Locks the object until the transaction ends. Throws `not_found`; `conflict`, with the revision that it has now, where somebody has
- * changed it since the caller saw it: who and what is said to those who may read the audit log.
+ * Locks the object until the transaction ends. Throws `not_found`; `conflict`, with the revision that it has now, where
+ * somebody has changed it since the caller saw it: who and what is said to those who may read the audit log.
  * @returns where it lies
  */
 export async function requireCurrent(

@@ -1,6 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
-import type { DbOrTransaction } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { type DbOrTransaction, withTrash } from '../context/service-context.ts'
 import { type Actor, scopesOf } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
 

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { may } from '../rules/actor.ts'
@@ -15,8 +14,8 @@ import { type ApiKeyView, type apiKeyInput, apiKeysMax, type createApiKeyInput, 
 type Input = z.output<typeof createApiKeyInput>
 
 /**
- * Throws `forbidden` for a key that could do more than its creator, and for API keys, which make no others; `not_found` for
- * its place; `invalid`, `conflict` for too many.
+ * Throws `forbidden` for a key that could do more than its creator, and for API keys, which make no others; `not_found`
+ * for its place; `invalid`, `conflict` for too many.
  */
 export async function createApiKey(context: ServiceContext, input: Input): Promise<z.infer<typeof createdApiKey>> {
   const { db, clock, actor } = context

@@ -1,6 +1,5 @@
 import { inOrganization } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction, PlatformContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type PlatformContext } from '../context/service-context.ts'
 import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
 import { readGrants } from '../session/public.ts'

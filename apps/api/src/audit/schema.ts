@@ -3,7 +3,7 @@ import { pageInput, pageOf } from '../rules/page.ts'
 
 const fields = z.record(z.string(), z.unknown()).nullable()
 
-export const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
+const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
 
 /** What narrows the audit log down: for lists and for the export. */
 export const auditFilter = z.object({

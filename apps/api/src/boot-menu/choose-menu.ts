@@ -1,7 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceMenuOf, deviceMenuSelect } from './rows.ts'
@@ -12,7 +11,10 @@ type Chosen = z.infer<typeof chosenMenu>
 const ofPlace = { site: { select: { farmId: true } } } as const
 const ofMenu = { select: { name: true } } as const
 
-/** Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu of no such name in its farm. */
+/**
+ * Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu
+ * of no such name in its farm.
+ */
 export async function chooseMenuOfCollection(
   context: ServiceContext,
   { collectionId, menuId }: z.output<typeof setMenuOfCollectionInput>,
@@ -45,7 +47,10 @@ export async function chooseMenuOfCollection(
   })
 }
 
-/** Which menu a device shows, in place of its collection's. @returns what the choice comes to. Throws as for collections. */
+/**
+ * Which menu a device shows, in place of its collection's. @returns what the choice comes to. Throws as for
+ * collections.
+ */
 export async function chooseMenuOfDevice(
   context: ServiceContext,
   { deviceId, menu }: z.output<typeof setMenuOfDeviceInput>,

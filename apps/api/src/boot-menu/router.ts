@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { getMenu, getMenuChoices } from './get-menu.ts'
-import { listMenus } from './list-menus.ts'
-import { removeMenu } from './remove-menu.ts'
-import { createMenu, updateMenu } from './save-menu.ts'
+import { getMenu, getMenuChoices, listMenus } from './read-menus.ts'
+import { createMenu, removeMenu, updateMenu } from './save-menu.ts'
 import {
   createMenuInput,
   menuChoices,

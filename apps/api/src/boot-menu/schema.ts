@@ -6,10 +6,10 @@ import { pageInput, pageOf } from '../rules/page.ts'
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
 
-export const menuEntriesMax = 16
+const menuEntriesMax = 16
 /** A desired state holds no more. */
 export const menusPerFarmMax = 256
-export const menuTitleLengthMax = 64
+const menuTitleLengthMax = 64
 
 const name = nameOf('Enter a name for the menu.')
 /** It is drawn by loaders, whose fonts know no more. */
@@ -62,7 +62,7 @@ export const menuListInput = z.object({
 })
 export const menuGetInput = z.object({ menuId: uuid })
 
-export const menuSummary = z.object({
+const menuSummary = z.object({
   id: uuid,
   farmId: uuid,
   farmName: z.string(),

@@ -6,8 +6,8 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterEach, describe, expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
-import { openConsole } from './console-file.ts'
-import type { BootConsole } from './console-schema.ts'
+import { openConsole } from './get-boot-console.ts'
+import type { BootConsole } from './schema.ts'
 
 const site = useTestSite('operator')
 

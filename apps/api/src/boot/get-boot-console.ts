@@ -1,11 +1,14 @@
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import path from 'node:path'
 import type { GuestReport } from '@bootfarm/proto/uplink'
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { openConsole, readConsole } from './console-file.ts'
-import { type BootConsole, consoleBytesMax, consoleLinesMax } from './console-schema.ts'
+import { type ConsoleLine, parseConsoleLine } from '../rules/console-text.ts'
 import { readGuest } from './get-boot.ts'
 import { findNextBoot } from './newest-boots.ts'
 import { type BootRow, findBoot } from './read-boots.ts'
+import { type BootConsole, consoleBytesMax, consoleLinesMax } from './schema.ts'
 
 /** Firmware writes before it sends its first packet, which is the boot's begin. */
 const firmwareMs = 10_000
@@ -56,4 +59,116 @@ async function nextBootAt(context: ServiceContext, boot: BootRow): Promise<numbe
   const sameDevice = boot.deviceId ? { deviceId: boot.deviceId } : { siteId: boot.siteId, mac: boot.mac }
   const next = await findNextBoot(context, { ...sameDevice, generated: false }, boot.startedAt)
   return next?.getTime() ?? null
+}
+
+/** Read at once; a line that does not end within one is passed over. */
+const chunkSize = 64 * 1024
+const newline = 10
+
+interface ReadOptions {
+  /** Lines before are passed over. */
+  fromUnixMs: number
+  /** The first line of this time or later ends the reading. */
+  untilUnixMs: number
+  /** A position that an earlier answer gave; from the first line of `fromUnixMs` without it. */
+  after: number | undefined
+  linesMax: number
+  bytesMax: number
+}
+
+interface ConsolePart {
+  lines: ConsoleLine[]
+  /** Where the next line will begin. */
+  next: number
+  more: boolean
+}
+
+/** Null where nobody keeps a console for this address. The file's name is made of the address alone. */
+export async function openConsole(directory: string, mac: string): Promise<FileHandle | null> {
+  if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(mac)) return null
+  const file = path.join(directory, `${mac.replaceAll(':', '-')}.log`)
+  let handle: FileHandle
+  try {
+    // Without O_NONBLOCK a named pipe would hold the request up until somebody writes.
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ENXIO') return null
+    throw error
+  }
+  if ((await handle.stat()).isFile()) return handle
+  await handle.close()
+  return null
+}
+
+/**
+ * The lines of a span of time, bounded. A file that was begun anew since `after` is read from its first fitting line.
+ */
+async function readConsole(file: FileHandle, options: ReadOptions): Promise<ConsolePart> {
+  const { size } = await file.stat()
+  const { after } = options
+  const isKnown = after !== undefined && after <= size && (await isLineStart(file, after))
+  const from = isKnown ? after : await findTime(file, size, options.fromUnixMs)
+  return collect(file, from, options)
+}
+
+async function isLineStart(file: FileHandle, position: number): Promise<boolean> {
+  if (position === 0) return true
+  const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, position - 1)
+  return bytesRead === 1 && buffer[0] === newline
+}
+
+/** Lines stand in the order of their time, so the file is halved until one chunk is left, however long it is. */
+async function findTime(file: FileHandle, size: number, unixMs: number): Promise<number> {
+  let low = 0
+  let high = size
+  while (high - low > chunkSize) {
+    const middle = Math.floor((low + high) / 2)
+    const line = await firstLineAfter(file, middle)
+    if (line && line.start < high && line.atUnixMs < unixMs) low = line.start
+    else high = middle
+  }
+  return low
+}
+
+async function firstLineAfter(file: FileHandle, position: number): Promise<{ start: number; atUnixMs: number } | null> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(chunkSize), 0, chunkSize, position)
+  let start = buffer.indexOf(newline) + 1
+  while (start > 0 && start < bytesRead) {
+    const end = buffer.indexOf(newline, start)
+    if (end === -1) return null
+    const line = parseConsoleLine(buffer.toString('utf8', start, end))
+    if (line) return { start: position + start, atUnixMs: line.atUnixMs }
+    start = end + 1
+  }
+  return null
+}
+
+async function collect(file: FileHandle, from: number, options: ReadOptions): Promise<ConsolePart> {
+  const part: ConsolePart = { lines: [], next: from, more: false }
+  let position = from
+  let lineStart = from
+  let bytes = 0
+  // The first chunk may hold lines from before the span; after it each line counts. What is longer than all this is no
+  // line.
+  for (const end = from + options.bytesMax + chunkSize; position < end; ) {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(chunkSize), 0, chunkSize, position)
+    let start = 0
+    for (let stop = buffer.indexOf(newline); stop !== -1; stop = buffer.indexOf(newline, start)) {
+      if (stop >= bytesRead) break
+      const line = parseConsoleLine(buffer.toString('utf8', start, stop))
+      if (line && line.atUnixMs >= options.untilUnixMs) return { ...part, next: position + start }
+      if (line && line.atUnixMs >= options.fromUnixMs) {
+        bytes += Buffer.byteLength(line.text)
+        if (part.lines.length >= options.linesMax || bytes > options.bytesMax)
+          return { ...part, next: position + start, more: true }
+        part.lines.push(line)
+      }
+      start = stop + 1
+    }
+    if (bytesRead < chunkSize) return { ...part, next: position + start }
+    if (start > 0) lineStart = position + start
+    position += start === 0 ? chunkSize : start
+  }
+  return { ...part, next: lineStart, more: lineStart > from }
 }

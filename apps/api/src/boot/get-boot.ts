@@ -1,6 +1,5 @@
 import type { GuestReport } from '@bootfarm/proto/uplink'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type BootRow, findBoot } from './read-boots.ts'
 import { type BootDetailParts, bootDetailOf } from './rows.ts'

@@ -5,10 +5,9 @@ import { bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { pcapOf, uefiPxePackets, uefiPxePcap } from '../../test/pcap.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken, signInAs } from '../../test/test-tenant.ts'
-import type { BootCapture } from './capture-schema.ts'
 import { captureKeptDays, dropOldCaptures } from './drop-old-captures.ts'
 import { capturesPerSiteMax } from './keep-capture.ts'
-import type { BootDetail } from './schema.ts'
+import type { BootCapture, BootDetail } from './schema.ts'
 
 const site = useTestSite('operator')
 const accepted = { status: 204, body: null }

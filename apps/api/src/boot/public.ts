@@ -1,4 +1,3 @@
-/** What other nouns may import, apart from the schemas. */
 export { type BootTimes, daysBefore, fillDays } from './boot-times.ts'
 export { readBootDays, readNewestBoots } from './newest-boots.ts'
 export { findBoot, readPlainBoots } from './read-boots.ts'

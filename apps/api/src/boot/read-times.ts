@@ -13,7 +13,7 @@ const readTimes = z.object({
   /** Of all of them. */
   sumUs: count,
 })
-export type ReadTimes = z.infer<typeof readTimes>
+type ReadTimes = z.infer<typeof readTimes>
 
 /** Of a phase or of the whole boot. Each is null where nothing was measured. */
 const readTimesOfPart = z.object({
@@ -45,7 +45,7 @@ export const readTimesView = readTimesOfPart.extend({
    */
   phases: z.array(readTimesOfPart.extend({ name: z.enum(readPhases) })),
 })
-export type ReadTimesView = z.infer<typeof readTimesView>
+type ReadTimesView = z.infer<typeof readTimesView>
 
 type PartReport = Omit<ReadTimesReport, 'phases'>
 

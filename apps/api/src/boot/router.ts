@@ -1,12 +1,20 @@
 import { tracked } from '@trpc/server'
 import { procedure, router, watchingProcedure } from '../http/trpc/trpc.ts'
-import { bootCapture, bootCaptureInput } from './capture-schema.ts'
-import { bootConsole, bootConsoleInput } from './console-schema.ts'
 import { getBoot } from './get-boot.ts'
 import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
 import { listBoots } from './list-boots.ts'
-import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from './schema.ts'
+import {
+  bootCapture,
+  bootCaptureInput,
+  bootChangeInput,
+  bootConsole,
+  bootConsoleInput,
+  bootDetail,
+  bootGetInput,
+  bootListInput,
+  bootPage,
+} from './schema.ts'
 import { watchBoot } from './watch-boot.ts'
 import { watchBoots } from './watch-boots.ts'
 

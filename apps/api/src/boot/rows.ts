@@ -4,10 +4,9 @@ import { deviceStateOf } from '../rules/device-state.ts'
 import { deviceWaitOf } from '../rules/device-wait.ts'
 import { type WriteCacheView, writeCacheOf } from '../rules/write-cache.ts'
 import { instantAt } from './boot-times.ts'
-import { guestViewOf } from './guest-schema.ts'
 import type { BootRow } from './read-boots.ts'
 import { readTimesViewOf } from './read-times.ts'
-import type { BootDetail, BootPhaseView, BootSummary, OfferView } from './schema.ts'
+import { type BootDetail, type BootPhaseView, type BootSummary, guestViewOf, type OfferView } from './schema.ts'
 
 /** A boot's detail as it is kept; `capture` of the packets that were. */
 export interface BootDetailParts {
@@ -16,7 +15,7 @@ export interface BootDetailParts {
   guest: GuestReport | null
 }
 
-export type BootCaptureRow = { receivedAt: Date; packetCount: number; sizeBytes: number } | null
+type BootCaptureRow = { receivedAt: Date; packetCount: number; sizeBytes: number } | null
 
 /** The boot's facts as the report brought them, kept as one JSON value. */
 export interface BootFacts {
@@ -176,7 +175,7 @@ function causeOf(name: NonNullable<BootSummary['failedCause']>): { sentence: str
 }
 
 /** Of a phase, what its boot's summary keeps. */
-export type BootPhaseTimes = Pick<BootPhaseReport, 'name' | 'startUs' | 'durationUs'>
+type BootPhaseTimes = Pick<BootPhaseReport, 'name' | 'startUs' | 'durationUs'>
 
 function phasesOf(row: { phases: unknown }): BootPhaseTimes[] {
   return row.phases as BootPhaseTimes[]

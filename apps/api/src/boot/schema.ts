@@ -1,19 +1,114 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
-import { powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
+import { type GuestReport, guestStepGroups, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
 import { pageInput, pageOf } from '../rules/page.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
-import { captureSummary } from './capture-schema.ts'
-import { guestView } from './guest-schema.ts'
+import { instantAt } from './boot-times.ts'
 import { readTimesView } from './read-times.ts'
 
 const uuid = z.uuid()
-const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
-export const bootPhaseView = z.object({
+/** As long a list as anybody reads; the file has them all. */
+export const capturePacketsShownMax = 1000
+
+/** The packets of a boot before its stream, kept as a pcap file. */
+const captureSummary = z.object({ receivedAt: z.iso.datetime(), packetCount: count, sizeBytes: count })
+
+export const bootCaptureInput = z.object({ bootId: uuid })
+
+/** Null where no packets of the boot are kept. */
+export const bootCapture = captureSummary
+  .extend({
+    /** In the file's order, at most `capturePacketsShownMax`. */
+    packets: z.array(
+      z.object({
+        /** µs since the first packet in the file. */
+        atUs: z.number().int(),
+        /** `other`: neither from nor to the boot's device alone, as far as its addresses say. */
+        direction: z.enum(['from_device', 'to_device', 'other']),
+        protocol: z.enum(['dhcp', 'tftp', 'http', 'other']),
+        /** In words, e.g. `TFTP ACK of block 145`; made of untrusted bytes, printable ASCII alone. */
+        what: z.string(),
+        /** On the wire. */
+        sizeBytes: count,
+      }),
+    ),
+  })
+  .nullable()
+export type BootCapture = z.infer<typeof bootCapture>
+export type CapturedPacket = NonNullable<BootCapture>['packets'][number]
+
+export const consoleLinesMax = 2000
+export const consoleBytesMax = 200 * 1024
+
+export const bootConsoleInput = z.object({
+  bootId: z.uuid(),
+  /** `next` of the answer before; from the boot's begin without it. */
+  after: z.number().int().nonnegative().optional(),
+})
+
+/** Null where no console is kept for the boot's device. */
+export const bootConsole = z
+  .object({
+    lines: z.array(
+      z.object({
+        /** Milliseconds since the boot's begin; below 0 for what the firmware wrote before its first packet. */
+        atMs: z.number().int(),
+        /** Untrusted, without control characters. */
+        text: z.string(),
+      }),
+    ),
+    next: z.number().int().nonnegative(),
+    /** There is more of this boot behind `next` now: an answer is bounded. */
+    more: z.boolean(),
+  })
+  .nullable()
+export type BootConsole = z.infer<typeof bootConsole>
+
+const microseconds = z.number().int()
+
+/** What a device said of itself: its words are untrusted text. */
+const guestView = z.object({
+  /** Where the kernel's clock began, µs since the boot's begin; concluded by the edge. */
+  kernelStartUs: microseconds,
+  /** By begin. Steps of the firmware begin before the boot's first packet, below 0. */
+  steps: z.array(
+    z.object({
+      group: z.enum(guestStepGroups),
+      name: z.string(),
+      /** µs since the boot's begin, as the phases'. */
+      startUs: microseconds,
+      durationUs: z.number().int().nonnegative(),
+    }),
+  ),
+  /** When the device said how full its write cache is; null where it never did. */
+  writeCacheAt: z.iso.datetime().nullable(),
+})
+type GuestView = z.infer<typeof guestView>
+
+/** @param startedAt the boot's begin */
+export function guestViewOf(guest: GuestReport, startedAt: Date): GuestView {
+  const { kernelStartUs, steps, writeCache } = guest
+  return {
+    kernelStartUs,
+    steps: steps
+      .map((step) => ({ ...step, startUs: exact(kernelStartUs + step.startUs) }))
+      .sort((a, b) => a.startUs - b.startUs),
+    writeCacheAt: writeCache ? instantAt(startedAt, writeCache.atUs) : null,
+  }
+}
+
+/** Two numbers of a device may add up to more than JSON keeps exact. */
+function exact(us: number): number {
+  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, us))
+}
+
+const instant = z.iso.datetime()
+
+const bootPhaseView = z.object({
   name: z.enum(bootPhases),
   /** µs since the boot's begin. */
   startUs: count,
@@ -183,7 +278,7 @@ export const bootChangeInput = z
  * `synced` comes first on every connection: read your lists again, later changes follow as `boot`.
  * After a reconnect the changes since `lastEventId` follow it, each boot once with its newest state.
  */
-export const bootChange = z.discriminatedUnion('kind', [
+const bootChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('synced') }),
   z.object({ kind: z.literal('boot'), boot: bootSummary }),
   /** It went on at another edge: there is no such boot any more. */
@@ -194,7 +289,7 @@ export const bootChange = z.discriminatedUnion('kind', [
 export type BootChange = z.infer<typeof bootChange>
 
 /** What an open boot page shows, whole: first as it is, then after each change. */
-export const bootPageChange = z.discriminatedUnion('kind', [
+const bootPageChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('boot'), boot: bootDetail }),
   /** It went on at another edge, or is past its retention: there is no such boot any more. */
   z.object({ kind: z.literal('withdrawn') }),

@@ -1,9 +1,8 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { requireFreeName, requireUnused } from '../context/in-use.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -23,7 +22,7 @@ export async function createCollection(
   const { db, clock, actor } = context
   const { organizationId } = actor
   const site = await requireCurrent(context, { kind: 'site', id: siteId })
-  await requireFreeName(context, siteId, fields.name)
+  await requireFreeName(context, 'collection', { siteId, name: fields.name })
   await requireVdiskOfFarm(context, site, fields.vdiskId)
   const collection = await db.collection.create({
     data: { organizationId, siteId, ...fields, createdAt: clock() },
@@ -36,8 +35,8 @@ export async function createCollection(
 }
 
 /**
- * What its devices boot changes with their next boot. Throws `not_found`; `conflict` for a taken name, or where somebody else changed
- * it meanwhile; `invalid` for a vDisk that is not of its farm, or a template that is not in it.
+ * What its devices boot changes with their next boot. Throws `not_found`; `conflict` for a taken name, or where
+ * somebody else changed it meanwhile; `invalid` for a vDisk that is not of its farm, or a template that is not in it.
  */
 export async function updateCollection(
   context: ServiceContext,
@@ -49,7 +48,8 @@ export async function updateCollection(
   const siteId = place.siteId ?? ''
   const where = ownRow({ organizationId }, collectionId)
   const before = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
-  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, siteId, fields.name)
+  if (fields.name !== undefined && fields.name !== before.name)
+    await requireFreeName(context, 'collection', { siteId, name: fields.name })
   await requireVdiskOfFarm(context, place, fields.vdiskId ?? null)
   if (fields.templateDeviceId) await requireDeviceOf(context, siteId, fields.templateDeviceId)
   const collection = await db.collection.update({ where, data: definedOf(fields), select })
@@ -90,15 +90,7 @@ export async function removeCollection(
   return deleted
 }
 
-async function requireFreeName({ db, actor }: ServiceContext, siteId: string, name: string): Promise<void> {
-  const taken = await db.collection.findFirst({
-    where: { organizationId: actor.organizationId, siteId, name },
-    select: { id: true },
-  })
-  if (taken) throw nameTaken('collection', name, 'This site')
-}
-
-export async function requireVdiskOfFarm(
+async function requireVdiskOfFarm(
   { db, actor }: ServiceContext,
   { farmId }: Place,
   vdiskId: string | null,

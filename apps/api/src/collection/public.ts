@@ -1,2 +1,1 @@
-/** What other nouns may import, apart from the schemas. */
-export { collectionSummaryOf, collectionSummarySelect } from './list-collections.ts'
+export { collectionSummaryOf, collectionSummarySelect } from './read-collections.ts'

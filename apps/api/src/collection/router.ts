@@ -6,8 +6,7 @@ import { changedObject, deletedObject, restoredObject, restoreInput } from '../r
 import { chooseForCollection } from '../site/public.ts'
 import { restoreObject } from '../trash/public.ts'
 import { createCollection, removeCollection, updateCollection } from './change-collection.ts'
-import { getCollection } from './get-collection.ts'
-import { listCollections } from './list-collections.ts'
+import { getCollection, listCollections } from './read-collections.ts'
 import {
   collectionDetail,
   collectionGetInput,

@@ -53,7 +53,7 @@ export function inEachOrganization(
 }
 
 /** For jobs, which do their work in one organization after the other. */
-export async function listOrganizationIds(db: Db): Promise<string[]> {
+async function listOrganizationIds(db: Db): Promise<string[]> {
   const rows = await db.$queryRaw<{ id: string }[]>`select id::text from organization_ids() as id`
   return rows.map(({ id }) => id)
 }

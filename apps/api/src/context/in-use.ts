@@ -1,4 +1,5 @@
 import { AppError } from '../errors/app-error.ts'
+import type { ServiceContext } from './service-context.ts'
 
 export interface Users {
   noun: string
@@ -24,6 +25,45 @@ export function requireUnused(users: Users[], { verb, instead }: { verb: string;
     throw new AppError('conflict', { public: `It is ${verb} by ${texts.join(' and ')}. To continue, ${instead}` })
 }
 
-export function nameTaken(noun: string, name: string, of: string): AppError {
-  return new AppError('conflict', { public: `${of} already has a ${noun} named ${name}.` })
+/** Of what has a name that nothing else in its place has: how people call both. */
+const named = {
+  farm: { noun: 'farm', place: 'This organization' },
+  site: { noun: 'site', place: 'This farm' },
+  store: { noun: 'store', place: 'This farm' },
+  vdisk: { noun: 'vDisk', place: 'This farm' },
+  collection: { noun: 'collection', place: 'This site' },
+} as const
+
+/** Throws `conflict` where something else in the place already has the name. */
+export async function requireFreeName(
+  { db, actor: { organizationId } }: ServiceContext,
+  kind: keyof typeof named,
+  where: { name: string; farmId?: string; siteId?: string },
+): Promise<void> {
+  if ((await tableOf(db, kind).count({ where: { organizationId, ...where } })) === 0) return
+  const { noun, place } = named[kind]
+  throw new AppError('conflict', { public: `${place} already has a ${noun} named ${where.name}.` })
+}
+
+const usedNouns = { edge: 'edge', collection: 'collection', device: 'device', vdisk: 'vDisk', bootMenu: 'boot menu' }
+
+/** Who of one kind uses something, for `requireUnused`. */
+export async function readUsers(
+  { db }: Pick<ServiceContext, 'db'>,
+  kind: keyof typeof usedNouns,
+  where: object,
+): Promise<Users> {
+  const table = tableOf(db, kind)
+  const first = await table.findMany({ where, orderBy: { name: 'asc' }, take: namesToldMax, select: { name: true } })
+  return { noun: usedNouns[kind], count: await table.count({ where }), names: first.map(({ name }) => name) }
+}
+
+/** What the tables of named objects have in common. */
+interface NamedTable {
+  count(query: { where: object }): Promise<number>
+  findMany(query: object): Promise<{ name: string }[]>
+}
+
+function tableOf(db: ServiceContext['db'], kind: keyof typeof named | keyof typeof usedNouns): NamedTable {
+  return db[kind] as unknown as NamedTable
 }

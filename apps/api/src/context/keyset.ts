@@ -4,9 +4,9 @@ import { AppError } from '../errors/app-error.ts'
 const key = z.tuple([z.string(), z.uuid()])
 
 /** What a page goes on after: the sort key's text (a name, or an ISO instant) and the id that makes it unique. */
-export type KeysetKey = z.infer<typeof key>
+type KeysetKey = z.infer<typeof key>
 
-export function encodeCursor(sortKey: KeysetKey): string {
+function encodeCursor(sortKey: KeysetKey): string {
   return Buffer.from(JSON.stringify(sortKey)).toString('base64url')
 }
 

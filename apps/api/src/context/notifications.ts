@@ -2,7 +2,7 @@ import { listen, type NotificationListener } from '@bootfarm/db'
 import type { DbOrTransaction } from './service-context.ts'
 
 /** What PostgreSQL carries between API processes: only that something changed, never the change itself. */
-export type Topic = NotifiedTopic | { state: { siteId: string } }
+type Topic = NotifiedTopic | { state: { siteId: string } }
 /** Triggers notify of `state` (the migration `wake_edges`), services of the others. */
 type NotifiedTopic = { boots: { organizationId: string } } | { discovered: { organizationId: string } }
 

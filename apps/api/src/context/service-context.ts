@@ -60,3 +60,17 @@ export interface AuthenticatedEdge {
   bootEpoch: number
   counter: number
 }
+
+/** The key of a row that belongs to the organization, as Prisma's `where` takes it. */
+export function ownRow({ organizationId }: { organizationId: string }, id: string) {
+  return { organizationId_id: { organizationId, id } }
+}
+
+/** Within `work` the transaction sees what lies in the trash: everywhere else row-level security hides it. */
+export async function withTrash<T>(db: DbOrTransaction, work: () => Promise<T>): Promise<T> {
+  await db.$executeRaw`select set_config('bootfarm.trash', 'shown', true)`
+  // Where it throws, the transaction ends, and the setting with it.
+  const result = await work()
+  await db.$executeRaw`select set_config('bootfarm.trash', '', true)`
+  return result
+}

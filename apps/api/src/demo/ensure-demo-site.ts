@@ -1,8 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { macAddress } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { SystemContext } from '../context/service-context.ts'
+import { ownRow, type SystemContext } from '../context/service-context.ts'
 
 /** One more site of the demo, whose edge serves real machines: what they boot, and which of them are known by name. */
 export const demoSite = z.strictObject({

@@ -1,24 +1,18 @@
 import type { z } from 'zod'
 import { visibleDevices } from '../access/visible.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { personalityOf } from '../rules/personality.ts'
-import {
-  type csvResult,
-  type deviceFilterInput,
-  exportMax,
-  type importCsvInput,
-  type PlanResult,
-} from './bulk-schema.ts'
 import { type CsvDevice, devicesCsv, parseDevicesCsv } from './device-csv.ts'
 import { filterOf } from './list-devices.ts'
 import { carryOutPlan } from './many-devices.ts'
 import { type DeviceFields, planDevices, type WantedDevice } from './plan-devices.ts'
+import { type csvResult, type deviceFilterInput, exportMax, type importCsvInput, type PlanResult } from './schema.ts'
 
 /**
- * Creates and changes devices of a site by a table: a line is the device with its MAC address, else the one with its name, else a new
- * one. All lines, or none where one has a problem; the same table again changes nothing. Throws `invalid` for what is no such table.
+ * Creates and changes devices of a site by a table: a line is the device with its MAC address, else the one with its
+ * name, else a new one. All lines, or none where one has a problem; the same table again changes nothing. Throws
+ * `invalid` for what is no such table.
  */
 export async function importDevices(
   context: ServiceContext,

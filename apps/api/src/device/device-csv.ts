@@ -5,17 +5,18 @@ import { type DeviceType, deviceName, deviceType, tags, writtenMac } from '../ru
 import { type Personality, personalityName, personalityValue } from '../rules/personality.ts'
 
 /**
- * Devices of a site as a table: UTF-8 with or without a byte order mark, commas or semicolons between the cells, cells quoted where
- * they need it. A cell that is empty leaves a device's field as it is; `none` takes away what is the device's own.
+ * Devices of a site as a table: UTF-8 with or without a byte order mark, commas or semicolons between the cells, cells
+ * quoted where they need it. A cell that is empty leaves a device's field as it is; `none` takes away what is the
+ * device's own.
  */
 
-export const csvRowsMax = 10_000
+const csvRowsMax = 10_000
 export const csvSizeMax = 3_000_000
 const cellSizeMax = 4_096
 const none = 'none'
 const personalityPrefix = 'personality.'
 
-export const deviceColumns = [
+const deviceColumns = [
   'mac',
   'name',
   'collection',

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
@@ -10,8 +9,8 @@ import { deviceLayerSelect, readDeviceLayer } from './read-layer.ts'
 import type { dropWritesInput, dropWritesResult } from './schema.ts'
 
 /**
- * Has the edge that keeps it remove what a device has written: its persistent write cache, or its own image. Throws `not_found`; `conflict`
- * where nothing of that class is kept, the device runs, or it is being dropped already.
+ * Has the edge that keeps it remove what a device has written: its persistent write cache, or its own image. Throws
+ * `not_found`; `conflict` where nothing of that class is kept, the device runs, or it is being dropped already.
  */
 export async function dropWrites(
   context: ServiceContext,

@@ -1,6 +1,5 @@
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/public.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { inheritPersonality, personalityOf } from '../rules/personality.ts'
 import { deviceHomeSelect, readDeviceHome, readSiteEdges } from './read-home.ts'

@@ -8,7 +8,7 @@ import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './rows.ts'
 import type { deviceListInput, devicePage } from './schema.ts'
 
 type Input = z.output<typeof deviceListInput>
-export type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
+type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
 
 const writeCachePercentMin = {
   warning: writeCacheWarningPercent,

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest'
 import { useTestSite } from '../../test/test-site.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
 import { devicesPerSiteMax } from '../rules/object-fields.ts'
-import type { PlanResult } from './bulk-schema.ts'
-import type { DeviceDetail, DeviceSummary } from './schema.ts'
+import type { DeviceDetail, DeviceSummary, PlanResult } from './schema.ts'
 
 const site = useTestSite('owner')
 

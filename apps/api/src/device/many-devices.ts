@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { findPlaces } from '../access/find-place.ts'
 import { visibleDevices } from '../access/visible.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChanges, recordNothing } from '../events/record-change.ts'
-import { bootAgain } from './boot-again.ts'
+import { filterOf } from './list-devices.ts'
+import { bootAgain, orderPower } from './order-power.ts'
+import { type DeviceFields, type PlannedDevice, planDevices } from './plan-devices.ts'
 import {
   bulkMax,
   type changeManyInput,
@@ -17,10 +17,7 @@ import {
   type powerManyInput,
   previewRowsMax,
   type removeManyInput,
-} from './bulk-schema.ts'
-import { filterOf } from './list-devices.ts'
-import { orderPower } from './order-power.ts'
-import { type DeviceFields, type PlannedDevice, planDevices } from './plan-devices.ts'
+} from './schema.ts'
 import { changedFields, writeDevices } from './write-devices.ts'
 
 /** The devices that the filters leave, by name: as many as can be changed at once. */

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import { findBoot } from '../boot/public.ts'
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device-state.ts'
@@ -17,9 +16,10 @@ interface Move {
 }
 
 /**
- * Lets another edge keep what a device writes. An edge that is there lets go first, and does not where it keeps something of the device; of
- * one that was removed all is given up. Throws `not_found`; `invalid` for an edge that is not of the device's site; `conflict` where
- * none was chosen yet, that edge has it already, the device runs, something is kept, or what is lost was not agreed to.
+ * Lets another edge keep what a device writes. An edge that is there lets go first, and does not where it keeps
+ * something of the device; of one that was removed all is given up. Throws `not_found`; `invalid` for an edge that is
+ * not of the device's site; `conflict` where none was chosen yet, that edge has it already, the device runs, something
+ * is kept, or what is lost was not agreed to.
  */
 export async function moveHome(
   context: ServiceContext,

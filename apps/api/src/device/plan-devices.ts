@@ -71,8 +71,8 @@ type Collection = Awaited<ReturnType<typeof readCollections>> extends Map<string
 type Row = Awaited<ReturnType<typeof readDevices>> extends Map<string, infer One> ? One : never
 
 /**
- * What wishes for devices come to, with all that speaks against each: nothing is written. Holds the locks of the sites until the
- * transaction ends, so that what is planned can be written as it is.
+ * What wishes for devices come to, with all that speaks against each: nothing is written. Holds the locks of the sites
+ * until the transaction ends, so that what is planned can be written as it is.
  */
 export async function planDevices(context: Context, wanted: WantedDevice[]): Promise<PlannedDevice[]> {
   const known = await readDevices(context, wanted)

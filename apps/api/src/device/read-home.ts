@@ -14,7 +14,7 @@ export const deviceHomeSelect = {
   layerEdgeId: true,
   layerBytes: true,
 } satisfies Prisma.DeviceSelect
-export type DeviceHomeRow = Prisma.DeviceGetPayload<{ select: typeof deviceHomeSelect }>
+type DeviceHomeRow = Prisma.DeviceGetPayload<{ select: typeof deviceHomeSelect }>
 
 export async function readDeviceHome(context: ServiceContext, row: DeviceHomeRow): Promise<DeviceHome | null> {
   const { homeEdgeId, nextHomeEdgeId } = row
@@ -42,7 +42,10 @@ export async function readDeviceHome(context: ServiceContext, row: DeviceHomeRow
   }
 }
 
-/** The last time that this home was asked to let go, as long as it is the home: what came of it is said until it is asked again. */
+/**
+ * The last time that this home was asked to let go, as long as it is the home: what came of it is said until it is
+ * asked again.
+ */
 async function readAsked(
   { db, actor: { organizationId } }: ServiceContext,
   { id, homeEdgeId, homeSince }: DeviceHomeRow,

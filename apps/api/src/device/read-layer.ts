@@ -1,6 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { activeStates } from '../store/public.ts'
 import { readResolved } from '../vdisk/public.ts'
 import type { DeviceLayer } from './schema.ts'

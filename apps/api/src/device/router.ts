@@ -5,18 +5,6 @@ import { chosenSetResult, setOfDeviceInput } from '../rules/boot-programs.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
 import { chooseForDevice } from '../site/public.ts'
 import { restoreObject } from '../trash/public.ts'
-import { bootAgain } from './boot-again.ts'
-import {
-  changeManyInput,
-  csvResult,
-  deviceFilterInput,
-  deviceIdsResult,
-  importCsvInput,
-  manyDone,
-  planResult,
-  powerManyInput,
-  removeManyInput,
-} from './bulk-schema.ts'
 import { createDevice, removeDevice, updateDevice } from './change-device.ts'
 import { exportDevices, importDevices } from './csv-devices.ts'
 import { dropWrites } from './drop-writes.ts'
@@ -24,22 +12,31 @@ import { getDevice } from './get-device.ts'
 import { listDevices } from './list-devices.ts'
 import { changeManyDevices, listDeviceIds, powerManyDevices, removeManyDevices } from './many-devices.ts'
 import { moveHome } from './move-home.ts'
-import { orderPower } from './order-power.ts'
+import { bootAgain, orderPower } from './order-power.ts'
 import {
   bootAgainInput,
   bootAgainResult,
+  changeManyInput,
   createDeviceInput,
+  csvResult,
   deviceDetail,
+  deviceFilterInput,
   deviceGetInput,
+  deviceIdsResult,
   deviceListInput,
   devicePage,
   dropWritesInput,
   dropWritesResult,
+  importCsvInput,
+  manyDone,
   moveHomeInput,
   moveHomeResult,
+  planResult,
+  powerManyInput,
   powerOrderInput,
   powerOrderResult,
   removeDeviceInput,
+  removeManyInput,
   updateDeviceInput,
 } from './schema.ts'
 

@@ -42,7 +42,7 @@ type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySe
  * What devices' rows name, by kind and id; of an order the id is its device's, or its boot's where it was taken in
  * that.
  */
-export class DeviceNames {
+class DeviceNames {
   readonly #values: Map<string, unknown>
 
   constructor(rows: { kind: string; id: string; value: unknown }[]) {
@@ -129,7 +129,7 @@ export async function nameDevices(
 }
 
 /** The device's own vDisk, else its collection's; null for one without a version for it. */
-export function vdiskOf(
+function vdiskOf(
   row: Pick<DeviceSummaryRow, 'id' | 'deviceType' | 'vdiskId' | 'collectionId'>,
   { names, now }: { names: DeviceNames; now: Date },
 ): DeviceSummary['vdisk'] {

@@ -1,13 +1,15 @@
 import { bootOutcomes } from '@bootfarm/proto/boot-phases'
 import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { deviceMenuView } from '../boot-menu/schema.ts'
+import { deviceMenuView, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
+import { setOfDeviceInput } from '../rules/boot-programs.ts'
 import { deviceState } from '../rules/device-state.ts'
 import { deviceWait } from '../rules/device-wait.ts'
 import { deviceName, deviceType, seenRevision, tag, tags, writtenMac } from '../rules/object-fields.ts'
 import { pageInput, pageOf } from '../rules/page.ts'
 import { inheritedPersonality, personality } from '../rules/personality.ts'
 import { writeCacheView } from '../rules/write-cache.ts'
+import { csvSizeMax } from './device-csv.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -29,7 +31,7 @@ export const deviceListInput = z.object({
 })
 
 /** An order for a running device, shown for some minutes. */
-export const powerOrderView = z.object({
+const powerOrderView = z.object({
   id: uuid,
   order: z.enum(powerOrders),
   /** `waiting`: until the device reports next; `expired`: it did not, in time. */
@@ -40,7 +42,7 @@ export const powerOrderView = z.object({
 })
 export type PowerOrderView = z.infer<typeof powerOrderView>
 
-export const deviceSummary = z.object({
+const deviceSummary = z.object({
   id: uuid,
   name: z.string(),
   mac: z.string(),
@@ -79,7 +81,7 @@ export const devicePage = pageOf(deviceSummary)
 
 export const deviceGetInput = z.object({ deviceId: uuid })
 /** What an edge keeps of a device's writes over its restarts, as the device's boots say. */
-export const deviceLayer = z.object({
+const deviceLayer = z.object({
   class: z.enum(layerClasses),
   /** What it takes at the edge, and what is lost when it is dropped. */
   usedBytes: count,
@@ -96,7 +98,7 @@ export const deviceLayer = z.object({
 export type DeviceLayer = z.infer<typeof deviceLayer>
 
 /** The one edge that keeps what the device writes beyond its boots. */
-export const deviceHome = z.object({
+const deviceHome = z.object({
   edge: z.object({
     id: uuid,
     name: z.string(),
@@ -193,3 +195,77 @@ export const createDeviceInput = z.object(deviceFields).partial().extend({
 })
 export const updateDeviceInput = z.object(deviceFields).partial().extend({ deviceId: uuid, revision: seenRevision })
 export const removeDeviceInput = z.object({ deviceId: uuid, revision: seenRevision.optional() })
+
+/** Many devices at once: what will become of each is shown first, and then all of them change, or none. */
+
+export const bulkMax = 1_000
+const powerBulkMax = 200
+export const exportMax = 10_000
+/** Rows that a preview shows; its counts are of all. */
+export const previewRowsMax = 1_000
+
+const deviceIds = z.array(uuid).min(1).max(bulkMax)
+
+export const deviceFilterInput = deviceListInput.omit({ cursor: true, limit: true })
+export const deviceIdsResult = z.object({
+  ids: z.array(uuid),
+  /** Whether the filter leaves more than can be changed at once. */
+  isCut: z.boolean(),
+})
+
+export const changeManyInput = z.object({
+  deviceIds,
+  /** Only says what would become of them. */
+  preview: z.boolean().default(false),
+  collectionId: uuid.optional(),
+  enabled: z.boolean().optional(),
+  addTags: tags.optional(),
+  removeTags: tags.optional(),
+  /** Null: its collection's. */
+  vdiskId: uuid.nullable().optional(),
+  deviceType: deviceType.optional(),
+  bootProgramSet: setOfDeviceInput.shape.bootProgramSet.optional(),
+  menu: setMenuOfDeviceInput.shape.menu.optional(),
+})
+export const removeManyInput = z.object({ deviceIds })
+export const powerManyInput = z.object({
+  deviceIds: z.array(uuid).min(1).max(powerBulkMax),
+  order: z.enum(['power_on', 'power_off', 'restart']),
+})
+export const manyDone = z.object({ count })
+
+const plannedRow = z.object({
+  /** Of the file; null for a selection. */
+  line: count.nullable(),
+  deviceId: uuid.nullable(),
+  name: z.string(),
+  mac: z.string(),
+  kind: z.enum(['created', 'changed', 'unchanged', 'refused']),
+  /** Names of the fields that differ, and what happens besides. */
+  changes: z.array(z.string()),
+  problems: z.array(z.string()),
+})
+export const planResult = z.object({
+  /** Whether it is done: never with a problem in any row. */
+  applied: z.boolean(),
+  createdCount: count,
+  changedCount: count,
+  unchangedCount: count,
+  refusedCount: count,
+  /** At most 1,000, those with problems first. */
+  rows: z.array(plannedRow),
+})
+export type PlanResult = z.infer<typeof planResult>
+
+export const importCsvInput = z.object({
+  siteId: uuid,
+  csv: z.string().min(1).max(csvSizeMax, 'The file is too large.'),
+  /** Only says what would become of it. */
+  preview: z.boolean().default(true),
+})
+export const csvResult = z.object({
+  csv: z.string(),
+  count,
+  /** Whether there are more devices than a file holds. */
+  isCut: z.boolean(),
+})

@@ -6,7 +6,7 @@ import { forgetDiscovered } from '../discovery/public.ts'
 import { recordChanges, recordNothing } from '../events/record-change.ts'
 import type { DeviceFields, PlannedDevice } from './plan-devices.ts'
 
-export interface WrittenDevice {
+interface WrittenDevice {
   id: string
   name: string
   kind: 'created' | 'changed' | 'unchanged'

@@ -26,7 +26,7 @@ const macPrefix = z
   .transform((text) => text || null)
 
 /** Empty text is no condition. */
-export const adoptionConditions = z.object({
+const adoptionConditions = z.object({
   macPrefix: macPrefix.nullable(),
   vendorClassPrefix: conditionText.nullable(),
   vendorClassContains: conditionText.nullable(),
@@ -37,7 +37,7 @@ export const adoptionConditions = z.object({
 
 const pattern = namePattern.refine(namesMany, 'Use {n} or {mac} in the name pattern: a rule can match several devices.')
 
-export const adoptionAction = z.discriminatedUnion('kind', [
+const adoptionAction = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ignore') }),
   z.object({ kind: z.literal('adopt'), namePattern: pattern, collectionId: z.uuid() }),
   /** With the settings of a device: its collection, boot programs and menu, and whether it is enabled. */
@@ -67,7 +67,10 @@ export function ruleFits({ conditions }: AdoptionRule, device: RuledDevice): boo
   )
 }
 
-/** `none`: no rule fits; `full`: one does, but the site or its organization has as many devices, or it ignores as many, as there may be. */
+/**
+ * `none`: no rule fits; `full`: one does, but the site or its organization has as many devices, or it ignores as many,
+ * as there may be.
+ */
 export type AdoptionPlan<Device> =
   | { device: Device; kind: 'none' }
   | { device: Device; kind: 'full' | 'ignore'; ruleIndex: number }

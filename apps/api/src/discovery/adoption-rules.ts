@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { canonicalJson } from '../rules/canonical-json.ts'
@@ -36,7 +35,8 @@ export async function getRules({ db, actor }: ServiceContext, siteId: string): P
 
 /**
  * Puts these rules in place of the site's; they hold for devices that are reported from now on.
- * Throws `not_found` for a site, a collection or a device that is not there; `conflict` where somebody changed them meanwhile.
+ * Throws `not_found` for a site, a collection or a device that is not there; `conflict` where somebody changed them
+ * meanwhile.
  */
 export async function setRules(
   context: ServiceContext,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /** What a machine's firmware is, as far as rules tell one from another. */
-export const architectures = ['bios', 'x86_uefi', 'x64_uefi', 'arm32_uefi', 'arm64_uefi'] as const
+const architectures = ['bios', 'x86_uefi', 'x64_uefi', 'arm32_uefi', 'arm64_uefi'] as const
 export const architecture = z.enum(architectures)
 export type Architecture = z.infer<typeof architecture>
 

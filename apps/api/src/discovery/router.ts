@@ -1,8 +1,7 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
-import { adoptDiscovered } from './adopt-discovered.ts'
 import { getRules, setRules } from './adoption-rules.ts'
 import { applyRules, previewRules } from './apply-rules.ts'
-import { ignoreDiscovered } from './ignore-discovered.ts'
+import { adoptDiscovered, ignoreDiscovered } from './ignore-discovered.ts'
 import { countWaiting, listDiscovered } from './list-discovered.ts'
 import {
   adoptInput,

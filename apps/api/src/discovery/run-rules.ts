@@ -32,7 +32,7 @@ export async function planRules<Device extends RuledDevice>(
   return { rules, plans: planAdoption({ rules, devices, takenNames, room }) }
 }
 
-export interface CarriedOut {
+interface CarriedOut {
   adopted: { id: string; name: string; mac: string; collectionId: string }[]
   ignored: { id: string; mac: string }[]
 }

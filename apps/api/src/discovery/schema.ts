@@ -12,7 +12,7 @@ const deviceText = z.string().nullable()
 /** Of one site, those that are not ignored: the one that was seen longest ago goes. */
 export const discoveredWaitingMax = 1000
 /** How many may be adopted or ignored at once. */
-export const discoveredAtOnceMax = 100
+const discoveredAtOnceMax = 100
 
 export const discoveredListInput = z.object({
   ...pageInput,
@@ -22,7 +22,7 @@ export const discoveredListInput = z.object({
   /** `waiting`: for somebody to decide. */
   state: z.enum(['waiting', 'ignored']).default('waiting'),
 })
-export const discoveredDevice = z.object({
+const discoveredDevice = z.object({
   id: uuid,
   siteId: uuid,
   siteName: z.string(),

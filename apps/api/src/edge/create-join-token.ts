@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext, SystemContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext, type SystemContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import type { createdJoinToken } from './schema.ts'
+import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
+import type { createdJoinToken, joinTokenInput, joinTokenView } from './schema.ts'
 
 const joinTokenSizeBytes = 24
 const joinTokenValidMs = 3_600_000
@@ -65,4 +65,22 @@ export async function createJoinToken(
     select: { id: true, expiresAt: true },
   })
   return { id: row.id, token, expiresAt: row.expiresAt.toISOString() }
+}
+
+/** What has become of a join token of this site; never the token itself. Throws `not_found`. */
+export async function getJoinToken(
+  { db, clock, actor: { organizationId } }: ServiceContext,
+  { siteId, joinTokenId }: z.output<typeof joinTokenInput>,
+): Promise<z.infer<typeof joinTokenView>> {
+  const token = await db.joinToken.findUnique({
+    where: { organizationId_id: { organizationId, id: joinTokenId }, siteId },
+    select: { expiresAt: true, edge: { select: edgeSummarySelect } },
+  })
+  if (!token) throw new AppError('not_found')
+  const now = clock()
+  return {
+    expiresAt: token.expiresAt.toISOString(),
+    expired: !token.edge && token.expiresAt <= now,
+    edge: token.edge ? edgeSummaryOf(token.edge, now) : null,
+  }
 }

@@ -1,5 +1,4 @@
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { withOtherMtus } from './edge-interfaces.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from './rows.ts'

@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import { visibleEdges } from '../access/visible.ts'
+import { inEachOrganization } from '../context/for-each-organization.ts'
 import { afterName, cutPage, nameContains } from '../context/keyset.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
+import { emit, type SilentEdge } from '../events/event-bus.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './rows.ts'
 import type { edgeListInput, edgePage } from './schema.ts'
 
@@ -25,4 +27,28 @@ export async function listEdges(
     item: (row) => edgeSummaryOf(row, now),
     key: (row) => [row.name, row.id],
   })
+}
+
+/** Longer than the pages take to call an edge offline: a restart is no outage. */
+export const silentAfterMs = 60_000
+
+/** Emits each edge whose heartbeats have stopped, once per outage: the process that marks the edge emits it. */
+export async function findSilentEdges({ db, clock }: PlatformContext): Promise<void> {
+  const now = clock()
+  const since = new Date(now.getTime() - silentAfterMs)
+  const rows = await db.$queryRaw<{ id: string }[]>`
+    select id::text from organizations_with_silent_edges(${since}) as id`
+  await inEachOrganization(
+    { db },
+    async (transaction, organizationId) => {
+      const edges = await transaction.$queryRaw<SilentEdge[]>`
+        update edge set silence_told_at = ${now} from site
+        where edge.organization_id = ${organizationId}::uuid and site.organization_id = edge.organization_id
+          and site.id = edge.site_id and edge.revoked_at is null and edge.heartbeat_at <= ${since}
+          and (edge.silence_told_at is null or edge.silence_told_at < edge.heartbeat_at)
+        returning edge.id::text, edge.name, edge.heartbeat_at, site.id::text as site_id, site.name as site_name`
+      await emit('edgesFellSilent', { db: transaction, now, organizationId, edges })
+    },
+    rows.map(({ id }) => id),
+  )
 }

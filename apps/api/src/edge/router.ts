@@ -1,12 +1,11 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { edgeInstallation } from '../installation/public.ts'
 import { rotateSigningKey } from '../organization/public.ts'
-import { edgeImagePage, edgeImagesInput } from '../store/image-schema.ts'
 import { listEdgeImages } from '../store/public.ts'
+import { edgeImagePage, edgeImagesInput } from '../store/schema.ts'
 import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
-import { offerJoinToken } from './create-join-token.ts'
+import { getJoinToken, offerJoinToken } from './create-join-token.ts'
 import { getEdge } from './get-edge.ts'
-import { getJoinToken } from './get-join-token.ts'
 import { listEdges } from './list-edges.ts'
 import {
   createdJoinToken,

@@ -19,7 +19,7 @@ export const edgeSummarySelect = {
   site: { select: { name: true } },
 } satisfies Prisma.EdgeSelect
 
-export type EdgeSummaryRow = Prisma.EdgeGetPayload<{ select: typeof edgeSummarySelect }>
+type EdgeSummaryRow = Prisma.EdgeGetPayload<{ select: typeof edgeSummarySelect }>
 
 export function onlineEdgeFilter(now: Date): Prisma.EdgeWhereInput {
   return { revokedAt: null, heartbeatAt: { gt: new Date(now.getTime() - edgeOnlineWithinMs) } }

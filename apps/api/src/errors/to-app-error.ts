@@ -1,7 +1,9 @@
 import { quotaRefusalIn, quotaSentence } from '../rules/quotas.ts'
 import { AppError } from './app-error.ts'
 
-/** PostgreSQL is away, starting, stopping, or too busy: SQLSTATEs, and the codes of Node and Prisma. Trying again helps. */
+/**
+ * PostgreSQL is away, starting, stopping, or too busy: SQLSTATEs, and the codes of Node and Prisma. Trying again helps.
+ */
 const unavailableCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

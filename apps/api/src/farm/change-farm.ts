@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { recordChange, recordNothing } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
@@ -17,7 +16,7 @@ export async function createFarm(
   { name }: z.output<typeof createFarmInput>,
 ): Promise<ChangedObject> {
   const { db, clock, actor } = context
-  await requireFreeName(context, name)
+  await requireFreeName(context, 'farm', { name })
   const farm = await db.farm.create({
     data: { organizationId: actor.organizationId, name, createdAt: clock() },
     select,
@@ -40,7 +39,7 @@ export async function updateFarm(
     recordNothing(context)
     return before
   }
-  await requireFreeName(context, name)
+  await requireFreeName(context, 'farm', { name })
   const after = await db.farm.update({ where, data: { name }, select })
   await recordChange(context, {
     kind: 'farm',
@@ -66,18 +65,9 @@ export async function removeFarm(
     select,
   })
   const where = { organizationId, site: { farmId }, revokedAt: null }
-  const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+  requireUnused([await readUsers(context, 'edge', where)], {
     verb: 'served',
     instead: 'revoke them first. Otherwise they keep booting devices with their last desired state.',
   })
   return deleteObject(context, { kind: 'farm', id: farmId, name, place })
-}
-
-async function requireFreeName({ db, actor }: ServiceContext, name: string): Promise<void> {
-  const taken = await db.farm.findFirst({
-    where: { organizationId: actor.organizationId, name },
-    select: { id: true },
-  })
-  if (taken) throw nameTaken('farm', name, 'This organization')
 }

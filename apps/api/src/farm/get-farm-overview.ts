@@ -1,10 +1,10 @@
 import { visibleBoots, visibleCollections, visibleDevices, visibleEdges, visibleSites } from '../access/visible.ts'
-import { bootSummaryOf, readBootDays, readNewestBoots } from '../boot/public.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { type BootTimes, bootSummaryOf, daysBefore, fillDays, readBootDays, readNewestBoots } from '../boot/public.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'
-import { bootTimesByDay, bootTimesOfLastDay } from './boot-times.ts'
+import type { RollupGrain } from '../rules/boot-rollup.ts'
+import { quantileOf, type TimeSketch } from '../rules/time-sketch.ts'
 import type { FarmOverview } from './schema.ts'
 
 const recentBootsMax = 10
@@ -70,4 +70,85 @@ async function countRows(
     db.vdisk.count({ where: { organizationId, farmId } }),
   ])
   return { edges, edgesOnline, collections, devices, devicesBooting, vdisks }
+}
+
+/** From the rollups: how many boots there were does not matter. */
+
+const hourMs = 3_600_000
+const hoursShown = 24
+const daysShown = 30
+
+/** Sums over the sites of what began in one hour or one UTC day. */
+interface SumsRow {
+  day: string
+  ready_count: number
+  failed_count: number
+  generated_count: number
+  buckets: TimeSketch
+}
+
+interface Span {
+  siteIds: string[]
+  grain: RollupGrain
+  since: Date
+}
+
+/** Of the last 24 hours as the clock has them, the one that goes on among them. */
+async function bootTimesOfLastDay(context: ServiceContext, siteIds: string[]): Promise<BootTimes> {
+  const hour = Math.floor(context.clock().getTime() / hourMs) * hourMs
+  const since = new Date(hour - (hoursShown - 1) * hourMs)
+  const rows = await readSums(context, { siteIds, grain: 'hour', since })
+  return {
+    readyCount: sum(rows.map((row) => row.ready_count)),
+    failedCount: sum(rows.map((row) => row.failed_count)),
+    generatedCount: sum(rows.map((row) => row.generated_count)),
+    ...quantiles(rows.map(({ buckets }) => buckets)),
+  }
+}
+
+async function bootTimesByDay(context: ServiceContext, siteIds: string[]): Promise<(BootTimes & { day: string })[]> {
+  const days = daysBefore(context.clock(), daysShown)
+  const since = new Date(`${days[0]}T00:00:00Z`)
+  const rows = await readSums(context, { siteIds, grain: 'day', since })
+  return fillDays(
+    days,
+    rows.map((row) => ({
+      day: row.day,
+      readyCount: row.ready_count,
+      failedCount: row.failed_count,
+      generatedCount: row.generated_count,
+      ...quantiles([row.buckets]),
+    })),
+  )
+}
+
+/** The sketches are added up where they lie: as rows of their own they would be some hundred times as many. */
+function readSums({ db, actor }: ServiceContext, { siteIds, grain, since }: Span): Promise<SumsRow[]> {
+  const { organizationId } = actor
+  return db.$queryRaw<SumsRow[]>`
+    with summed as (
+      select starts_at, ready_count, failed_count + silent_count as failed_count, generated_count, total_us_buckets
+      from boot_rollup where organization_id = ${organizationId}::uuid and grain = ${grain}::"RollupGrain"
+        and starts_at >= ${since} and site_id = any(${siteIds}::uuid[])
+    ), sketches as (
+      select starts_at, jsonb_object_agg(bucket, count) as buckets from (
+        select starts_at, key as bucket, sum(value::integer) as count
+        from summed, jsonb_each(total_us_buckets) group by starts_at, key
+      ) as counted group by starts_at
+    )
+    select to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD') as day, sum(ready_count)::int as ready_count,
+      sum(failed_count)::int as failed_count, sum(generated_count)::int as generated_count,
+      coalesce((select buckets from sketches where sketches.starts_at = summed.starts_at), '{}') as buckets
+    from summed group by starts_at`
+}
+
+function quantiles(sketches: TimeSketch[]): Pick<BootTimes, 'p50Us' | 'p95Us'> {
+  const total: TimeSketch = {}
+  for (const sketch of sketches)
+    for (const [bucket, count] of Object.entries(sketch)) total[bucket] = (total[bucket] ?? 0) + count
+  return { p50Us: quantileOf(total, 0.5), p95Us: quantileOf(total, 0.95) }
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }

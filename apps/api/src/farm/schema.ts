@@ -11,7 +11,7 @@ export const farmListInput = z.object({
   /** Part of the name, upper or lower case. */
   search: z.string().trim().max(64).optional(),
 })
-export const farmSummary = z.object({
+const farmSummary = z.object({
   id: uuid,
   name: z.string(),
   createdAt: z.iso.datetime(),

@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { canonicalJson, type Json } from '../rules/canonical-json.ts'
-import { openAnswer, type SealingKey, sealAnswer } from './seal-answer.ts'
 
-export const answersKeptMs = 86_400_000
+const answersKeptMs = 86_400_000
 
 /** A request that is done at most once. */
-export interface OnceRequest extends SealingKey {
+interface OnceRequest extends SealingKey {
   procedure: string
   input: unknown
 }
@@ -68,4 +67,37 @@ export async function dropOldAnswers({ db, clock }: PlatformContext): Promise<vo
   await inEachOrganization({ db }, (transaction, organizationId) =>
     transaction.idempotentRequest.deleteMany({ where: { organizationId, createdAt: { lte: before } } }),
   )
+}
+
+const ivSizeBytes = 12
+const tagSizeBytes = 16
+
+export interface SealingKey {
+  /** The API's own secret. */
+  secret: string
+  /**
+   * The Idempotency-Key as it was sent: without it nobody reads the answer, not even who has the database and the
+   * secret.
+   */
+  key: string
+}
+
+/** AES-256-GCM: iv, tag, text. */
+function sealAnswer({ secret, key }: SealingKey, answer: string): Uint8Array<ArrayBuffer> {
+  const iv = randomBytes(ivSizeBytes)
+  const cipher = createCipheriv('aes-256-gcm', keyOf(secret, key), iv)
+  const sealed = Buffer.concat([cipher.update(answer, 'utf8'), cipher.final()])
+  return Uint8Array.from(Buffer.concat([iv, cipher.getAuthTag(), sealed]))
+}
+
+function openAnswer({ secret, key }: SealingKey, sealed: Uint8Array): string {
+  const iv = sealed.subarray(0, ivSizeBytes)
+  const decipher = createDecipheriv('aes-256-gcm', keyOf(secret, key), iv)
+  decipher.setAuthTag(sealed.subarray(ivSizeBytes, ivSizeBytes + tagSizeBytes))
+  const text = Buffer.concat([decipher.update(sealed.subarray(ivSizeBytes + tagSizeBytes)), decipher.final()])
+  return text.toString('utf8')
+}
+
+function keyOf(secret: string, key: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, key, 'bootfarm idempotent answer', 32))
 }

@@ -4,15 +4,8 @@ import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { verifyText } from '@bootfarm/proto/uplink-signature'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
-import {
-  type EdgeArchitecture,
-  type EdgeRelease,
-  edgeArchitectures,
-  type edgeInstallation,
-  parseRelease,
-} from './edge-release.ts'
 
 export interface InstallationSettings {
   /** `ARCH/bootfarm-edge`, `ARCH/release` and `ARCH/release.sig`; null where nobody has said where. */
@@ -23,7 +16,7 @@ export interface InstallationSettings {
   url: string
 }
 
-export interface SignedRelease extends EdgeRelease {
+interface SignedRelease extends EdgeRelease {
   /** As signed. */
   text: string
   /** Base64. */
@@ -55,8 +48,8 @@ export class EdgeReleases {
   }
 
   /**
-   * A release whose signature and program were found right. Throws `not_found` where there is none for this processor, and
-   * `unavailable` where what is there must not be handed out.
+   * A release whose signature and program were found right. Throws `not_found` where there is none for this processor,
+   * and `unavailable` where what is there must not be handed out.
    */
   async read(arch: EdgeArchitecture): Promise<SignedRelease> {
     const { publicKey } = this
@@ -134,3 +127,43 @@ function missing(arch: string): AppError {
 function unavailable(sentence: string): AppError {
   return new AppError('unavailable', { public: sentence })
 }
+
+/** Processors that edges are built for, as `uname -m` names them. */
+export const edgeArchitectures = ['x86_64', 'aarch64'] as const
+export type EdgeArchitecture = (typeof edgeArchitectures)[number]
+
+/**
+ * What a release is, and what its signature covers: five lines (docs/decisions/0010-edge-installation.md). Written by
+ * scripts/release/sign-edge.mjs, read here, by install/edge.sh, and by `bootfarm-edge verify-release`.
+ */
+const releaseText =
+  /^bootfarm-edge-release-v1\n(\d+\.\d+\.\d+[0-9A-Za-z.+-]{0,64})\n(x86_64|aarch64)\n([0-9a-f]{64})\n(\d{1,12})\n$/
+
+interface EdgeRelease {
+  version: string
+  arch: string
+  sha256: string
+  sizeBytes: number
+}
+
+/** Null for anything that is not one. */
+function parseRelease(text: string): EdgeRelease | null {
+  const [, version, arch, sha256, size] = releaseText.exec(text) ?? []
+  if (!version || !arch || !sha256 || !size) return null
+  return { version, arch, sha256, sizeBytes: Number(size) }
+}
+
+/** What "Add edge" needs to know before it makes a token. */
+export const edgeInstallation = z.object({
+  /** Where the script and the edges' uplink are, without a slash at its end. */
+  url: z.string(),
+  releases: z.array(
+    z.object({
+      arch: z.enum(edgeArchitectures),
+      /** Null where there is none to install. */
+      version: z.string().nullable(),
+      /** Why there is none. */
+      problem: z.string().nullable(),
+    }),
+  ),
+})

@@ -1,2 +1,1 @@
-/** What other nouns may import, apart from the schemas. */
-export { edgeInstallation } from './edge-release.ts'
+export { edgeInstallation } from './edge-releases.ts'

@@ -4,7 +4,7 @@ import type { BootRetention } from '../boot/boot-retention.ts'
 import { dropOldCaptures } from '../boot/drop-old-captures.ts'
 import { dropOldBoots, makeBootPartitions } from '../boot/keep-boot-partitions.ts'
 import type { PlatformContext } from '../context/service-context.ts'
-import { findSilentEdges } from '../edge/find-silent-edges.ts'
+import { findSilentEdges } from '../edge/list-edges.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
 import { recordJob } from '../platform/record-job.ts'
@@ -32,7 +32,7 @@ interface JobSettings {
   tracer: Tracer | undefined
 }
 
-export interface RunningJobs {
+interface RunningJobs {
   /** Throws while they cannot run. */
   check(): Promise<void>
   /** Takes no more, and waits for those that run. */

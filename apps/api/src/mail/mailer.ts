@@ -5,7 +5,7 @@ export const defaultSender = 'Bootfarm <bootfarm@localhost>'
 const connectionLimitMs = 10_000
 const socketLimitMs = 20_000
 
-export interface MailerOptions {
+interface MailerOptions {
   /** smtp:// or smtps://, with name and password where the server wants them; null where no server is set. */
   smtpUrl: string | null
   /** The sender, e.g. `Bootfarm <boot@example.org>`. */

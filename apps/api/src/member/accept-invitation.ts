@@ -1,7 +1,6 @@
 import { inOrganization, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { OutsideContext } from '../context/service-context.ts'
+import { type OutsideContext, ownRow } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { requireNotSuspended } from '../organization/public.ts'
@@ -16,7 +15,7 @@ import type { acceptInput, offerView } from './schema.ts'
 import { roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
 
 /** What the holder of the link does it with; `person` is null where nobody is signed in. */
-export interface HolderContext extends OutsideContext {
+interface HolderContext extends OutsideContext {
   person: Person | null
   /** Of a new account. Takes a tenth of a second, so it is no part of a transaction. */
   hashPassword: (password: string) => Promise<string>
@@ -40,8 +39,9 @@ export async function getOffer(
 }
 
 /**
- * Makes the person who holds the link a member with the role: who is signed in with the invited address, or a new account of it.
- * Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an account, `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
+ * Makes the person who holds the link a member with the role: who is signed in with the invited address, or a new
+ * account of it. Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an
+ * account, `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
  */
 export async function acceptInvitation(
   context: HolderContext,

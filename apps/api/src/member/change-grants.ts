@@ -1,15 +1,15 @@
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { staleError, tellChanges } from '../access/require-current.ts'
+import { lockOrganization } from '../context/lock-row.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { mayGrant } from '../rules/actor.ts'
+import { may, mayGrant } from '../rules/actor.ts'
+import { done, type doneView } from '../rules/changed-object.ts'
 import type { Role } from '../rules/permissions.ts'
-import type { Place } from '../rules/place.ts'
-import { lockOwners, requireOwner } from './lock-owners.ts'
-import { requireCurrentRoles } from './require-current-roles.ts'
-import { findMember, memberViewOf } from './rows.ts'
-import type { grantInput, memberView, takeInput } from './schema.ts'
+import { organizationPlace, type Place } from '../rules/place.ts'
+import { findMember, type MemberRow, mayTakeAll, memberViewOf } from './rows.ts'
+import type { grantInput, memberInput, memberView, takeInput } from './schema.ts'
 import { placeOfScope, roleWords, scopePlaceOf, scopeSelect, scopeViewOf } from './scope-rows.ts'
 
 /** Throws `forbidden` for a role, or a place, that is not the actor's own to give. */
@@ -22,7 +22,10 @@ export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Ro
   })
 }
 
-/** Gives a member one more role. Throws `not_found`, `forbidden`, and `conflict` where the member has it already, or other roles than those seen. */
+/**
+ * Gives a member one more role. Throws `not_found`, `forbidden`, and `conflict` where the member has it already, or
+ * other roles than those seen.
+ */
 export async function grantRole(
   context: ServiceContext,
   { userId, role, scope, revision }: z.output<typeof grantInput>,
@@ -54,7 +57,10 @@ export async function grantRole(
   return memberViewOf(actor, await findMember(context, userId))
 }
 
-/** Throws `not_found`, `forbidden`, and `conflict` for the last owner, for a member's last role, and for other roles than those seen. */
+/**
+ * Throws `not_found`, `forbidden`, and `conflict` for the last owner, for a member's last role, and for other roles
+ * than those seen.
+ */
 export async function takeRole(
   context: ServiceContext,
   { userId, grantId, revision }: z.output<typeof takeInput>,
@@ -83,4 +89,92 @@ export async function takeRole(
     after: { role: null },
   })
   return memberViewOf(actor, await findMember(context, userId))
+}
+
+/** What an account does by itself is kept under its member, too: none of it is a change of roles. */
+const ofRoles = { not: { startsWith: 'account.' } }
+
+/**
+ * Locks the member until the transaction ends. Throws `conflict`, with who was quicker, where roles came or went since
+ * the caller saw them; revision undefined: whatever they are now.
+ */
+async function requireCurrentRoles(
+  context: ServiceContext,
+  { userId, revision }: { userId: string; revision: number | undefined },
+): Promise<void> {
+  const { db, actor } = context
+  const [row] = await db.$queryRaw<{ revision: number }[]>`select revision from membership
+    where organization_id = ${actor.organizationId}::uuid and user_id = ${userId}::uuid for no key update`
+  if (!row) throw new AppError('not_found')
+  if (revision === undefined || revision === row.revision) return
+  const mayHear = may(actor, 'audit.read', organizationPlace)
+  const which = { objectId: userId, action: ofRoles, count: row.revision - revision }
+  throw staleError('member', mayHear ? await tellChanges(context, which) : '', row.revision)
+}
+
+/**
+ * Ends a membership: the next request of the person finds none. Throws `not_found`, `forbidden`, and `conflict` for the
+ * last owner.
+ */
+export async function removeMember(
+  context: ServiceContext,
+  { userId }: z.output<typeof memberInput>,
+): Promise<z.infer<typeof doneView>> {
+  await lockOwners(context.db, context.actor.organizationId)
+  const member = await findMember(context, userId)
+  if (userId === context.actor.userId)
+    throw new AppError('conflict', { public: 'To end your own membership, leave the organization.' })
+  if (!mayTakeAll(context.actor, member))
+    throw new AppError('forbidden', {
+      public: `${member.user.name} has a role that you cannot remove. To remove a member, you must be able to remove all of the member’s roles.`,
+    })
+  return endMembership(context, member)
+}
+
+/** Ends the actor's own. Throws `conflict` for the last owner. */
+export async function leaveOrganization(context: ServiceContext): Promise<z.infer<typeof doneView>> {
+  const { actor, db } = context
+  if (actor.kind !== 'person' || !actor.userId)
+    throw new AppError('forbidden', { public: 'Only a person can leave an organization.' })
+  await lockOwners(db, actor.organizationId)
+  return endMembership(context, await findMember(context, actor.userId))
+}
+
+async function endMembership(
+  context: ServiceContext,
+  { userId, user, grants }: MemberRow,
+): Promise<z.infer<typeof doneView>> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  // Its grants go with it.
+  await db.membership.delete({ where: { organizationId_userId: { organizationId, userId } } })
+  if (grants.some(({ role }) => role === 'owner')) await requireOwner(db, organizationId)
+  await recordChange(context, {
+    kind: 'member',
+    id: userId,
+    name: user.email,
+    before: { roles: grants.map((grant) => roleWords(grant.role, scopeViewOf(grant))) },
+    after: null,
+  })
+  return done
+}
+
+/**
+ * Whoever changes who owns the organization waits here for others that do, so that two cannot each leave the other as
+ * the last.
+ */
+async function lockOwners(db: DbOrTransaction, organizationId: string): Promise<void> {
+  await lockOrganization(db, organizationId, 'update')
+}
+
+/** After `lockOwners` and the change. Throws `conflict` where no owner is left, which takes the change back. */
+async function requireOwner(db: DbOrTransaction, organizationId: string): Promise<void> {
+  const owner = await db.roleGrant.findFirst({
+    where: { organizationId, role: 'owner', farmId: null, siteId: null, collectionId: null },
+    select: { id: true },
+  })
+  if (owner) return
+  throw new AppError('conflict', {
+    public: 'An organization needs an owner. Make another member an owner first, or delete the organization.',
+  })
 }

@@ -22,8 +22,9 @@ type Explained = z.infer<typeof explainedView>
 type NamedGrant = Explained['permissions'][number]['by'][number]
 
 /**
- * What a member may do to an object, or in the whole organization, and by which role: judged as the member's own requests are. The policy has
- * looked at the object before. Throws `not_found`, and `forbidden` where it is asked for more than the actor sees the members of.
+ * What a member may do to an object, or in the whole organization, and by which role: judged as the member's own
+ * requests are. The policy has looked at the object before. Throws `not_found`, and `forbidden` where it is asked for
+ * more than the actor sees the members of.
  */
 export async function explainMember(context: ServiceContext, input: z.output<typeof explainInput>): Promise<Explained> {
   const { db, actor } = context

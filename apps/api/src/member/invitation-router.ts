@@ -3,8 +3,7 @@ import { openProcedure, procedure, router } from '../http/trpc/trpc.ts'
 import { acceptedView } from '../organization/schema.ts'
 import { tokenInput } from '../session/schema.ts'
 import { acceptInvitation, getOffer } from './accept-invitation.ts'
-import { type Invited, invite, markSent, resendInvitation, revokeInvitation } from './invite.ts'
-import { listInvitations } from './list-invitations.ts'
+import { type Invited, invite, listInvitations, markSent, resendInvitation, revokeInvitation } from './invite.ts'
 import {
   acceptInput,
   invitationInput,

@@ -1,11 +1,13 @@
-import { inOrganization } from '@bootfarm/db'
+import { inOrganization, type Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
+import { cutPage, decodeInstantCursor } from '../context/keyset.ts'
+import { ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
+import { type Actor, scopesOf } from '../rules/actor.ts'
 import { invitationMail, type Mail } from '../rules/mail.ts'
 import { makeToken } from '../rules/one-time-token.ts'
+import type { Place } from '../rules/place.ts'
 import { requireMayGrant } from './change-grants.ts'
 import {
   daysValid,
@@ -15,7 +17,7 @@ import {
   invitationViewOf,
   validMs,
 } from './invitation-rows.ts'
-import type { invitationInput, invitationView, inviteInput } from './schema.ts'
+import type { invitationInput, invitationListInput, invitationPage, invitationView, inviteInput } from './schema.ts'
 import { placeOfScope, roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
 
 /** What is left to do once the transaction is over: the mail, and to keep that it went out. */
@@ -26,7 +28,10 @@ export interface Invited {
 
 type InviteContext = ServiceContext & { webUrl: string }
 
-/** Offers a role to an address. Throws `not_found`, `forbidden`, and `conflict` where the offer is made, or the role is had, already. */
+/**
+ * Offers a role to an address. Throws `not_found`, `forbidden`, and `conflict` where the offer is made, or the role is
+ * had, already.
+ */
 export async function invite(
   context: InviteContext,
   { email, role, scope }: z.output<typeof inviteInput>,
@@ -64,7 +69,9 @@ export async function invite(
   return { view, mail: mailOf(context, row, token) }
 }
 
-/** A new link by a new mail; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over. */
+/**
+ * A new link by a new mail; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over.
+ */
 export async function resendInvitation(
   context: InviteContext,
   { invitationId }: z.output<typeof invitationInput>,
@@ -159,4 +166,43 @@ function mailOf({ actor, webUrl }: InviteContext, row: InvitationRow, token: str
     url: new URL(`/invitation/${token}`, webUrl).toString(),
     daysValid,
   })
+}
+
+/** Invitations that wait for an answer, also those that have expired; the newest before the others. */
+export async function listInvitations(
+  { db, actor, clock }: ServiceContext,
+  { cursor, limit }: z.output<typeof invitationListInput>,
+): Promise<z.infer<typeof invitationPage>> {
+  const after = decodeInstantCursor(cursor)
+  const rows = await db.invitation.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      acceptedAt: null,
+      revokedAt: null,
+      AND: [
+        visibleInvitations(actor),
+        after ? { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] } : {},
+      ],
+    },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    take: limit + 1,
+    select: invitationSelect,
+  })
+  return cutPage(rows, limit, {
+    item: (row) => invitationViewOf(actor, row, clock()),
+    key: (row) => [row.createdAt.toISOString(), row.id],
+  })
+}
+
+/** To places within those whose members the actor may see. */
+function visibleInvitations(actor: Actor): Prisma.InvitationWhereInput {
+  const scopes = scopesOf(actor, 'member.read')
+  if (scopes.some(({ farmId }) => farmId === null)) return {}
+  return { OR: scopes.flatMap(within) }
+}
+
+function within({ farmId, siteId, collectionId }: Place): Prisma.InvitationWhereInput[] {
+  if (collectionId) return [{ collectionId }]
+  if (siteId) return [{ siteId }, { collection: { siteId } }]
+  return farmId ? [{ farmId }, { site: { farmId } }, { collection: { site: { farmId } } }] : []
 }

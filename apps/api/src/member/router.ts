@@ -1,10 +1,9 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { doneView } from '../rules/changed-object.ts'
-import { grantRole, takeRole } from './change-grants.ts'
+import { grantRole, leaveOrganization, removeMember, takeRole } from './change-grants.ts'
 import { explainMember } from './explain-member.ts'
 import { listGrantable } from './list-grantable.ts'
 import { getMember, listMembers } from './list-members.ts'
-import { leaveOrganization, removeMember } from './remove-member.ts'
 import {
   emptyInput,
   explainableIds,

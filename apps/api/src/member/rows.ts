@@ -51,7 +51,7 @@ export function mayTakeAll(actor: Actor, row: MemberRow): boolean {
   return row.grants.every((grant) => mayGrant(actor, grant.role, scopePlaceOf(grant)))
 }
 
-export function isInSight(actor: Actor, row: MemberRow): boolean {
+function isInSight(actor: Actor, row: MemberRow): boolean {
   return row.userId === actor.userId || row.grants.some((grant) => isVisible(actor, scopePlaceOf(grant)))
 }
 

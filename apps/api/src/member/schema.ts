@@ -7,7 +7,7 @@ import type { PlaceKind } from '../rules/place.ts'
 import { tokenInput } from '../session/schema.ts'
 
 /** Where a role holds: at most one is set, none is the whole organization. */
-export const scopeInput = z
+const scopeInput = z
   .object({
     farmId: z.uuid().nullable().default(null),
     siteId: z.uuid().nullable().default(null),
@@ -26,7 +26,7 @@ export const scopeView = z.object({
   name: z.string(),
 })
 
-export const grantView = z.object({
+const grantView = z.object({
   id: z.uuid(),
   role: roleView,
   scope: scopeView,
@@ -82,7 +82,7 @@ export const explainablePlaces = {
   menuId: 'boot_menu',
   scheduleId: 'schedule',
 } as const satisfies Record<string, PlaceKind>
-export type ExplainableId = keyof typeof explainablePlaces
+type ExplainableId = keyof typeof explainablePlaces
 export type ExplainableKind = (typeof explainablePlaces)[ExplainableId]
 export const explainableIds = Object.keys(explainablePlaces) as ExplainableId[]
 

@@ -16,7 +16,7 @@ export const scopeSelect = {
   collection: { select: { name: true, siteId: true, site: { select: { name: true, farmId: true } } } },
 } as const satisfies Prisma.RoleGrantSelect
 
-export type ScopeRow = Prisma.RoleGrantGetPayload<{ select: typeof scopeSelect }>
+type ScopeRow = Prisma.RoleGrantGetPayload<{ select: typeof scopeSelect }>
 
 export function scopePlaceOf({ farmId, siteId, collectionId, site, collection }: ScopeRow): Place {
   return {

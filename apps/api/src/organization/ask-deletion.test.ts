@@ -12,7 +12,8 @@ import { createPerson, createTenant, makeJoinToken, sessionCookie, signInAs } fr
 import { totpOf } from '../../test/totp.ts'
 import { deleteDueOrganizations, edgesToldMs } from './delete-due-organizations.ts'
 
-// The end of an organization: asked for, stopped, and carried out so that nothing of it is left and nothing else is missing.
+// The end of an organization: asked for, stopped, and carried out so that nothing of it is left and nothing else is
+// missing.
 
 const dayMs = 86_400_000
 // Each makes a whole tenant, and some wait for a lock: generous where the machine is busy.
@@ -147,8 +148,8 @@ test('after the grace nobody gets in, edges are told, and then not a row is left
 })
 
 /**
- * Somebody holds the row that goes in the last step: the job removes all the others, each lot for itself, waits, and loses its
- * connection there.
+ * Somebody holds the row that goes in the last step: the job removes all the others, each lot for itself, waits, and
+ * loses its connection there.
  */
 async function killInTheMiddle({ organizationId }: SampleTenant): Promise<void> {
   let running: Promise<unknown> | undefined

@@ -18,8 +18,8 @@ export interface DeletionAnswer {
 }
 
 /**
- * The organization will be deleted when the grace is over; until then everything goes on. Asked again, it stays at the first time.
- * Throws `invalid` for another name, `forbidden` for an API key.
+ * The organization will be deleted when the grace is over; until then everything goes on. Asked again, it stays at the
+ * first time. Throws `invalid` for another name, `forbidden` for an API key.
  */
 export async function askDeletion(
   context: DeletionContext,

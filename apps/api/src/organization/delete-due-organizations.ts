@@ -8,7 +8,7 @@ import { ownersOf } from './ask-deletion.ts'
 export const edgesToldMs = 3_600_000
 const rowsAtOnceMax = 5_000
 
-export type DeletionContext = PlatformContext & { sendMail: SendMail }
+type DeletionContext = PlatformContext & { sendMail: SendMail }
 
 /**
  * Deletes the organizations whose grace is over. Each step is a transaction of its own and can be done again: whoever

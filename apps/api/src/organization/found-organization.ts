@@ -1,19 +1,20 @@
-import { randomUUIDv7 } from 'node:crypto'
+import { randomBytes, randomUUIDv7 } from 'node:crypto'
 import { inOrganization } from '@bootfarm/db'
+import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
 import type { z } from 'zod'
-import type { PersonContext } from '../context/service-context.ts'
+import type { DbOrTransaction, PersonContext, PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { recordPlatformEvent } from '../events/record-event.ts'
 import { newMemberActor } from '../rules/actor.ts'
 import type { TenancySettings } from '../rules/tenancy.ts'
-import { insertOrganization } from './create-organization.ts'
+import { ensureMember } from './ensure-member.ts'
 import { freeSlug } from './free-slug.ts'
 import type { acceptedView, foundInput } from './schema.ts'
 
 /**
- * Makes an organization that the person owns, with the quotas of self-service; the session works in it from now on. Throws
- * `sign_up_closed`, and `conflict` where the person has made as many as one may.
+ * Makes an organization that the person owns, with the quotas of self-service; the session works in it from now on.
+ * Throws `sign_up_closed`, and `conflict` where the person has made as many as one may.
  */
 export async function foundOrganization(
   context: PersonContext & { tenancy: TenancySettings },
@@ -73,4 +74,42 @@ export async function foundOrganization(
 /** Throws `sign_up_closed`. */
 export function requireSelfService({ tenancy }: { tenancy: TenancySettings }): void {
   if (!tenancy.isSelfService) throw new AppError('sign_up_closed')
+}
+
+const seedSizeBytes = 32
+
+interface NewOrganization {
+  slug: string
+  name: string
+  /** Becomes its owner. */
+  ownerUserId?: string
+  /** Who made it by self-service. */
+  foundedByUserId?: string
+}
+
+/** An organization with the key that signs its desired states, and its feed. Returns the id; `slug` is unique. */
+export async function createOrganization({ db }: PlatformContext, fields: NewOrganization): Promise<string> {
+  const id = randomUUIDv7()
+  await inOrganization(db, id, (transaction) => insertOrganization(transaction, { ...fields, id }))
+  return id
+}
+
+/** As `createOrganization`, in a transaction that is already in the organization to be. */
+export async function insertOrganization(
+  db: DbOrTransaction,
+  { id, slug, name, ownerUserId, foundedByUserId }: NewOrganization & { id: string },
+): Promise<void> {
+  const seed = randomBytes(seedSizeBytes)
+  await db.organization.create({
+    data: {
+      id,
+      slug,
+      name,
+      foundedByUserId: foundedByUserId ?? null,
+      bootFeed: { create: {} },
+      signingKeys: { create: { seed: new Uint8Array(seed), publicKey: publicKeyOf(seed) } },
+    },
+    select: { id: true },
+  })
+  if (ownerUserId) await ensureMember(db, { organizationId: id, userId: ownerUserId, role: 'owner' })
 }

@@ -13,7 +13,8 @@ import {
 } from '../../test/test-tenant.ts'
 import type { QuotaName } from '../rules/quotas.ts'
 
-// Every way in which something is added is refused beyond the quota, in words that say which, and exactly so when many add at once.
+// Every way in which something is added is refused beyond the quota, in words that say which, and exactly so when many
+// add at once.
 
 vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi

@@ -10,8 +10,8 @@ import { readSigningKeys } from './signing-keys.ts'
 const seedSizeBytes = 32
 
 /**
- * Signs desired states by a new key from now on. Edges take it by the old one's statement, those that are away when they come
- * back. The old key's private half is forgotten: what it could sign would be refused. Throws `conflict`.
+ * Signs desired states by a new key from now on. Edges take it by the old one's statement, those that are away when
+ * they come back. The old key's private half is forgotten: what it could sign would be refused. Throws `conflict`.
  */
 export async function rotateSigningKey(context: ServiceContext): Promise<{ id: string; publicKey: string }> {
   const {

@@ -1,7 +1,7 @@
 import { type SigningKeyStatement, signingKeyStatementsMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../context/service-context.ts'
 
-export interface SigningKeys {
+interface SigningKeys {
   /** Of all keys but the first, oldest first. */
   keys: SigningKeyStatement[]
   /** The one that signs. */

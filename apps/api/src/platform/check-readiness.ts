@@ -7,13 +7,13 @@ export interface ReadinessCheck {
   problemOf(): Promise<string | null>
 }
 
-export interface NotReady {
+interface NotReady {
   part: ReadinessCheck['part']
   detail: string
 }
 
 /** A balancer asks every few seconds, and waits no longer than that. */
-export const checkLimitMs = 2_000
+const checkLimitMs = 2_000
 
 /**
  * What is not ready, each within the limit; empty where all is. No word of why reaches the caller: that is in the log.

@@ -1,10 +1,17 @@
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
-import { cutPage, decodeCursor } from '../context/keyset.ts'
+import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
 import type { PlatformContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { QuotaView } from '../rules/quotas.ts'
-import type { platformHealthView, platformListInput, platformOrganizationView, platformPage } from './schema.ts'
+import type {
+  platformEventPage,
+  platformEventsInput,
+  platformHealthView,
+  platformListInput,
+  platformOrganizationView,
+  platformPage,
+} from './schema.ts'
 
 interface UsageRow {
   organization_id: string
@@ -99,4 +106,27 @@ function viewOf(row: UsageRow): z.infer<typeof platformOrganizationView> {
     edgeVersions: row.edge_versions,
     quotas: row.usage,
   }
+}
+
+/** The platform's own log, newest first. */
+export async function listPlatformEvents(
+  { db }: PlatformContext,
+  { cursor, limit }: z.output<typeof platformEventsInput>,
+): Promise<z.infer<typeof platformEventPage>> {
+  const after = decodeInstantCursor(cursor)
+  const rows = await db.platformEvent.findMany({
+    where: after ? { OR: [{ at: { lt: after.at } }, { at: after.at, id: { lt: after.id } }] } : {},
+    orderBy: [{ at: 'desc' }, { id: 'desc' }],
+    take: limit + 1,
+  })
+  return cutPage(rows, limit, {
+    item: ({ at, subjectId, before, after: changed, ...row }) => ({
+      ...row,
+      at: at.toISOString(),
+      organizationId: subjectId,
+      before: before as Record<string, unknown> | null,
+      after: changed as Record<string, unknown> | null,
+    }),
+    key: (row) => [row.at.toISOString(), row.id],
+  })
 }

@@ -2,7 +2,7 @@ import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import type { PlatformContext } from '../context/service-context.ts'
 
 /** An edge whose clock is this far off is shown as skewed. */
-export const clockSkewMs = 5_000
+const clockSkewMs = 5_000
 
 /** Over all organizations, of nobody's content. */
 export interface FleetFigures {

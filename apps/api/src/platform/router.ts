@@ -1,7 +1,6 @@
 import { platformProcedure, router } from '../http/trpc/trpc.ts'
 import { setQuotas, setSuspended } from './change-organization.ts'
-import { listPlatformEvents } from './list-events.ts'
-import { getPlatformHealth, listPlatformOrganizations } from './list-organizations.ts'
+import { getPlatformHealth, listPlatformEvents, listPlatformOrganizations } from './list-organizations.ts'
 import {
   platformEventPage,
   platformEventsInput,

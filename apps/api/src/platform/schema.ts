@@ -47,14 +47,14 @@ export const platformHealthView = z.object({
   ),
 })
 
-export const platformOrganizationInput = z.object({ organizationId: z.uuid() })
+const platformOrganizationInput = z.object({ organizationId: z.uuid() })
 export const setQuotasInput = platformOrganizationInput.extend({
   /** What is not named stays; null takes the limit away. */
   quotas: z.partialRecord(quotaName, z.number().int().min(0).max(quotaCountMax).nullable()),
 })
 export const setSuspendedInput = platformOrganizationInput.extend({ suspended: z.boolean() })
 
-export const platformEventView = z.object({
+const platformEventView = z.object({
   id: z.uuid(),
   at: z.iso.datetime(),
   actorUserId: z.uuid().nullable(),

@@ -3,11 +3,11 @@ import { z } from 'zod'
 
 const uuid = z.uuid()
 
-export const bootProgramView = bootProgram.omit({ set: true })
+const bootProgramView = bootProgram.omit({ set: true })
 type BootProgram = z.infer<typeof bootProgram>
 
 /** Programs that edges publish together under one name. */
-export const bootProgramSetView = z.object({
+const bootProgramSetView = z.object({
   name: bootProgramSetName,
   /** As the first edge that has them says. */
   programs: z.array(bootProgramView),

@@ -2,7 +2,7 @@ import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { edgeOnlineWithinMs, type powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
-export const deviceStates = [
+const deviceStates = [
   'booting',
   'running',
   'restarting',

@@ -2,13 +2,16 @@ import type { BootCause, BootOutcome } from '@bootfarm/proto/boot-phases'
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
-export const waitReasons = ['asked_another_edge', 'edge_not_heard'] as const
+const waitReasons = ['asked_another_edge', 'edge_not_heard'] as const
 
 const namedEdge = z.object({ id: z.uuid(), name: z.string() })
 
 /** Why a device stands still, or may: what it wrote is at one edge alone, and that one is not there. */
 export const deviceWait = z.object({
-  /** `asked_another_edge`: the device did not reach its edge, and asked another one, in vain. `edge_not_heard`: nobody heard the device, but the edge that has its writes is away. */
+  /**
+   * `asked_another_edge`: the device did not reach its edge, and asked another one, in vain. `edge_not_heard`: nobody
+   * heard the device, but the edge that has its writes is away.
+   */
   reason: z.enum(waitReasons),
   /** Has what the device wrote. */
   edge: namedEdge,

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 
 /**
- * Names for adopted devices: text with `{n}`, a number from 1 on (`{nnn}`: with zeros in front, at least three digits), or
- * `{mac}`, the MAC address with hyphens. Only what every system takes as a host name, so that no encoder is ever needed.
+ * Names for adopted devices: text with `{n}`, a number from 1 on (`{nnn}`: with zeros in front, at least three digits),
+ * or `{mac}`, the MAC address with hyphens. Only what every system takes as a host name, so that no encoder is ever
+ * needed.
  */
 
 export const deviceNameSizeMax = 63
@@ -36,8 +37,8 @@ export function namesMany(pattern: string): boolean {
 }
 
 /**
- * The pattern's first name that is not taken: the least number for `{n}`; without a number the name itself, then with -2, -3 behind it.
- * The caller adds it to `taken`.
+ * The pattern's first name that is not taken: the least number for `{n}`; without a number the name itself, then with
+ * -2, -3 behind it. The caller adds it to `taken`.
  */
 export function nameOf(pattern: string, mac: string, taken: ReadonlySet<string>): string {
   const isNumbered = /\{n+\}/.test(pattern)

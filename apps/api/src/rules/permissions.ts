@@ -14,7 +14,9 @@ interface PermissionRow {
   roles: readonly Role[]
   /** What it allows, as the end of "may …". */
   allows: string
-  /** Holds also for what only leads to the scope, or serves it: the site of one's collection, the vDisks of its farm. */
+  /**
+   * Holds also for what only leads to the scope, or serves it: the site of one's collection, the vDisks of its farm.
+   */
   upwards?: true
 }
 

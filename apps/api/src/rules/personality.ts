@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 /** Name and value pairs of a site, a collection or a device, for what the device runs. */
 
-export const personalityPairsMax = 50
+const personalityPairsMax = 50
 const nameSizeMax = 64
 const valueSizeMax = 1_024
 
@@ -28,11 +28,11 @@ export const personality = z
   )
 export type Personality = z.infer<typeof personality>
 
-export const personalityOrigins = ['site', 'collection', 'device'] as const
+const personalityOrigins = ['site', 'collection', 'device'] as const
 export const inheritedPersonality = z.array(
   z.object({ name: z.string(), value: z.string(), origin: z.enum(personalityOrigins) }),
 )
-export type InheritedPersonality = z.infer<typeof inheritedPersonality>
+type InheritedPersonality = z.infer<typeof inheritedPersonality>
 
 /** What a device has in the end, by name: its own pairs go before its collection's, and those before its site's. */
 export function inheritPersonality(of: Record<(typeof personalityOrigins)[number], Personality>): InheritedPersonality {

@@ -1,5 +1,5 @@
 /** Kinds of objects that a procedure can name as the place of what it does. */
-export const placeKinds = [
+const placeKinds = [
   'farm',
   'site',
   'edge',

@@ -1,21 +1,12 @@
 import { z } from 'zod'
 
 /** What an organization may have a limited number of. The database counts and enforces: migration `organizations`. */
-export const quotaNames = [
-  'sites',
-  'edges',
-  'devices',
-  'vdisks',
-  'members',
-  'api_keys',
-  'webhooks',
-  'schedules',
-] as const
+const quotaNames = ['sites', 'edges', 'devices', 'vdisks', 'members', 'api_keys', 'webhooks', 'schedules'] as const
 export const quotaName = z.enum(quotaNames)
 export type QuotaName = (typeof quotaNames)[number]
 
 /** As sentences name them. */
-export const quotaWords: Record<QuotaName, string> = {
+const quotaWords: Record<QuotaName, string> = {
   sites: 'sites',
   edges: 'edges',
   devices: 'devices',
@@ -57,7 +48,7 @@ export function parseQuotas(text: string): QuotaDefaults {
 /** The database's refusal, by the message that it raises: `quota exceeded: devices used 3 allowed 3 added 1`. */
 const refusal = /quota exceeded: (\w+) used (\d+) allowed (\d+) added (\d+)/
 
-export interface QuotaRefusal {
+interface QuotaRefusal {
   quota: QuotaName
   used: number
   allowed: number

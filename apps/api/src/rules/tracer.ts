@@ -1,7 +1,7 @@
 import { activeTrace, runInTrace, type TraceContext } from './trace-context.ts'
 
 /** `server`: what somebody asked us for; `client`: what we ask somebody else for. */
-export type SpanKind = 'server' | 'client' | 'internal'
+type SpanKind = 'server' | 'client' | 'internal'
 
 export interface EndedSpan {
   /** Of a set that the build knows: routes, procedures, jobs. */

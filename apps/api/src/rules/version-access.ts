@@ -9,7 +9,7 @@ import type { DeviceType } from './object-fields.ts'
 export type VersionState = 'maintenance' | 'test' | 'released'
 
 /** How people see it; null: released before, or one that is being made. */
-export type VersionAccess = 'maintenance' | 'test' | 'pending' | 'default' | 'override' | null
+type VersionAccess = 'maintenance' | 'test' | 'pending' | 'default' | 'override' | null
 
 export interface VersionFacts {
   id: string

@@ -5,7 +5,7 @@ import { z } from 'zod'
 export const writeCacheWarningPercent = 80
 export const writeCacheCriticalPercent = 95
 
-export const writeCacheLevels = ['ok', 'warning', 'critical', 'full'] as const
+const writeCacheLevels = ['ok', 'warning', 'critical', 'full'] as const
 /** Where an alarm is given, rising. */
 export const writeCacheMarks = [
   { percent: writeCacheWarningPercent, level: 'warning' },

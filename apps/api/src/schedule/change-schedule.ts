@@ -1,11 +1,10 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
-import { readSchedule } from './get-schedule.ts'
+import { readSchedule } from './read-schedules.ts'
 import { whenOf } from './rows.ts'
 import { horizonOf } from './schedule-horizon.ts'
 import type { ScheduleWhen } from './schedule-times.ts'
@@ -17,7 +16,7 @@ interface ScheduleKey {
   scheduleId: string
 }
 
-export interface LockedSchedule {
+interface LockedSchedule {
   name: string
   farmId: string
   siteId: string | null
@@ -57,7 +56,10 @@ export async function lockSchedule(
   return { ...row, when: whenOf(row) }
 }
 
-/** Switched off, it stops the runs that are under way. Throws `not_found`; `conflict` also where edges of a site take no more devices. */
+/**
+ * Switched off, it stops the runs that are under way. Throws `not_found`; `conflict` also where edges of a site take no
+ * more devices.
+ */
 export async function setScheduleEnabled(
   context: ServiceContext,
   { scheduleId, revision, enabled }: z.output<typeof enableScheduleInput>,

@@ -1,10 +1,10 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
+import { ownRow } from '../context/service-context.ts'
 import { jobDoer, recordDoings } from '../events/record-change.ts'
 import { bootWindowMs, latenessMs } from './schedule-horizon.ts'
 import { storedTargetSql } from './schedule-targets.ts'
 
-export interface RunKey {
+interface RunKey {
   organizationId: string
   scheduleId: string
   instant: Date

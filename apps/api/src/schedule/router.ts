@@ -1,12 +1,10 @@
 import { z } from 'zod'
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { removeSchedule, setScheduleEnabled } from './change-schedule.ts'
-import { getSchedule } from './get-schedule.ts'
 import { getRun, listRunDevices, listRuns } from './list-runs.ts'
-import { listSchedules } from './list-schedules.ts'
-import { previewSchedule } from './preview-schedule.ts'
+import { getSchedule, listSchedules } from './read-schedules.ts'
 import { runScheduleNow } from './run-now.ts'
-import { createSchedule, updateSchedule } from './save-schedule.ts'
+import { createSchedule, previewSchedule, updateSchedule } from './save-schedule.ts'
 import {
   createScheduleInput,
   enableScheduleInput,

@@ -41,7 +41,7 @@ export const scheduleSummarySelect = {
   site: { select: { name: true } },
   runs: { orderBy: [{ instant: 'desc' }, { id: 'desc' }], take: 1, select: runSummarySelect },
 } satisfies Prisma.ScheduleSelect
-export type ScheduleSummaryRow = Prisma.ScheduleGetPayload<{ select: typeof scheduleSummarySelect }>
+type ScheduleSummaryRow = Prisma.ScheduleGetPayload<{ select: typeof scheduleSummarySelect }>
 
 export const scheduleDetailSelect = {
   ...scheduleSummarySelect,

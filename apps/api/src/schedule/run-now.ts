@@ -1,5 +1,4 @@
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { lockSchedule } from './change-schedule.ts'
@@ -11,7 +10,10 @@ import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 const byHandMax = 20
 const byHandWithinMs = 60 * 60_000
 
-/** Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws `not_found`, `conflict`. */
+/**
+ * Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws
+ * `not_found`, `conflict`.
+ */
 export async function runScheduleNow(context: ServiceContext, scheduleId: string): Promise<{ runId: string }> {
   const {
     db,

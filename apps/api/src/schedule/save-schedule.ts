@@ -1,26 +1,35 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { lockSchedule, recordScheduleChange } from './change-schedule.ts'
-import { readSchedule } from './get-schedule.ts'
+import { readSchedule } from './read-schedules.ts'
 import { horizonOf } from './schedule-horizon.ts'
-import { requireScope, requireTargets, type Scope, targetRows } from './schedule-targets.ts'
-import { instantsAfter } from './schedule-times.ts'
+import {
+  cannotStart,
+  placeOf,
+  requireScope,
+  requireTargets,
+  type Scope,
+  targetFilter,
+  targetRows,
+} from './schedule-targets.ts'
+import { instantsAfter, localText, plannedInstants } from './schedule-times.ts'
 import {
   type createScheduleInput,
+  type previewInput,
   type ScheduleDetail,
   type ScheduleFields,
+  type schedulePreview,
   schedulesPerFarmMax,
   type updateScheduleInput,
 } from './schema.ts'
 import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 /**
- * Throws `not_found` for the farm and its site; `invalid` for a target that they do not have and for a time that has passed; `conflict` for
- * a taken name, too many schedules, or more devices than the edges of a site take.
+ * Throws `not_found` for the farm and its site; `invalid` for a target that they do not have and for a time that has
+ * passed; `conflict` for a taken name, too many schedules, or more devices than the edges of a site take.
  */
 export async function createSchedule(
   context: ServiceContext,
@@ -132,4 +141,33 @@ async function requireFields(
   })
   if (taken && taken.id !== scheduleId)
     throw new AppError('conflict', { public: `This farm already has a schedule named ${fields.name}.` })
+}
+
+const instantsShown = 10
+
+/**
+ * What a schedule would do; targets that the place does not have count as none. Throws `not_found` for the farm or
+ * site.
+ */
+export async function previewSchedule(
+  { db, clock, actor }: ServiceContext,
+  { farmId, siteId, when, timeZone, targets }: z.output<typeof previewInput>,
+): Promise<z.infer<typeof schedulePreview>> {
+  const now = clock()
+  const scope = await requireScope(db, actor, { farmId, siteId, permission: 'schedule.read' })
+  const place = { organizationId: scope.organizationId, ...placeOf(scope) }
+  const where = { AND: [place, targetFilter(targets)] }
+  const deviceCount = await db.device.count({ where })
+  const skippedCount = await db.device.count({ where: { AND: [where, cannotStart] } })
+  const { instants } = horizonOf({ enabled: true, when, timeZone, known: [] }, now)
+  return {
+    instants: plannedInstants({ when, timeZone }, now, instantsShown).map(({ at, note }) => ({
+      at: at.toISOString(),
+      local: localText(at, timeZone),
+      note,
+    })),
+    deviceCount,
+    skippedCount,
+    knownUntil: instants.at(-1)?.toISOString() ?? null,
+  }
 }

@@ -17,12 +17,12 @@ export const bootWindowMs = 15 * 60_000
 const keptMs = 60 * 60_000
 const keptMax = scheduleInstantsMax / 4
 
-export interface Horizon {
+interface Horizon {
   instants: Date[]
   renewAt: Date | null
 }
 
-export interface HorizonInput {
+interface HorizonInput {
   enabled: boolean
   when: ScheduleWhen
   timeZone: string

@@ -1,6 +1,5 @@
 import { Prisma } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type Actor, may } from '../rules/actor.ts'
 import type { Permission } from '../rules/permissions.ts'
@@ -14,8 +13,8 @@ export interface Scope {
 }
 
 /**
- * Throws `not_found` for a farm or site that is absent or that the actor may not see schedules of, `forbidden` where the permission is
- * missing there.
+ * Throws `not_found` for a farm or site that is absent or that the actor may not see schedules of, `forbidden` where
+ * the permission is missing there.
  */
 export async function requireScope(
   db: DbOrTransaction,
@@ -35,8 +34,8 @@ export async function requireScope(
 }
 
 /**
- * A target is held against the scope's own devices and collections: a foreign one is refused like one that there is not, with
- * `invalid`. A tag may have no device yet.
+ * A target is held against the scope's own devices and collections: a foreign one is refused like one that there is
+ * not, with `invalid`. A tag may have no device yet.
  */
 export async function requireTargets(db: DbOrTransaction, scope: Scope, targets: ScheduleTarget[]): Promise<void> {
   const deviceIds = targets.flatMap((target) => (target.kind === 'device' ? [target.deviceId] : []))

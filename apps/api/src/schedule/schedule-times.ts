@@ -3,19 +3,21 @@ import { Cron } from 'croner'
 /**
  * When a schedule runs. Zones and DST end here: edges are told UTC instants alone.
  *
- * A fixed local time that the clocks skip in spring runs at the moment after the gap (02:30 runs at 03:00); one that comes twice in
- * autumn runs the first time only. Expressions that run every so many minutes or hours follow elapsed time instead: nothing of
- * theirs is skipped or run twice.
+ * A fixed local time that the clocks skip in spring runs at the moment after the gap (02:30 runs at 03:00); one that
+ * comes twice in autumn runs the first time only. Expressions that run every so many minutes or hours follow elapsed
+ * time instead: nothing of theirs is skipped or run twice.
  */
 
 export type ScheduleWhen =
   | { kind: 'once' /** `YYYY-MM-DDTHH:MM` or with seconds, in the zone. */; at: string }
   | { kind: 'cron'; expression: string }
 
-/** What DST does to an instant: its local time is skipped that day; it comes twice and this is the first or the second. */
-export type DstNote = 'moved' | 'first_of_two' | 'second_of_two'
+/**
+ * What DST does to an instant: its local time is skipped that day; it comes twice and this is the first or the second.
+ */
+type DstNote = 'moved' | 'first_of_two' | 'second_of_two'
 
-export interface PlannedInstant {
+interface PlannedInstant {
   at: Date
   note: DstNote | null
 }

@@ -11,11 +11,11 @@ const instant = z.iso.datetime()
 
 /** Of a farm; a desired state holds no more. */
 export const schedulesPerFarmMax = 256
-export const targetsPerScheduleMax = 200
+const targetsPerScheduleMax = 200
 
-export const scheduleName = nameOf('Enter a name for the schedule.')
+const scheduleName = nameOf('Enter a name for the schedule.')
 
-export const scheduleWhen = z.discriminatedUnion('kind', [
+const scheduleWhen = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('once'),
     /** In the zone. */
@@ -32,7 +32,7 @@ export const scheduleWhen = z.discriminatedUnion('kind', [
   }),
 ])
 
-export const scheduleTarget = z.discriminatedUnion('kind', [
+const scheduleTarget = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('device'), deviceId: uuid }),
   z.object({ kind: z.literal('collection'), collectionId: uuid }),
   z.object({ kind: z.literal('tag'), tag }),
@@ -102,10 +102,10 @@ export type ScheduleReason =
   | 'action_unknown'
   | 'too_many'
 
-export const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
-export const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
+const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
+const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
 
-export const runSummary = z.object({
+const runSummary = z.object({
   id: uuid,
   scheduleId: uuid,
   scheduleName: z.string(),
@@ -121,7 +121,7 @@ export const runSummary = z.object({
 export type RunSummary = z.infer<typeof runSummary>
 export const runPage = pageOf(runSummary)
 
-export const scheduleSummary = z.object({
+const scheduleSummary = z.object({
   id: uuid,
   farmId: uuid,
   farmName: z.string(),
@@ -196,7 +196,7 @@ export const runDevicesInput = z.object({
   runId: uuid,
   state: z.enum(runDeviceStates).optional(),
 })
-export const runDevice = z.object({
+const runDevice = z.object({
   deviceId: uuid,
   /** Null: it was deleted since. */
   name: z.string().nullable(),

@@ -6,7 +6,7 @@ import { devicesPerSiteMax } from '../rules/object-fields.ts'
 import type { Scope } from './schedule-targets.ts'
 
 /** A site whose schedules name more devices than its edges take. */
-export interface OverfullSite {
+interface OverfullSite {
   siteId: string
   siteName: string
   /** Each device once for each schedule that names it. */
@@ -23,7 +23,10 @@ interface NamedRow {
   count: number
 }
 
-/** Of a farm, or of one site of it. Where there is room the devices themselves are not looked at: most sites are far from the limit. */
+/**
+ * Of a farm, or of one site of it. Where there is room the devices themselves are not looked at: most sites are far
+ * from the limit.
+ */
 export async function readOverfullSites(
   db: DbOrTransaction,
   { organizationId, farmId, siteId }: Scope,
@@ -65,8 +68,8 @@ function overfull(named: NamedRow[], limit: number): OverfullSite | null {
 }
 
 /**
- * After a schedule was written, in the same transaction. Where a site was overfull before, a change that names fewer is let through.
- * Throws `conflict`.
+ * After a schedule was written, in the same transaction. Where a site was overfull before, a change that names fewer is
+ * let through. Throws `conflict`.
  * @param before what `readOverfullSites` said before the change
  */
 export async function requireTargetRoom(db: DbOrTransaction, scope: Scope, before: OverfullSite[] = []): Promise<void> {

@@ -7,21 +7,21 @@ import type { confirmInput } from './schema.ts'
 import { takeAttempt } from './take-attempt.ts'
 
 /**
- * For so long after a sign-in, or after password and code were given again, what cannot be undone is taken from a session. Where codes are
- * asked for, a sign-in alone does not do.
+ * For so long after a sign-in, or after password and code were given again, what cannot be undone is taken from a
+ * session. Where codes are asked for, a sign-in alone does not do.
  */
-export const confirmedForMs = 600_000
+const confirmedForMs = 600_000
 const attemptsMax = 10
 const windowMs = 600_000
 
-export type ConfirmContext = PersonContext & {
+type ConfirmContext = PersonContext & {
   verifyPassword: (given: { password: string; hash: string }) => Promise<boolean>
   verifyCode: (given: { code: string; sealedSecret: string }) => Promise<boolean>
 }
 
 /**
- * The person gives the password again, and a code where the account asks for codes. Throws `invalid` for a wrong one, `conflict` for an
- * account without any password, `rate_limited`.
+ * The person gives the password again, and a code where the account asks for codes. Throws `invalid` for a wrong one,
+ * `conflict` for an account without any password, `rate_limited`.
  */
 export async function confirmSession(
   context: ConfirmContext,

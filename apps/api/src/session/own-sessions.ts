@@ -3,7 +3,7 @@ import type { PersonContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordAccountEvent } from '../events/record-event.ts'
 import { done, type doneView } from '../rules/changed-object.ts'
-import type { ownSessionsView, sessionInput } from './schema.ts'
+import type { accountView, ownSessionsView, sessionInput } from './schema.ts'
 
 /** Where the person is signed in, the newest first; never a session's secret. */
 export async function listOwnSessions({ db, clock, person }: PersonContext): Promise<z.infer<typeof ownSessionsView>> {
@@ -58,4 +58,18 @@ async function recorded(
     after: { sessionCount },
   })
   return done
+}
+
+/** What the account page shows of the person who asks. */
+export async function getAccount({ db, person }: PersonContext): Promise<z.infer<typeof accountView>> {
+  const { accounts, twoFactorEnabled, ...own } = await db.user.findUniqueOrThrow({
+    where: { id: person.userId },
+    select: {
+      name: true,
+      email: true,
+      twoFactorEnabled: true,
+      accounts: { where: { providerId: 'credential' }, select: { id: true } },
+    },
+  })
+  return { ...own, hasTotp: twoFactorEnabled ?? false, hasPassword: accounts.length > 0 }
 }

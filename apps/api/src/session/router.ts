@@ -5,8 +5,7 @@ import { doneView } from '../rules/changed-object.ts'
 import { passwordRule } from '../rules/person.ts'
 import { chooseOrganization, listOwnOrganizations } from './choose-organization.ts'
 import { confirmSession } from './confirm-session.ts'
-import { getAccount } from './get-account.ts'
-import { endOtherSessions, endSession, listOwnSessions } from './own-sessions.ts'
+import { endOtherSessions, endSession, getAccount, listOwnSessions } from './own-sessions.ts'
 import {
   accessView,
   accountView,

@@ -14,7 +14,10 @@ import type { setupInput, setupView, tokenInput } from './schema.ts'
 
 const validMs = 24 * 3_600_000
 
-/** The URL by which the first owner sets the installation up, once, within a day; earlier ones end. Null where somebody has an account. */
+/**
+ * The URL by which the first owner sets the installation up, once, within a day; earlier ones end. Null where somebody
+ * has an account.
+ */
 export async function createSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<string | null> {
   return db.$transaction(async (transaction) => {
     await lockSetup(transaction)
@@ -22,8 +25,11 @@ export async function createSetupLink({ db, clock }: PlatformContext, webUrl: st
   })
 }
 
-/** A new link, or until when the one holds that was made before: several API processes start beside each other, and one may start again. */
-export type SetupOffer = { link: string } | { heldUntil: Date }
+/**
+ * A new link, or until when the one holds that was made before: several API processes start beside each other, and one
+ * may start again.
+ */
+type SetupOffer = { link: string } | { heldUntil: Date }
 
 /** What an API process that starts says of the first owner. Null where somebody has an account. */
 export async function offerSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<SetupOffer | null> {

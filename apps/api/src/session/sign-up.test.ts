@@ -6,7 +6,8 @@ import { callProcedure, mutate, query } from '../../test/test-client.ts'
 import { createPerson, createTenant, signIn, signInAs } from '../../test/test-tenant.ts'
 import { defaultTenancy } from '../rules/tenancy.ts'
 
-// From an address to an organization of one's own, and what stands in the way of those who try it with others' addresses.
+// From an address to an organization of one's own, and what stands in the way of those who try it with others'
+// addresses.
 
 vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi

@@ -18,7 +18,7 @@ const mailsPerHourMax = 3
 const asksPerAddressMax = 100
 const asksPerHourMax = 2_000
 
-export type SignUpContext = OutsideContext & {
+type SignUpContext = OutsideContext & {
   tenancy: TenancySettings
   address: string | null
   webUrl: string
@@ -26,8 +26,8 @@ export type SignUpContext = OutsideContext & {
 }
 
 /**
- * Mails a link to the address. The answer and its time are the same whether the address has an account or not; nothing is made before the link is
- * opened. Throws `sign_up_closed`, `invalid` for what is no address, `rate_limited`.
+ * Mails a link to the address. The answer and its time are the same whether the address has an account or not; nothing
+ * is made before the link is opened. Throws `sign_up_closed`, `invalid` for what is no address, `rate_limited`.
  */
 export async function askToSignUp(
   context: SignUpContext,
@@ -74,7 +74,10 @@ export async function getSignUp(
   return { email: (await findLink(context, token)).email }
 }
 
-/** Makes the account; its link, and all others of the address, end. Throws as `getSignUp`, and `invalid` for the password. */
+/**
+ * Makes the account; its link, and all others of the address, end. Throws as `getSignUp`, and `invalid` for the
+ * password.
+ */
 export async function completeSignUp(
   context: SignUpContext & { hashPassword: (password: string) => Promise<string> },
   { token, name, password }: z.output<typeof completeSignUpInput>,

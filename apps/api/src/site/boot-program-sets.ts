@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import type { SitePlace } from '../discovery/public.ts'
 import { heartbeatOf } from '../edge/public.ts'
 import { AppError } from '../errors/app-error.ts'

@@ -1,14 +1,14 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { personalityOf } from '../rules/personality.ts'
 import { deleteObject } from '../trash/public.ts'
-import type { createSiteInput, removeSiteInput, updateSiteInput } from './schema.ts'
+import type { createSiteInput, removeSiteInput, setCaptureInput, setCaptureResult, updateSiteInput } from './schema.ts'
 
 const select = { id: true, name: true, revision: true } as const
 const fieldsSelect = { name: true, timeZone: true, unknownDevices: true, personality: true } as const
@@ -21,7 +21,7 @@ export async function createSite(
   const { db, clock, actor } = context
   const { organizationId } = actor
   await requireCurrent(context, { kind: 'farm', id: farmId })
-  await requireFreeName(context, farmId, fields.name)
+  await requireFreeName(context, 'site', { farmId, name: fields.name })
   const site = await db.site.create({
     data: { organizationId, farmId, ...fields, createdAt: clock() },
     select,
@@ -48,7 +48,7 @@ export async function updateSite(
   const where = ownRow(actor, siteId)
   const before = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name)
-    await requireFreeName(context, place.farmId ?? '', fields.name)
+    await requireFreeName(context, 'site', { farmId: place.farmId ?? '', name: fields.name })
   const site = await db.site.update({ where, data: definedOf(fields), select })
   const after = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
   await recordChange(context, {
@@ -75,8 +75,7 @@ export async function removeSite(
     select,
   })
   const where = { organizationId, siteId, revokedAt: null }
-  const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+  requireUnused([await readUsers(context, 'edge', where)], {
     verb: 'served',
     instead: 'revoke them first. Otherwise they keep booting devices with their last desired state.',
   })
@@ -85,10 +84,24 @@ export async function removeSite(
   return deleteObject(context, { kind: 'site', id: siteId, name, place })
 }
 
-export async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
-  const taken = await db.site.findFirst({
-    where: { organizationId: actor.organizationId, farmId, name },
-    select: { id: true },
+/** Of which boots the site's edges keep the packets before the stream, from now on. Throws `not_found`. */
+export async function setCapture(
+  context: ServiceContext,
+  { siteId, capture }: z.output<typeof setCaptureInput>,
+): Promise<z.infer<typeof setCaptureResult>> {
+  const { db, actor } = context
+  const where = ownRow(actor, siteId)
+  return db.$transaction(async (transaction) => {
+    const before = await transaction.site.findUnique({ where, select: { name: true, capture: true } })
+    if (!before) throw new AppError('not_found')
+    await transaction.site.update({ where, data: { capture }, select: { id: true } })
+    await recordChange(context, {
+      kind: 'site',
+      id: siteId,
+      name: before.name,
+      before: { capture: before.capture },
+      after: { capture },
+    })
+    return { capture }
   })
-  if (taken) throw nameTaken('site', name, 'This farm')
 }

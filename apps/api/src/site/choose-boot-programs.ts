@@ -1,6 +1,5 @@
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../rules/boot-programs.ts'

@@ -1,19 +1,16 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
-import { usersText } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { requireFreeName, usersText } from '../context/in-use.ts'
+import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange, recordNothing } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
-import { requireFreeName } from './change-site.ts'
 import type { moveSiteInput } from './schema.ts'
 
 /**
- * To another farm, with edges, collections, devices and boots. vDisks and boot menus stay with the farm: where the site's collections
- * and devices have any, that is a `conflict` which names them, unless `dropForeign` takes them away. Also throws `not_found`, and
- * `conflict` for a taken name or where somebody changed it meanwhile.
+ * To another farm, with edges, collections, devices and boots. vDisks and boot menus stay with the farm: where the
+ * site's collections and devices have any, that is a `conflict` which names them, unless `dropForeign` takes them away.
+ * Also throws `not_found`, and `conflict` for a taken name or where somebody changed it meanwhile.
  */
 export async function moveSite(
   context: ServiceContext,
@@ -30,7 +27,7 @@ export async function moveSite(
     recordNothing(context)
     return before
   }
-  await requireFreeName(context, farmId, before.name)
+  await requireFreeName(context, 'site', { farmId, name: before.name })
   await dropOrRefuse(context, siteId, dropForeign)
   const site = await db.site.update({ where, data: { farmId }, select })
   await withTrash(db, () => db.deletion.updateMany({ where: { organizationId, siteId }, data: { farmId } }))

@@ -1,3 +1,2 @@
-/** What other nouns may import, apart from the schemas. */
 export { requireReportedSet } from './boot-program-sets.ts'
 export { chooseForCollection, chooseForDevice } from './choose-boot-programs.ts'

@@ -3,11 +3,10 @@ import { bootProgramSetsInput, bootProgramSetsView, chosenSetResult, setOfSiteIn
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
 import { restoreObject } from '../trash/public.ts'
 import { getBootProgramSets } from './boot-program-sets.ts'
-import { createSite, removeSite, updateSite } from './change-site.ts'
+import { createSite, removeSite, setCapture, updateSite } from './change-site.ts'
 import { chooseForSite } from './choose-boot-programs.ts'
-import { getSite } from './get-site.ts'
-import { listSites } from './list-sites.ts'
 import { moveSite } from './move-site.ts'
+import { getSite, listSites } from './read-sites.ts'
 import {
   createSiteInput,
   moveSiteInput,
@@ -20,7 +19,6 @@ import {
   sitePage,
   updateSiteInput,
 } from './schema.ts'
-import { setCapture } from './set-capture.ts'
 
 export const siteRouter = router({
   list: procedure

@@ -16,7 +16,7 @@ export const siteListInput = z.object({
   /** Part of the name, upper or lower case. */
   search,
 })
-export const siteSummary = z.object({
+const siteSummary = z.object({
   id: uuid,
   farmId: uuid,
   name: z.string(),

@@ -1,16 +1,15 @@
+import type { storeJobKinds } from '@bootfarm/proto/uplink'
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { dayMs } from '../rules/utc-day.ts'
-import { askStore } from '../store/public.ts'
+import { activeStates, askStore } from '../store/public.ts'
 import { changeVdiskVersions } from '../vdisk/public.ts'
 import { getStoreJob } from './list-jobs.ts'
 import { type StoreJobView, type startStoreJobInput, storeJobsKeptDays } from './schema.ts'
-import { madeVersionId, undoJob } from './undo-job.ts'
 
 /** Throws `not_found` for the edge, and for a version that its store has not named. */
 export async function startStoreJob(
@@ -34,7 +33,10 @@ export async function startStoreJob(
   return getStoreJob(context, await askStore(context, { edgeId, kind, vdiskId, versionId }))
 }
 
-/** Throws `not_found`; `conflict` for one that is over, and for a seal under way, which copies nothing and is done at once. */
+/**
+ * Throws `not_found`; `conflict` for one that is over, and for a seal under way, which copies nothing and is done at
+ * once.
+ */
 export async function cancelStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
   const { db, actor } = context
   const where = ownRow(actor, jobId)
@@ -53,7 +55,8 @@ export async function cancelStoreJob(context: ServiceContext, jobId: string): Pr
 async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: string; edgeId: string }): Promise<void> {
   const { db, clock, actor } = context
   const { organizationId } = actor
-  // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be half gone by then.
+  // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be
+  // half gone by then.
   await lockRow(db, 'edge', { organizationId, id: edgeId, strength: 'no key update' })
   await lockRow(db, 'store_job', { organizationId, id: jobId, strength: 'no key update' })
   const where = ownRow({ organizationId }, jobId)
@@ -80,8 +83,8 @@ async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: strin
     })
   await db.storeJob.update({ where, data: { state: 'cancelled', endedAt: clock() }, select: { id: true } })
   await undoJob(db, { organizationId, job })
-  // What the edge may have made of it by now is nobody's. Of an import that it has begun and not spoken of yet, half an image would keep
-  // its store from freeing anything.
+  // What the edge may have made of it by now is nobody's. Of an import that it has begun and not spoken of yet, half an
+  // image would keep its store from freeing anything.
   const made = madeVersionId(job)
   if (made !== null && (kind === 'import' || (kind === 'merge' && state === 'running')))
     await askStore(context, { edgeId: job.edgeId, kind: 'delete', vdiskId: job.vdiskId, versionId: made })
@@ -100,4 +103,56 @@ export async function dropOldStoreJobs({ db, clock }: PlatformContext): Promise<
   await inEachOrganization({ db }, (transaction, organizationId) =>
     transaction.storeJob.deleteMany({ where: { organizationId, endedAt: { lt: before } } }),
   )
+}
+
+export interface JobRow {
+  id: string
+  edgeId: string
+  kind: (typeof storeJobKinds)[number]
+  vdiskId: string | null
+  versionId: string | null
+  intoVersionId: string | null
+  deviceId: string | null
+}
+
+/**
+ * What a job that came to nothing leaves behind is taken away: a version that was to be sealed is written on, and one
+ * that nobody makes any more is gone. The caller holds the vDisk, and has noted the job's end.
+ */
+export async function undoJob(
+  db: DbOrTransaction,
+  { organizationId, job }: { organizationId: string; job: JobRow },
+): Promise<void> {
+  if (job.kind === 'release_home' && job.deviceId)
+    await db.device.updateMany({
+      where: { organizationId, id: job.deviceId },
+      data: { nextHomeEdgeId: null },
+    })
+  const id = madeVersionId(job)
+  if (id === null) return
+  if (job.kind === 'seal') {
+    await db.vdiskVersion.updateMany({
+      where: { organizationId, id, sealedAt: null },
+      data: { sealAskedAt: null },
+    })
+    return
+  }
+  const others = await db.storeJob.count({
+    where: { organizationId, state: activeStates, OR: [{ versionId: id }, { intoVersionId: id }] },
+  })
+  if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
+}
+
+/** The version that comes of a job; null where none does. */
+export function madeVersionId({
+  kind,
+  versionId,
+  intoVersionId,
+}: {
+  kind: string
+  versionId: string | null
+  intoVersionId: string | null
+}): string | null {
+  if (kind === 'merge') return intoVersionId
+  return kind === 'seal' || kind === 'import' || kind === 'adopt' ? versionId : null
 }

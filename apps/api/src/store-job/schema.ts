@@ -6,7 +6,7 @@ const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
-export const storeJobStates = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
+const storeJobStates = ['queued', 'running', 'done', 'failed', 'cancelled'] as const
 /** Ended ones are kept for so long. */
 export const storeJobsKeptDays = 30
 

@@ -30,8 +30,9 @@ interface OrderedEdge {
 export const activeStates = { in: ['queued' as const, 'running' as const] }
 
 /**
- * Gives work to an edge's store, as part of its desired state until its end is known. Throws `not_found` for an edge that there is not;
- * `conflict` for one that was revoked, does no work of this kind, or has as much to do already as a state holds.
+ * Gives work to an edge's store, as part of its desired state until its end is known. Throws `not_found` for an edge
+ * that there is not; `conflict` for one that was revoked, does no work of this kind, or has as much to do already as a
+ * state holds.
  */
 export async function askStore(context: ServiceContext, order: StoreOrder): Promise<string> {
   const { db, clock, actor } = context

@@ -1,9 +1,8 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
 import { organizationPlace } from '../rules/place.ts'
@@ -21,7 +20,7 @@ export async function createStore(
   const { db, clock, actor } = context
   const { organizationId } = actor
   await requireCurrent(context, { kind: 'farm', id: farmId })
-  await requireFreeName(context, farmId, fields.name)
+  await requireFreeName(context, 'store', { farmId, name: fields.name })
   const store = await db.store.create({
     data: { organizationId, farmId, ...fields, createdAt: clock() },
     select,
@@ -42,7 +41,7 @@ export async function updateStore(
   const where = ownRow(actor, storeId)
   const before = await db.store.findUniqueOrThrow({ where, select: fieldsSelect })
   if (fields.name !== undefined && fields.name !== before.name)
-    await requireFreeName(context, place.farmId ?? '', fields.name)
+    await requireFreeName(context, 'store', { farmId: place.farmId ?? '', name: fields.name })
   const store = await db.store.update({ where, data: definedOf(fields), select })
   const after = await db.store.findUniqueOrThrow({ where, select: fieldsSelect })
   await recordChange(context, { kind: 'store', id: storeId, name: store.name, place, before, after })
@@ -62,18 +61,9 @@ export async function removeStore(
     select,
   })
   const where = { organizationId, storeId }
-  const vdisks = await db.vdisk.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused([{ noun: 'vDisk', count: await db.vdisk.count({ where }), names: vdisks.map((one) => one.name) }], {
+  requireUnused([await readUsers(context, 'vdisk', where)], {
     verb: 'used',
     instead: 'choose another store for them.',
   })
   return deleteObject(context, { kind: 'store', id: storeId, name, place })
-}
-
-async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
-  const taken = await db.store.findFirst({
-    where: { organizationId: actor.organizationId, farmId, name },
-    select: { id: true },
-  })
-  if (taken) throw nameTaken('store', name, 'This farm')
 }

@@ -1,12 +1,10 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { cutPage, decodeCursor } from '../context/keyset.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { activeStates, whyNoWork } from './ask-store.ts'
-import type { EdgeImageView, edgeImagePage, edgeImagesInput } from './image-schema.ts'
+import type { EdgeImageView, edgeImagePage, edgeImagesInput } from './schema.ts'
 
 const imageSelect = {
   versionId: true,

@@ -1,3 +1,2 @@
-/** What other nouns may import, apart from the schemas. */
 export { activeStates, askStore, edgesHolding, type StoreOrder } from './ask-store.ts'
 export { type EdgeImageRow, type ImagesEdge, listEdgeImages, readImagesEdge, requireAdoptable } from './edge-images.ts'

@@ -1,7 +1,11 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
 import { forEachOrganization } from '../context/for-each-organization.ts'
-import type { DbOrTransaction, PlatformContext, ServiceContext } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import {
+  type DbOrTransaction,
+  type PlatformContext,
+  type ServiceContext,
+  withTrash,
+} from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Change } from '../events/event-bus.ts'
 import { jobDoer, recordChange, recordDoings } from '../events/record-change.ts'

@@ -19,7 +19,7 @@ export const trashKeptDays = 30
 
 const uuid = z.uuid()
 export const trashListInput = z.object({ ...pageInput, kind: z.enum(trashKindNames).optional() })
-export const deletionSummary = z.object({
+const deletionSummary = z.object({
   id: uuid,
   kind: z.enum(trashKindNames),
   name: z.string(),

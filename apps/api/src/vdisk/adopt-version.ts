@@ -1,8 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { ownRow, type ServiceContext, withTrash } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { type EdgeImageRow, type ImagesEdge, readImagesEdge, requireAdoptable } from '../store/public.ts'
 import { createVdisk } from './change-vdisk.ts'
@@ -11,9 +9,10 @@ import { changeVdiskVersions, conflict, type OpenVdisk } from './open-version.ts
 import type { adoptInput, VersionWithJobs } from './version-schema.ts'
 
 /**
- * Makes a version of an image that an edge has and no vDisk: under the id that it has there, so that nothing of it is written anew. The
- * edge reads it through first. Throws `not_found`; `invalid` for a vDisk of another farm than the edge's; `conflict` for an image that
- * is a version already, is not whole or damaged, was made for somebody else, or whose edge does not do such work.
+ * Makes a version of an image that an edge has and no vDisk: under the id that it has there, so that nothing of it is
+ * written anew. The edge reads it through first. Throws `not_found`; `invalid` for a vDisk of another farm than the
+ * edge's; `conflict` for an image that is a version already, is not whole or damaged, was made for somebody else, or
+ * whose edge does not do such work.
  */
 export async function adoptVersion(
   context: ServiceContext,

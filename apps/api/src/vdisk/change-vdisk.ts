@@ -2,9 +2,8 @@ import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { nameTaken, requireUnused } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { readUsers, requireFreeName, requireUnused } from '../context/in-use.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
@@ -12,10 +11,10 @@ import { organizationPlace } from '../rules/place.ts'
 import { deleteObject } from '../trash/public.ts'
 import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
 import { hasLeft } from './tally-devices.ts'
+import type { updateWriteCacheInput } from './version-schema.ts'
 
 const select = { id: true, name: true, revision: true } as const
 const fieldsSelect = { name: true, note: true, storeId: true } as const
-const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
 
 /** Throws `not_found` for the farm, `conflict` for a taken name, `invalid` for a store that is not of the farm. */
 export async function createVdisk(
@@ -25,7 +24,7 @@ export async function createVdisk(
   const { db, clock, actor } = context
   const { organizationId } = actor
   await requireCurrent(context, { kind: 'farm', id: farmId })
-  await requireFreeName(context, farmId, fields.name)
+  await requireFreeName(context, 'vdisk', { farmId, name: fields.name })
   await requireStoreOf(context, farmId, fields.storeId)
   const vdisk = await db.vdisk.create({
     data: { organizationId, farmId, ...fields, createdAt: clock() },
@@ -47,7 +46,8 @@ export async function updateVdisk(
   const farmId = place.farmId ?? ''
   const where = ownRow(actor, vdiskId)
   const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
-  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, farmId, fields.name)
+  if (fields.name !== undefined && fields.name !== before.name)
+    await requireFreeName(context, 'vdisk', { farmId, name: fields.name })
   await requireStoreOf(context, farmId, fields.storeId ?? null)
   const vdisk = await db.vdisk.update({ where, data: definedOf(fields), select })
   const after = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
@@ -55,7 +55,10 @@ export async function updateVdisk(
   return vdisk
 }
 
-/** With its versions; files on edges stay. Throws `not_found`; `conflict` while collections, devices or boot menus start it: which. */
+/**
+ * With its versions; files on edges stay. Throws `not_found`; `conflict` while collections, devices or boot menus start
+ * it: which.
+ */
 export async function removeVdisk(
   context: ServiceContext,
   { vdiskId, revision }: z.output<typeof removeVdiskInput>,
@@ -68,21 +71,12 @@ export async function removeVdisk(
     select,
   })
   const ofVdisk = { organizationId, vdiskId }
-  const ofMenu = { organizationId, entries: { some: ofVdisk } }
-  const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
-  const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })
-  const menus = await db.bootMenu.findMany({ where: ofMenu, ...firstNames })
   const running = await runningDevices(context, { vdiskId })
-  const namesOf = (rows: { name: string }[]) => rows.map((row) => row.name)
   requireUnused(
     [
-      {
-        noun: 'collection',
-        count: await db.collection.count({ where: ofVdisk }),
-        names: namesOf(collections),
-      },
-      { noun: 'device', count: await db.device.count({ where: ofVdisk }), names: namesOf(devices) },
-      { noun: 'boot menu', count: await db.bootMenu.count({ where: ofMenu }), names: namesOf(menus) },
+      await readUsers(context, 'collection', ofVdisk),
+      await readUsers(context, 'device', ofVdisk),
+      await readUsers(context, 'bootMenu', { organizationId, entries: { some: ofVdisk } }),
       { noun: 'running device', ...running },
     ],
     { verb: 'used', instead: 'assign them another vDisk first, and restart running devices.' },
@@ -90,7 +84,10 @@ export async function removeVdisk(
   return deleteObject(context, { kind: 'vdisk', id: vdiskId, name, place })
 }
 
-/** Whose last boot, as far as is known, still reads it. One that writes a version runs no more once its edge hears nothing of it. */
+/**
+ * Whose last boot, as far as is known, still reads it. One that writes a version runs no more once its edge hears
+ * nothing of it.
+ */
 export async function runningDevices(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   booted: { vdiskId: string } | { versionId: string },
@@ -112,14 +109,6 @@ export async function runningDevices(
   return { count: rows.length, names: rows.map(({ name }) => name) }
 }
 
-async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
-  const taken = await db.vdisk.findFirst({
-    where: { organizationId: actor.organizationId, farmId, name },
-    select: { id: true },
-  })
-  if (taken) throw nameTaken('vDisk', name, 'This farm')
-}
-
 async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, storeId: string | null): Promise<void> {
   if (storeId === null) return
   const found = await db.store.findFirst({
@@ -127,4 +116,33 @@ async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, sto
     select: { id: true },
   })
   if (!found) throw new AppError('invalid', { public: 'The farm has no such store.' })
+}
+
+const writeCacheSelect = { writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true } as const
+
+/**
+ * Where writes of the vDisk's devices go from their next boot on. Throws `not_found`; `conflict` where somebody changed
+ * it meanwhile.
+ */
+export async function updateWriteCache(
+  context: ServiceContext,
+  { vdiskId, revision, ...settings }: z.output<typeof updateWriteCacheInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
+  const where = ownRow({ organizationId }, vdiskId)
+  const before = await db.vdisk.findUniqueOrThrow({ where, select: writeCacheSelect })
+  const after = {
+    writeCache: settings.class,
+    writeCacheLimitBytes: settings.limitBytes === null ? null : BigInt(settings.limitBytes),
+    writeCacheFull: settings.full,
+  }
+  const vdisk = await db.vdisk.update({
+    where,
+    data: after,
+    select: { id: true, name: true, revision: true },
+  })
+  await recordChange(context, { kind: 'vdisk', id: vdiskId, name: vdisk.name, place, before, after })
+  return vdisk
 }

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { definedOf } from '../context/defined-of.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import type { ChangedObject } from '../rules/changed-object.ts'
@@ -19,7 +18,7 @@ export const changedVersionSelect = {
   vdisk: { select: { name: true } },
 } as const
 
-export interface ChangedVersionRow {
+interface ChangedVersionRow {
   id: string
   number: number
   revision: number
@@ -27,8 +26,8 @@ export interface ChangedVersionRow {
 }
 
 /**
- * Registers files that lie in the edges' stores as the vDisk's next version: its devices boot it from now on, or those that test;
- * those that run keep theirs. Numbers are never given twice. Throws `not_found`.
+ * Registers files that lie in the edges' stores as the vDisk's next version: its devices boot it from now on, or those
+ * that test; those that run keep theirs. Numbers are never given twice. Throws `not_found`.
  */
 export function registerVersion(
   context: ServiceContext,
@@ -74,7 +73,10 @@ async function register(
   return version
 }
 
-/** Its note and its labels; never what it holds. Throws `not_found`; `conflict` where somebody else changed it meanwhile. */
+/**
+ * Its note and its labels; never what it holds. Throws `not_found`; `conflict` where somebody else changed it
+ * meanwhile.
+ */
 export async function updateVersion(
   context: ServiceContext,
   { versionId, revision, ...fields }: z.output<typeof updateVersionInput>,

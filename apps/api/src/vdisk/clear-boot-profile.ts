@@ -6,8 +6,8 @@ import { changedVersionNow, changeVersion, conflict } from './open-version.ts'
 import type { VersionWithJobs } from './version-schema.ts'
 
 /**
- * Has each edge that has learned of a version's boots forget that; it learns anew from the next one. Throws `not_found`; `conflict` where
- * no edge has learned any, or all have been asked already.
+ * Has each edge that has learned of a version's boots forget that; it learns anew from the next one. Throws
+ * `not_found`; `conflict` where no edge has learned any, or all have been asked already.
  */
 export function clearBootProfile(
   context: ServiceContext,

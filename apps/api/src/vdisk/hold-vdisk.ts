@@ -1,7 +1,5 @@
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { type DbOrTransaction, ownRow, withTrash } from '../context/service-context.ts'
 import { emit } from '../events/event-bus.ts'
 import type { Clock } from '../rules/clock.ts'
 import { readResolved, readVersions, writeVersions } from './version-facts.ts'
@@ -19,8 +17,8 @@ interface VdiskKey {
 type Booted = { id: string; number: number } | null
 
 /**
- * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, `versionPromoted`
- * is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
+ * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before,
+ * `versionPromoted` is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
  * each compares with what the one before it left; a release whose instant has come is made the default before.
  */
 export async function withVdiskHeld<T>(

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { askStore, edgesHolding } from '../store/public.ts'
@@ -18,9 +17,9 @@ import type {
 } from './version-schema.ts'
 
 /**
- * Begins the vDisk's next version above a sealed one: the named device writes it from its next boot on. Throws `not_found`; `invalid` for a
- * device that does not boot the vDisk; `conflict` where it is no maintenance device, where a version is in maintenance already (which,
- * and who writes it), or where the version below is not in the store.
+ * Begins the vDisk's next version above a sealed one: the named device writes it from its next boot on. Throws
+ * `not_found`; `invalid` for a device that does not boot the vDisk; `conflict` where it is no maintenance device, where
+ * a version is in maintenance already (which, and who writes it), or where the version below is not in the store.
  */
 export function startMaintenance(
   context: ServiceContext,
@@ -93,8 +92,9 @@ async function requireWriter(
 }
 
 /**
- * Asks the edge that holds what was written to make a version of it; once that is done, the version is in test. Throws `not_found`;
- * `conflict` while its device runs (which), while it is being sealed already, or where no edge holds what was written.
+ * Asks the edge that holds what was written to make a version of it; once that is done, the version is in test. Throws
+ * `not_found`; `conflict` while its device runs (which), while it is being sealed already, or where no edge holds what
+ * was written.
  */
 export function sealVersion(
   context: ServiceContext,
@@ -160,8 +160,8 @@ async function edgeOfLayer(context: ServiceContext, { version, versions }: OpenV
 }
 
 /**
- * Those that have said so; and those that may have it and have not said so yet, being away: of the device's site, with what the version
- * was begun above in their stores.
+ * Those that have said so; and those that may have it and have not said so yet, being away: of the device's site, with
+ * what the version was begun above in their stores.
  */
 async function edgesThatMayHold(
   { db, actor: { organizationId } }: ServiceContext,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { askStore, edgesHolding, readImagesEdge, type StoreOrder } from '../store/public.ts'
@@ -21,8 +20,9 @@ import type { importInput, mergeInput, VersionWithJobs } from './version-schema.
 const ancestorsMax = 1_000
 
 /**
- * Makes a version that reads as this one and goes back to its base alone, or to nothing, at each edge that holds it; it is in test once
- * that is done. Older versions stay. Throws `not_found`; `conflict` for a version that is not sealed or not in the store of any edge.
+ * Makes a version that reads as this one and goes back to its base alone, or to nothing, at each edge that holds it; it
+ * is in test once that is done. Older versions stay. Throws `not_found`; `conflict` for a version that is not sealed or
+ * not in the store of any edge.
  */
 export function mergeVersion(
   context: ServiceContext,
@@ -62,8 +62,9 @@ export function mergeVersion(
 }
 
 /**
- * Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `invalid` for a kernel or an initramfs of a version that
- * is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge that cannot.
+ * Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `invalid` for a kernel or an
+ * initramfs of a version that is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge
+ * that cannot.
  */
 export function importVersion(
   context: ServiceContext,
@@ -93,7 +94,7 @@ export function importVersion(
   })
 }
 
-export interface Unsealed {
+interface Unsealed {
   /** Absent: a new one. */
   id?: string
   state: 'test' | 'released'

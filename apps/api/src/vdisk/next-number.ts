@@ -1,6 +1,4 @@
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
-import { withTrash } from '../context/with-trash.ts'
+import { type DbOrTransaction, ownRow, withTrash } from '../context/service-context.ts'
 
 /** A number that no version of the vDisk has had, those that are gone included. The caller holds the vDisk's row. */
 export async function nextVersionNumber(

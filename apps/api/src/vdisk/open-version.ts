@@ -1,7 +1,6 @@
 import type { Prisma } from '@bootfarm/db'
 import { requireCurrent } from '../access/require-current.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Place } from '../rules/place.ts'
 import { type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
@@ -32,8 +31,8 @@ const vdiskSelect = {
   farmId: true,
 } satisfies Prisma.VdiskSelect
 
-export type OpenVersionRow = Prisma.VdiskVersionGetPayload<{ select: typeof versionSelect }>
-export type OpenVdiskRow = Prisma.VdiskGetPayload<{ select: typeof vdiskSelect }>
+type OpenVersionRow = Prisma.VdiskVersionGetPayload<{ select: typeof versionSelect }>
+type OpenVdiskRow = Prisma.VdiskGetPayload<{ select: typeof vdiskSelect }>
 
 export interface OpenVdisk {
   vdisk: OpenVdiskRow
@@ -53,7 +52,8 @@ interface Seen {
 }
 
 /**
- * Does a change of one version with its vDisk held: nobody else changes any of the vDisk's versions meanwhile. Throws `not_found`; `conflict` where the caller has seen another revision.
+ * Does a change of one version with its vDisk held: nobody else changes any of the vDisk's versions meanwhile. Throws
+ * `not_found`; `conflict` where the caller has seen another revision.
  */
 export function changeVersion<T>(
   context: ServiceContext,

@@ -1,4 +1,3 @@
-/** What other nouns may import, apart from the schemas. */
 export { changeVdiskVersions } from './open-version.ts'
 export {
   type ChoicesJson,

@@ -7,7 +7,10 @@ import { withVdiskHeld } from './hold-vdisk.ts'
 /** Of one organization in one go; the next time goes on. */
 const atOnceMax = 200
 
-/** Makes versions the default whose instant has come, and tells of it. Edges do so by themselves: nothing waits for this. */
+/**
+ * Makes versions the default whose instant has come, and tells of it. Edges do so by themselves: nothing waits for
+ * this.
+ */
 export async function releaseDue({ db, clock }: PlatformContext): Promise<void> {
   const now = clock()
   const rows = await db.$queryRaw<{ id: string }[]>`

@@ -16,8 +16,8 @@ import type { VdiskVersions, VersionStep } from './version-steps.ts'
 
 /**
  * A version in test becomes the default, now or at an instant to come; what runs goes on with what it booted. Throws
- * `not_found`; `invalid` for an instant that is over or too far; `conflict` for one that is not in test, or where another
- * release is to come already.
+ * `not_found`; `invalid` for an instant that is over or too far; `conflict` for one that is not in test, or where
+ * another release is to come already.
  */
 export function promoteVersion(
   context: ServiceContext,
@@ -30,7 +30,10 @@ export function promoteVersion(
   })
 }
 
-/** The release to come is taken back: the version is in test again. Throws `not_found`; `conflict` where none is to come. */
+/**
+ * The release to come is taken back: the version is in test again. Throws `not_found`; `conflict` where none is to
+ * come.
+ */
 export function cancelRelease(
   context: ServiceContext,
   seen: z.output<typeof cancelReleaseInput>,

@@ -1,8 +1,7 @@
 import type { z } from 'zod'
 import { requireCurrent } from '../access/require-current.ts'
 import { requireUnused, type Users } from '../context/in-use.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { DeletedObject } from '../rules/changed-object.ts'
 import { deleteObject } from '../trash/public.ts'
@@ -16,8 +15,9 @@ import { apply, holderOf } from './version-steps.ts'
 const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
 
 /**
- * What edges hold of it stays until the trash is emptied. Throws `not_found`; `conflict` while anybody needs it: running devices, boot
- * menus, collections and devices that boot it by default, images of devices' own above it, the vDisk's override or release to come, or work of a store.
+ * What edges hold of it stays until the trash is emptied. Throws `not_found`; `conflict` while anybody needs it:
+ * running devices, boot menus, collections and devices that boot it by default, images of devices' own above it, the
+ * vDisk's override or release to come, or work of a store.
  */
 export function removeVersion(
   context: ServiceContext,

@@ -1,10 +1,9 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
 import { restoreObject } from '../trash/public.ts'
-import { createVdisk, removeVdisk, updateVdisk } from './change-vdisk.ts'
+import { createVdisk, removeVdisk, updateVdisk, updateWriteCache } from './change-vdisk.ts'
 import { registerVersion, updateVersion } from './change-version.ts'
-import { getVdisk } from './get-vdisk.ts'
-import { listVdisks } from './list-vdisks.ts'
+import { getVdisk, listVdisks } from './read-vdisks.ts'
 import { removeVersion } from './remove-version.ts'
 import { restoreVersion } from './restore-version.ts'
 import {
@@ -16,7 +15,6 @@ import {
   vdiskListInput,
   vdiskPage,
 } from './schema.ts'
-import { updateWriteCache } from './update-write-cache.ts'
 import {
   registerVersionInput,
   removeVersionInput,

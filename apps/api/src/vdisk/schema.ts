@@ -9,7 +9,7 @@ const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
-export const vdiskVersionView = z.object({
+const vdiskVersionView = z.object({
   id: uuid,
   number: count,
   sizeBytes: count,
@@ -27,7 +27,7 @@ const deviceTally = z.object({ count, names: z.array(z.string()) })
 const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
 
 /** As the page of its vDisk shows it. */
-export const vdiskVersionDetail = vdiskVersionView.extend({
+const vdiskVersionDetail = vdiskVersionView.extend({
   state: z.enum(['maintenance', 'test', 'released']),
   /** Null: released before, or being made yet. */
   access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
@@ -57,7 +57,7 @@ export const vdiskVersionDetail = vdiskVersionView.extend({
 })
 export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
 
-export const writeCacheSettings = z.object({
+const writeCacheSettings = z.object({
   class: z.enum(writeCacheClasses),
   /** Of each device; null: as much as there is. */
   limitBytes: count.nullable(),
@@ -70,7 +70,7 @@ export const vdiskListInput = z.object({
   /** Part of the name, upper or lower case. */
   search: z.string().trim().max(64).optional(),
 })
-export const vdiskSummary = z.object({
+const vdiskSummary = z.object({
   id: uuid,
   farmId: uuid,
   name: z.string(),
@@ -81,7 +81,6 @@ export const vdiskSummary = z.object({
   /** What its production devices boot. */
   bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
 })
-export type VdiskSummary = z.infer<typeof vdiskSummary>
 export const vdiskPage = pageOf(vdiskSummary)
 
 export const vdiskGetInput = z.object({ vdiskId: uuid })

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Prisma } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction } from '../context/service-context.ts'
+import { type DbOrTransaction, ownRow } from '../context/service-context.ts'
 import {
   type ResolvedVersions,
   resolveVersions,
@@ -29,7 +28,7 @@ export const versionChoicesSelect = {
 } satisfies Prisma.VdiskSelect
 
 /** What version-steps.ts has to know of a version. */
-export const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
+const stepVersionSelect = { ...versionFactsSelect, manifestRoot: true } satisfies Prisma.VdiskVersionSelect
 
 /** As `choicesJson` says it. */
 export interface ChoicesJson {

@@ -24,7 +24,7 @@ function storePathProblem(path: string): string | null {
 }
 
 /** Below the store's directory: relative, without a way out. */
-export const storePath = z
+const storePath = z
   .string()
   .trim()
   .min(1, 'Enter the path in the store directory.')
@@ -58,7 +58,10 @@ export const startMaintenanceInput = z.object({
 export const sealInput = z.object({
   versionId: uuid,
   revision: seenRevision,
-  /** `image`: kernel, initramfs and command line are taken from the disk; `parent`: those of the version below; `none`: it has none. */
+  /**
+   * `image`: kernel, initramfs and command line are taken from the disk; `parent`: those of the version below; `none`:
+   * it has none.
+   */
   bootFiles: z.enum(['image', 'parent', 'none']).default('image'),
 })
 export const discardMaintenanceInput = z.object({ versionId: uuid, revision: seenRevision })
@@ -132,7 +135,7 @@ export const discarded = z.object({ name: z.string() })
 export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) })
 export type VersionWithJobs = z.infer<typeof versionWithJobs>
 
-export const versionActions = ['promote', 'revert', 'override', 'merge', 'delete'] as const
+const versionActions = ['promote', 'revert', 'override', 'merge', 'delete'] as const
 export const clearBootProfileInput = z.object({ versionId: uuid })
 export const previewInput = z.object({ versionId: uuid, action: z.enum(versionActions) })
 const deviceTally = z.object({
@@ -172,7 +175,7 @@ export const versionPreview = z.object({
 export type VersionPreview = z.infer<typeof versionPreview>
 
 /** What an edge has learned of a version's boots. */
-export const bootProfileView = z.object({
+const bootProfileView = z.object({
   /** The class of hardware, or `any`; untrusted text. */
   hardware: z.string(),
   boots: count,

@@ -29,7 +29,7 @@ export const versionSteps = [
 ] as const
 export type StepName = (typeof versionSteps)[number]
 
-export interface StepVersion extends VersionFacts {
+interface StepVersion extends VersionFacts {
   /** Null: it is a plain file, or not sealed. */
   manifestRoot: Uint8Array | null
 }
@@ -69,12 +69,12 @@ export type VersionStep =
   /** The instant of the release has come. Every other step does this first. */
   | { kind: 'release' }
 
-export interface Refusal {
+interface Refusal {
   code: 'conflict' | 'invalid'
   /** What the caller is told. */
   text: string
 }
-export type Applied = { next: VdiskVersions; refusal?: never } | { next?: never; refusal: Refusal }
+type Applied = { next: VdiskVersions; refusal?: never } | { next?: never; refusal: Refusal }
 
 const releaseAheadMaxMs = 366 * 86_400_000
 
@@ -223,7 +223,9 @@ function notInStore({ number, sealedAt, manifestRoot }: StepVersion, verb: 'main
     : null
 }
 
-/** Who needs a version that is sealed (`holderOf`, devices, menus, jobs) is asked where it is deleted, and named there. */
+/**
+ * Who needs a version that is sealed (`holderOf`, devices, menus, jobs) is asked where it is deleted, and named there.
+ */
 function notDeletable({ resolved }: Open, version: StepVersion): string | null {
   const { number, sealedAt } = version
   if (accessOf(resolved, version) === 'maintenance') return `Version ${number} is in maintenance: discard it instead.`

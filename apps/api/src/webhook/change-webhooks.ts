@@ -18,7 +18,7 @@ import { requireSendable, type TargetPolicy } from './target-guard.ts'
 /** Signatures of the secret before go along for so long. */
 const overlapMs = 86_400_000
 
-export interface WebhookContext extends ServiceContext {
+interface WebhookContext extends ServiceContext {
   webhookTargets: TargetPolicy
 }
 

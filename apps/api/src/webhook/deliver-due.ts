@@ -1,7 +1,6 @@
 import { inOrganization } from '@bootfarm/db'
 import { lockRow } from '../context/lock-row.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { PlatformContext } from '../context/service-context.ts'
+import { ownRow, type PlatformContext } from '../context/service-context.ts'
 import type { Telemetry } from '../rules/telemetry.ts'
 import { parseTraceparent, traceparentOf } from '../rules/trace-context.ts'
 import type { EndedSpan, Tracer } from '../rules/tracer.ts'
@@ -10,7 +9,7 @@ import { type Sent, sendMessage } from './send-message.ts'
 import { signatureHeaders } from './sign-message.ts'
 import type { TargetPolicy } from './target-guard.ts'
 
-export interface DeliveryContext extends PlatformContext {
+interface DeliveryContext extends PlatformContext {
   webhookTargets: TargetPolicy
   telemetry: Pick<Telemetry, 'deliveryTried'>
   /** Nobody collects traces where it is left out. */
@@ -29,7 +28,10 @@ const attemptsKeptMax = 10
 /** An endpoint that takes nothing for so long is switched off. */
 export const failingMsMax = 4 * 24 * hourMs
 
-/** Sends what is due, of all organizations. Several processes do this beside each other; a message is taken by one of them. */
+/**
+ * Sends what is due, of all organizations. Several processes do this beside each other; a message is taken by one of
+ * them.
+ */
 export async function deliverDue(context: DeliveryContext, onError: (error: unknown) => void): Promise<void> {
   const { db, clock } = context
   for (;;) {

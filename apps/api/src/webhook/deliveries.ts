@@ -3,8 +3,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { inEachOrganization } from '../context/for-each-organization.ts'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
+import { ownRow, type PlatformContext, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { dayMs } from '../rules/utc-day.ts'
@@ -51,7 +50,9 @@ export async function listDeliveries(
   })
 }
 
-/** The same message once more, at once, with all its tries; receivers know it by its id. Throws `not_found`, `conflict`. */
+/**
+ * The same message once more, at once, with all its tries; receivers know it by its id. Throws `not_found`, `conflict`.
+ */
 export async function redeliver(
   context: ServiceContext,
   { webhookId, deliveryId }: z.output<typeof deliveryInput>,

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import { beforeInstant, cutPage } from '../context/keyset.ts'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { webhookSelect, webhookViewOf } from './rows.ts'
 import type { WebhookView, webhookInput, webhookListInput, webhookPage } from './schema.ts'

@@ -14,7 +14,7 @@ export const webhookSelect = {
   createdAt: true,
 } satisfies Prisma.WebhookEndpointSelect
 
-export type WebhookRow = Prisma.WebhookEndpointGetPayload<{ select: typeof webhookSelect }>
+type WebhookRow = Prisma.WebhookEndpointGetPayload<{ select: typeof webhookSelect }>
 
 export function webhookViewOf(row: WebhookRow, now: Date): WebhookView {
   const { id, name, url, enabled, disabledReason, revision, previousSecretUntil } = row

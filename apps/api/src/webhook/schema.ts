@@ -7,7 +7,7 @@ const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
 /** What an endpoint can hear of; docs/reference/api.md says what each carries. */
-export const webhookEventTypes = [
+const webhookEventTypes = [
   'boot.failed',
   'edge.offline',
   'wave.done',
@@ -64,7 +64,7 @@ export const webhookPage = pageOf(webhookView)
 export const webhookWithSecret = webhookView.extend({ secret: z.string() })
 
 /** One try to send a message. */
-export const webhookAttempt = z.object({
+const webhookAttempt = z.object({
   at: instant,
   durationMs: count,
   /** Null where no answer came. */

@@ -23,8 +23,9 @@ interface Sending {
 }
 
 /**
- * Posts the message to an address that was looked up once and found fit: the connection takes that very one, so that a name that leads
- * elsewhere a moment later does not matter. Follows no redirect, waits for a bounded time, and reads a bounded part of the answer.
+ * Posts the message to an address that was looked up once and found fit: the connection takes that very one, so that a
+ * name that leads elsewhere a moment later does not matter. Follows no redirect, waits for a bounded time, and reads a
+ * bounded part of the answer.
  */
 export async function sendMessage({ url, headers, body, policy }: Sending): Promise<Sent> {
   try {

@@ -11,7 +11,7 @@ export function shownSecret(secret: Uint8Array): string {
   return `whsec_${Buffer.from(secret).toString('base64')}`
 }
 
-export interface Message {
+interface Message {
   id: string
   at: Date
   body: string

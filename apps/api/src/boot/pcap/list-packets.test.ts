@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { pcapOf, uefiPxeMac, uefiPxePackets, uefiPxePcap } from '../../../test/pcap.ts'
-import { capturePacketsShownMax } from '../capture-schema.ts'
+import { capturePacketsShownMax } from '../schema.ts'
 import { countPackets, listPackets } from './list-packets.ts'
 import { pcapProblem } from './pcap-file.ts'
 

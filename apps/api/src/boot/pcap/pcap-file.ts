@@ -10,7 +10,7 @@ const magicOfMicroseconds = 0xa1b2c3d4
 const magicOfNanoseconds = 0xa1b23c4d
 const linkTypeEthernet = 1
 
-export interface PcapRecord {
+interface PcapRecord {
   /** µs since 1970 by the clock of who recorded it. */
   atUs: number
   /** What was recorded of the frame. */

@@ -13,8 +13,8 @@ import { addressHeader } from './address-header.ts'
 import { afterAuth, beforeAuth } from './auth-events.ts'
 
 /**
- * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins its day
- * at once. What keeps guessers from an account is counted by the account (auth-events.ts).
+ * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins
+ * its day at once. What keeps guessers from an account is counted by the account (auth-events.ts).
  */
 const signInsPerMinuteMax = 300
 const codesPerMinuteMax = 20
@@ -63,7 +63,10 @@ export interface AuthOptions {
 
 const noMail: SendMail = async () => false
 
-/** Sign-in under /api/auth: e-mail and password with a second factor, one OpenID Connect provider, and what belongs to an account. */
+/**
+ * Sign-in under /api/auth: e-mail and password with a second factor, one OpenID Connect provider, and what belongs to
+ * an account.
+ */
 export function createAuth(options: AuthOptions) {
   const {
     db,
@@ -177,7 +180,10 @@ export function createAuth(options: AuthOptions) {
 
 export type Auth = ReturnType<typeof createAuth>
 
-/** Code flow with PKCE, state and nonce; the ID token's signature, issuer and audience are checked by the provider's keys. */
+/**
+ * Code flow with PKCE, state and nonce; the ID token's signature, issuer and audience are checked by the provider's
+ * keys.
+ */
 function oidcPlugin({ issuer, clientId, clientSecret, name }: OidcSettings) {
   return genericOAuth({
     config: [

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { type Auth, type AuthOptions, createAuth } from './auth.ts'
 import { ProviderAuth } from './provider-auth.ts'
 
-export interface OpenAuth {
+interface OpenAuth {
   /** Waits for no provider. */
   auth: Auth
   /** Where there is a provider. */

@@ -19,7 +19,7 @@ const stateBuckets = [0.05, 0.2, 1, 5, 30, 300]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** Of the database's connections in this process. */
-export interface PoolFigures {
+interface PoolFigures {
   total: number
   idle: number
   waiting: number

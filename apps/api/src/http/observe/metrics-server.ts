@@ -7,7 +7,7 @@ import type { Registry } from 'prom-client'
 const connectionsMax = 16
 const requestLimitMs = 10_000
 
-export interface MetricsAddress {
+interface MetricsAddress {
   host: string
   /** 0: any that is free. */
   port: number

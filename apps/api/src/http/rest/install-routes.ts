@@ -2,8 +2,7 @@ import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { AppError } from '../../errors/app-error.ts'
-import { type EdgeArchitecture, edgeArchitectures } from '../../installation/edge-release.ts'
-import type { EdgeReleases } from '../../installation/edge-releases.ts'
+import { type EdgeArchitecture, type EdgeReleases, edgeArchitectures } from '../../installation/edge-releases.ts'
 import { installScript } from '../../installation/install-script.ts'
 import { problemError, sendProblem } from './problem.ts'
 
@@ -14,8 +13,8 @@ const retryAfterSeconds = 5
 const parameters = z.object({ arch: z.enum(edgeArchitectures) })
 
 /**
- * /install, for site servers: a script, the programs, and what proves them. Nothing here is secret and nobody signs in; the
- * join token is what gives a right.
+ * /install, for site servers: a script, the programs, and what proves them. Nothing here is secret and nobody signs in;
+ * the join token is what gives a right.
  */
 export async function installRoutes(app: FastifyInstance, { releases }: { releases: EdgeReleases }) {
   app.setErrorHandler(problem)

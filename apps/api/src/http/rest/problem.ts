@@ -8,12 +8,12 @@ import { AppError, type AppErrorCode, errorTable, type FieldProblem } from '../.
 import { toAppError } from '../../errors/to-app-error.ts'
 
 /** Where people read about a code. */
-export function problemType(code: AppErrorCode): string {
+function problemType(code: AppErrorCode): string {
   return `/api/docs/problems#${code}`
 }
 
 /** RFC 9457. `code` is stable, the texts are for people and are not. */
-export interface Problem {
+interface Problem {
   type: string
   title: string
   status: number
@@ -54,7 +54,7 @@ export function refuseBytes(thrown: Error & { code?: string }, socket: Socket): 
   else socket.destroy()
 }
 
-export function problemOf(error: AppError, requestId: string): Problem {
+function problemOf(error: AppError, requestId: string): Problem {
   const { title, status } = errorTable[error.code]
   return {
     type: problemType(error.code),
@@ -104,7 +104,7 @@ const codesOfStatus: Record<number, AppErrorCode> = {
 }
 
 /** Refusals that Fastify itself makes before an operation runs. */
-export function fromFastify(thrown: unknown): AppError | null {
+function fromFastify(thrown: unknown): AppError | null {
   if (!(thrown instanceof Error) || !('statusCode' in thrown) || typeof thrown.statusCode !== 'number') return null
   if (thrown.statusCode < 400 || thrown.statusCode >= 500) return null
   const code = 'code' in thrown && thrown.code === 'FST_ERR_BAD_URL' ? 'invalid' : undefined

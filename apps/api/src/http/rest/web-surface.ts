@@ -48,8 +48,8 @@ export function apiKeyOf({ headers: { authorization } }: FastifyRequest): string
 
 /**
  * A browser sends its cookies along with what other sites make it send, and says where that came from: `Origin`, and
- * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself; beside a
- * cookie it exempts from nothing, for some procedures ask who is signed in.
+ * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself;
+ * beside a cookie it exempts from nothing, for some procedures ask who is signed in.
  */
 function refuseForeignOrigin(request: FastifyRequest, own: string): void {
   if (apiKeyOf(request) && request.headers.cookie === undefined) return

@@ -39,7 +39,7 @@ export function isMemberPolicy(policy: ProcedurePolicy): policy is MemberPolicy 
   return 'permission' in policy
 }
 
-export interface PlaceOfInput {
+interface PlaceOfInput {
   kind: PlaceKind
   /** Name of the input's field: an id, or an array of ids. */
   id: string

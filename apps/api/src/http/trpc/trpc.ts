@@ -14,7 +14,6 @@ import { within } from '../../rules/tracer.ts'
 import { requireConfirmed } from '../../session/confirm-session.ts'
 import type { TrpcContext } from './context.ts'
 import { changeAsAsked, isMemberPolicy, type OutsidePolicy, type ProcedurePolicy, placesOf } from './policy.ts'
-import { requireWholeTexts } from './whole-texts.ts'
 
 const ssePingIntervalMs = 15_000
 const sseReconnectAfterInactivityMs = 40_000
@@ -92,8 +91,8 @@ const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput
 })
 
 /**
- * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the actor's organization.
- * What throws rolls everything back; nothing is answered before the commit.
+ * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the
+ * actor's organization. What throws rolls everything back; nothing is answered before the commit.
  */
 export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, getRawInput }) => {
   const { clock, actor, policy, places } = ctx
@@ -132,7 +131,9 @@ export class AnsweredBefore extends Error {
   }
 }
 
-/** For what must not hold the transaction, such as a mail: done once the change is kept, in the order it was asked for. */
+/**
+ * For what must not hold the transaction, such as a mail: done once the change is kept, in the order it was asked for.
+ */
 function workAfterCommit() {
   const works: (() => Promise<unknown>)[] = []
   return {
@@ -143,7 +144,10 @@ function workAfterCommit() {
   }
 }
 
-/** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
+/**
+ * Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for
+ * each read.
+ */
 export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
   const { actor, policy, places } = ctx
   await inOrganization(ctx.db, actor.organizationId, (db) => ctx.checks.authorise({ db, actor }, policy, places))
@@ -209,4 +213,38 @@ function zodMessage(error: ZodError): string {
   const issue = error.issues[0]
   if (!issue) return errorTable.invalid.title
   return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message
+}
+
+/** Deeper than any input; what is deeper is refused. */
+const depthMax = 32
+
+/**
+ * PostgreSQL keeps no zero byte and no half of a surrogate pair, in no column and in no JSON: whatever has one is
+ * refused before it reaches a service. Throws `invalid`.
+ */
+function requireWholeTexts(input: unknown): void {
+  const broken = findBroken(input, '', 0)
+  if (broken === null) return
+  const message = 'must hold neither zero bytes nor halves of characters'
+  throw new AppError('invalid', {
+    public: broken ? `${broken}: ${message}.` : `The input ${message}.`,
+    fields: [{ in: 'input', field: broken, message }],
+  })
+}
+
+/** Where; null: nowhere. */
+function findBroken(value: unknown, path: string, depth: number): string | null {
+  if (depth > depthMax) return path
+  if (typeof value === 'string') return isWhole(value) ? null : path
+  if (typeof value !== 'object' || value === null) return null
+  for (const [name, inner] of Object.entries(value)) {
+    // A name that is broken itself is not repeated.
+    const broken = isWhole(name) ? findBroken(inner, path ? `${path}.${name}` : name, depth + 1) : path
+    if (broken !== null) return broken
+  }
+  return null
+}
+
+function isWhole(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed()
 }

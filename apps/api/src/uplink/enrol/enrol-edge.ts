@@ -1,7 +1,6 @@
 import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/proto/uplink'
-import { ownRow } from '../../context/own-row.ts'
-import type { PlatformContext } from '../../context/service-context.ts'
+import { ownRow, type PlatformContext } from '../../context/service-context.ts'
 import { hashJoinToken } from '../../edge/create-join-token.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { requireNotSuspended } from '../../organization/require-not-suspended.ts'

@@ -1,5 +1,4 @@
-import { ownRow } from '../../context/own-row.ts'
-import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
+import { type AuthenticatedEdge, type DbOrTransaction, ownRow } from '../../context/service-context.ts'
 import type { Change } from '../../events/event-bus.ts'
 import { recordDoings } from '../../events/record-change.ts'
 import type { Place } from '../../rules/place.ts'

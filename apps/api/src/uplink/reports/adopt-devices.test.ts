@@ -3,7 +3,7 @@ import type { StoredVersion, StoreJobReport, StoreMessage } from '@bootfarm/prot
 import { beforeEach, expect, test } from 'vitest'
 import type { EdgeClient } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
-import type { EdgeImageView } from '../../store/image-schema.ts'
+import type { EdgeImageView } from '../../store/schema.ts'
 import type { StoreJobView } from '../../store-job/schema.ts'
 import type { VdiskDetail } from '../../vdisk/schema.ts'
 import type { VersionWithJobs } from '../../vdisk/version-schema.ts'

@@ -1,5 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
-import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
+import type { BootReport, ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
 import { notify } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -10,13 +10,11 @@ import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import { applyWaiting, endWaits } from './apply-waiting.ts'
 import { ensureBootPartitions } from './boot-partitions.ts'
-import { keepGaps, lastSeqOf } from './keep-gaps.ts'
-import { takePowerOrders } from './take-power-orders.ts'
 import { tieReportedBoots } from './tie-boots.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
 
-export interface AppliedBatch extends AppliedReports {
+interface AppliedBatch extends AppliedReports {
   /** The last seq that is applied and durable. */
   ackedSeq: number
 }
@@ -118,4 +116,78 @@ async function lockCursor(
     select acked_seq from report_cursor where organization_id = ${organizationId}::uuid
       and edge_id = ${edgeId}::uuid and boot_epoch = ${bootEpoch} for update`
   return Number(rows[0]?.acked_seq ?? 0n)
+}
+
+/**
+ * Marks the orders that boots say their devices have taken. Each once, only for the device that it was given to, and
+ * also after it has expired: the report may come late.
+ */
+async function takePowerOrders(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { boots, now }: { boots: BootReport[]; now: Date },
+): Promise<void> {
+  const said = boots.flatMap(({ id, guest }) =>
+    guest?.powerOrderId ? [{ boot_id: id, order_id: guest.powerOrderId }] : [],
+  )
+  if (said.length === 0) return
+  await transaction.$executeRaw`
+    update power_order set taken_at = ${now}, taken_boot_id = boot.id
+    from jsonb_to_recordset(${JSON.stringify(said)}::jsonb) as said (boot_id uuid, order_id uuid)
+    join boot_key on boot_key.organization_id = ${organizationId}::uuid and boot_key.boot_id = said.boot_id
+    join boot on boot.organization_id = ${organizationId}::uuid and boot.id = boot_key.boot_id
+      and boot.received_on = boot_key.received_on and boot.edge_id = ${edgeId}::uuid
+    where power_order.organization_id = ${organizationId}::uuid and power_order.id = said.order_id
+      and power_order.device_id = boot.device_id and power_order.taken_at is null`
+}
+
+/** Of each edge; older ones are still in the count of what was lost. */
+const gapsKeptMax = 100
+const reasonLengthMax = 64
+
+interface FreshReports {
+  bootEpoch: number
+  /** Some of them may overlap what is applied. */
+  fresh: ReceivedReport[]
+  acked: number
+  now: Date
+}
+
+/**
+ * Keeps what the edge says it could not report, and what could not be read, for its page.
+ * @returns how many reports that were
+ */
+async function keepGaps(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { bootEpoch, fresh, acked, now }: FreshReports,
+): Promise<number> {
+  const gaps = fresh.flatMap((report) => gapOf(report, acked, now))
+  if (gaps.length === 0) return 0
+  await transaction.reportGap.createMany({
+    data: gaps.map((gap) => ({ organizationId, edgeId, bootEpoch, declaredAt: now, ...gap })),
+    skipDuplicates: true,
+  })
+  await transaction.$executeRaw`
+    delete from report_gap where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid
+      and (boot_epoch, from_seq) not in (
+        select boot_epoch, from_seq from report_gap where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid
+        order by declared_at desc, boot_epoch desc, from_seq desc limit ${gapsKeptMax})`
+  return gaps.reduce((count, { fromSeq, untilSeq }) => count + untilSeq - fromSeq + 1, 0)
+}
+
+function gapOf(report: ReceivedReport, acked: number, now: Date) {
+  const reason = 'reason' in report ? report.reason.slice(0, reasonLengthMax) : ''
+  if (report.type === 'unreadable')
+    return [{ fromSeq: report.seq, untilSeq: report.seq, reason, fromAt: null, untilAt: null }]
+  if (report.type !== 'gap') return []
+  // An edge's clock may be years ahead.
+  const at = (unixMs: number | undefined) => (unixMs === undefined ? null : new Date(Math.min(unixMs, now.getTime())))
+  const [fromAt, untilAt] = [at(report.fromUnixMs), at(report.untilUnixMs)]
+  return [{ fromSeq: Math.max(report.seq, acked + 1), untilSeq: lastSeqOf(report), reason, fromAt, untilAt }]
+}
+
+/** A `gap` stands for all the records up to `untilSeq`. */
+function lastSeqOf(report: ReceivedReport): number {
+  return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
 }

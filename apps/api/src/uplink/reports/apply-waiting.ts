@@ -4,7 +4,7 @@ import type { AuthenticatedEdge } from '../../context/service-context.ts'
 import { isStillThere } from '../../rules/device-wait.ts'
 import { advanceFeed } from './write-boots.ts'
 
-export type WaitingReport = Extract<Report, { type: 'waiting' }>
+type WaitingReport = Extract<Report, { type: 'waiting' }>
 
 /** A device that is heard of no more for so long is told of no more. */
 const rememberedMs = 90 * 86_400_000

@@ -2,7 +2,7 @@ import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 
 /** What lists filter, sort and show of a boot, computed once when its report is applied. */
-export interface BootColumns {
+interface BootColumns {
   startedAt: Date
   outcome: BootOutcome | null
   failedPhase: string | null

@@ -3,15 +3,14 @@ import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
 import { readBootDays, readNewestBoots } from '../../boot/newest-boots.ts'
 import { daysOf } from '../../boot/read-boots.ts'
 import { writeCacheOfRow } from '../../boot/rows.ts'
-import { ownRow } from '../../context/own-row.ts'
-import type { AuthenticatedEdge } from '../../context/service-context.ts'
+import { type AuthenticatedEdge, ownRow } from '../../context/service-context.ts'
 import { RollupChanges } from '../../rules/boot-rollup.ts'
 import { untieBoots } from '../../schedule/move-run-devices.ts'
 import { readKnownBoots } from './known-boots.ts'
 import { advanceFeed } from './write-boots.ts'
 import { writeRollups } from './write-rollups.ts'
 
-export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
+type Withdrawal = Extract<Report, { type: 'withdrawn' }>
 
 /** Longer than an edge's reports of one boot lie apart once they arrive. */
 const rememberedMs = 7 * 86_400_000

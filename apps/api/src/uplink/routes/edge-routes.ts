@@ -1,9 +1,12 @@
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
 import { inOrganization } from '@bootfarm/db'
 import {
   captureSizeMax,
   enrolRequest,
   heartbeat,
   reportBatch,
+  reportBatchRatioMax,
   reportBatchSizeMax,
   rotateKeyRequest,
   stateQuery,
@@ -16,7 +19,8 @@ import { z } from 'zod'
 import { keepCapture } from '../../boot/keep-capture.ts'
 import type { Notifications } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, PlatformContext, SystemContext } from '../../context/service-context.ts'
-import { AppError } from '../../errors/app-error.ts'
+import { AppError, errorTable } from '../../errors/app-error.ts'
+import { toAppError } from '../../errors/to-app-error.ts'
 import type { Telemetry } from '../../rules/telemetry.ts'
 import { authenticateEdge } from '../enrol/authenticate-edge.ts'
 import { enrolEdge } from '../enrol/enrol-edge.ts'
@@ -25,12 +29,10 @@ import { rotateEdgeKey } from '../enrol/rotate-edge-key.ts'
 import { applyReports } from '../reports/apply-reports.ts'
 import { takeHeartbeat } from '../reports/take-heartbeat.ts'
 import { GivenStates } from '../state/given-states.ts'
-import { parseStatePair } from '../state/state-pair.ts'
+import { parseStatePair } from '../state/site-facts.ts'
 import { waitForState } from '../state/wait-for-state.ts'
 import { takeStoreMessage } from '../store/take-store-message.ts'
-import { batchBytes, offerGzip } from './batch-body.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
-import { problemHandler } from './problem.ts'
 import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
 /** Of 512 KiB each at most; the database has fewer connections than this. */
@@ -41,7 +43,7 @@ const heartbeatSizeMax = 64 * 1024
 
 const captureParameters = z.object({ bootId: z.uuid() })
 
-export interface EdgeRoutesOptions {
+interface EdgeRoutesOptions {
   context: PlatformContext
   notifications: Notifications
   accepted: AcceptedVersions
@@ -152,4 +154,59 @@ function closedSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController()
   reply.raw.once('close', () => controller.abort())
   return controller.signal
+}
+
+const unzip = promisify(gunzip)
+
+/**
+ * Says on every answer, refusals too, in which form a batch may come (RFC 7694): edges compress from then on. A hook
+ * for `onRequest`.
+ */
+async function offerGzip(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header('accept-encoding', 'gzip')
+}
+
+/**
+ * The batch as JSON bytes, however it was sent. To be called when the signature, which is over what was sent, was found
+ * right. Unzipping ends at the limit: a bomb costs no more than a batch. Throws `unsupported_media_type`, `too_large`,
+ * `invalid_body`.
+ */
+async function batchBytes(request: FastifyRequest): Promise<Uint8Array> {
+  const bytes = bytesOf(request)
+  const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (encoding === 'identity') return bytes
+  if (encoding !== 'gzip')
+    throw new AppError('unsupported_media_type', {
+      public: 'Send the batch uncompressed or with the content encoding gzip.',
+    })
+  const maxOutputLength = Math.min(reportBatchSizeMax, Math.max(1, bytes.length) * reportBatchRatioMax)
+  try {
+    return await unzip(bytes, { maxOutputLength })
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE')
+      throw new AppError('too_large', {
+        public: `A decompressed batch may have at most ${reportBatchSizeMax} bytes, and at most ${reportBatchRatioMax} times its compressed size.`,
+      })
+    throw new AppError('invalid_body', { public: 'The body is not a complete gzip stream.', cause })
+  }
+}
+
+/** RFC 9457 problem document with the uplink's `code`; of an unforeseen error nothing but that it happened. */
+export function problemHandler(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = fromFastify(thrown) ?? toAppError(thrown)
+  const { status, title, log } = errorTable[error.code]
+  request.log[log]({ code: error.code, detail: error.message }, 'uplink request refused')
+  return reply
+    .code(status)
+    .type('application/problem+json')
+    .send({ type: 'about:blank', title, status, code: error.code, detail: error.publicText, ...error.extra })
+}
+
+/** Refusals that Fastify itself makes before a route runs. */
+function fromFastify(thrown: unknown): AppError | null {
+  if (!(thrown instanceof Error) || !('statusCode' in thrown)) return null
+  if (thrown.statusCode === 413) return new AppError('too_large')
+  if (typeof thrown.statusCode === 'number' && thrown.statusCode < 500)
+    return new AppError('invalid_body', { internal: thrown.message })
+  return null
 }

@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import { expect, test } from 'vitest'
+import { problemHandler } from './edge-routes.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
-import { problemHandler } from './problem.ts'
 
 test('what comes while there is no room is refused with when to come again, and room that is free again is used', async () => {
   const app = Fastify()

@@ -3,15 +3,14 @@ import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
 import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { lockRow } from '../../context/lock-row.ts'
-import { ownRow } from '../../context/own-row.ts'
-import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
+import { type AuthenticatedEdge, ownRow, type SystemContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readSigningKeys } from '../../organization/signing-keys.ts'
 import { canonicalJson } from '../../rules/canonical-json.ts'
+import type { StatePair } from './site-facts.ts'
 import { readStateContent, type StateContent } from './state-content.ts'
-import type { StatePair } from './state-pair.ts'
 
-export interface SignedState {
+interface SignedState {
   pair: StatePair
   envelope: StateEnvelope
 }

@@ -11,7 +11,7 @@ export interface WritingDevice {
   versionIds: string[]
 }
 
-export interface DeviceHomes {
+interface DeviceHomes {
   edges: NonNullable<DesiredState['homeEdges']>
   /** Index into `edges`; null: an edge that this state has no room to name. */
   indexOf: (deviceId: string) => number | null

@@ -1,6 +1,6 @@
 import { type Notifications, topicText } from '../../context/notifications.ts'
 import type { AuthenticatedEdge } from '../../context/service-context.ts'
-import type { StatePair } from './state-pair.ts'
+import type { StatePair } from './site-facts.ts'
 
 /** An edge writes its state and asks again at once. */
 const watchedMs = 10_000

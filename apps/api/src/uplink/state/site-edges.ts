@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
-import { ownRow } from '../../context/own-row.ts'
-import type { DbOrTransaction } from '../../context/service-context.ts'
+import { type DbOrTransaction, ownRow } from '../../context/service-context.ts'
 import type { SitePlace } from '../../discovery/rows.ts'
 import { newEdgeKey } from '../../edge/edge-key.ts'
 import { heartbeatOf } from '../../edge/rows.ts'
@@ -35,7 +34,7 @@ const ticketKeyPeriodMs = 30 * 86_400_000
  * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second
  * half, the one to come: edges whose states are two weeks apart open each other's tickets, which are good for one.
  */
-export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
+function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
   const half = Math.floor((now.getTime() * 2) / ticketKeyPeriodMs)
   const period = Math.floor(half / 2)
   return [period, half % 2 === 0 ? period - 1 : period + 1].map((number) =>

@@ -2,7 +2,7 @@ import type { DesiredState } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
 
-export interface SiteFacts {
+interface SiteFacts {
   incarnation: number
   farmId: string
   siteName: string
@@ -58,4 +58,20 @@ export async function readSiteFacts(
     where site.organization_id = ${organizationId}::uuid and site.id = ${siteId}::uuid and edge.id = ${edgeId}::uuid`
   if (!facts) throw new AppError('edge_unknown')
   return facts
+}
+
+/** Orders desired states: first the control plane's incarnation, then the edge's counter. */
+export interface StatePair {
+  incarnation: number
+  counter: number
+}
+
+export function parseStatePair(text: string): StatePair {
+  const [incarnation, counter] = text.split('.')
+  return { incarnation: Number(incarnation), counter: Number(counter) }
+}
+
+export function isLater(left: StatePair, right: StatePair): boolean {
+  if (left.incarnation !== right.incarnation) return left.incarnation > right.incarnation
+  return left.counter > right.counter
 }

@@ -32,7 +32,7 @@ const orderBy = [{ createdAt: 'asc' as const }, { id: 'asc' as const }]
 type VdiskRow = Prisma.VdiskGetPayload<{ select: typeof select }>
 type VersionRow = VdiskRow['versions'][number]
 
-export interface SiteVdisk {
+interface SiteVdisk {
   id: string
   resolved: ResolvedVersions<VersionRow>
   /** What its devices write outlives their boots. */

@@ -1,13 +1,20 @@
-import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
+import {
+  type DesiredState,
+  ignoredMacsMax,
+  powerOnsMax,
+  powerOrdersMax,
+  type StoreJobOrder,
+  storeJobsMax,
+} from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, DbOrTransaction } from '../../context/service-context.ts'
 import { versionFor, writes } from '../../rules/version-access.ts'
+import { madeVersionId } from '../../store-job/change-jobs.ts'
 import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
-import { readStoreJobs } from './store-job-orders.ts'
 
 /** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
@@ -158,4 +165,62 @@ function menuIdOf(
   collection: { bootMenuId: string | null },
 ): string | null {
   return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
+}
+
+/** Work that the edge's store has yet to do or to finish, oldest first. */
+async function readStoreJobs(
+  db: DbOrTransaction,
+  { organizationId, edgeId }: { organizationId: string; edgeId: string },
+): Promise<StoreJobOrder[]> {
+  const jobs = await db.storeJob.findMany({
+    where: { organizationId, edgeId, state: { in: ['queued', 'running'] } },
+    orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
+    take: storeJobsMax,
+    select: {
+      id: true,
+      kind: true,
+      vdiskId: true,
+      versionId: true,
+      intoVersionId: true,
+      sourcePath: true,
+      bootFiles: true,
+      deviceId: true,
+      layerClass: true,
+    },
+  })
+  const madeIds = jobs.flatMap((job) => madeVersionId(job) ?? [])
+  const versions = await db.vdiskVersion.findMany({
+    where: { organizationId, id: { in: madeIds } },
+    select: {
+      id: true,
+      number: true,
+      parentVersionId: true,
+      kernelPath: true,
+      initrdPath: true,
+      commandLine: true,
+    },
+  })
+  const versionOf = new Map(versions.map((version) => [version.id, version]))
+  return jobs.map((job) => {
+    const made = versionOf.get(madeVersionId(job) ?? '')
+    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, deviceId, layerClass } = job
+    return {
+      id,
+      kind,
+      ...(vdiskId ? { vdiskId } : {}),
+      ...(versionId ? { versionId } : {}),
+      ...(intoVersionId ? { intoVersionId } : {}),
+      ...(sourcePath ? { sourcePath } : {}),
+      ...(bootFiles ? { bootFiles } : {}),
+      ...(made ? { number: made.number } : {}),
+      // Of any other, the one that is taken from the image counts.
+      ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
+      ...(deviceId ? { deviceId } : {}),
+      // Only `dropWrites` sets it.
+      ...(layerClass ? { layerClass: layerClass as StoreJobOrder['layerClass'] } : {}),
+      ...(made?.parentVersionId ? { parentVersionId: made.parentVersionId } : {}),
+      ...(made?.kernelPath ? { kernelPath: made.kernelPath } : {}),
+      ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),
+    }
+  })
 }

@@ -5,7 +5,7 @@ import { type Notifications, topicText } from '../../context/notifications.ts'
 import type { AuthenticatedEdge, DbOrTransaction, PlatformContext } from '../../context/service-context.ts'
 import { currentState } from './current-state.ts'
 import type { GivenStates } from './given-states.ts'
-import { isLater, type StatePair } from './state-pair.ts'
+import { isLater, type StatePair } from './site-facts.ts'
 
 /** Only where nothing was heard of the site since it was looked at: what time alone changes may wait so long. */
 const lookPutOffMs = 2_000
@@ -72,7 +72,7 @@ export async function waitForState(
  * Notes that an edge has the state that it asks to follow.
  * @returns ms since that was signed; null where it is noted already, or the pair is not the last one
  */
-export async function acknowledgeState(
+async function acknowledgeState(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
   { pair: { incarnation, counter }, now }: { pair: StatePair; now: Date },

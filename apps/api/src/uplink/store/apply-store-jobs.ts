@@ -1,7 +1,11 @@
 import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
-import { ownRow } from '../../context/own-row.ts'
-import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
-import { type JobRow, madeVersionId, undoJob } from '../../store-job/undo-job.ts'
+import {
+  type AuthenticatedEdge,
+  type DbOrTransaction,
+  ownRow,
+  type SystemContext,
+} from '../../context/service-context.ts'
+import { type JobRow, madeVersionId, undoJob } from '../../store-job/change-jobs.ts'
 import { withVdiskHeld } from '../../vdisk/hold-vdisk.ts'
 import { readVersions, writeVersions } from '../../vdisk/version-facts.ts'
 import { commandLineText } from '../../vdisk/version-schema.ts'
@@ -13,7 +17,10 @@ type Job = JobRow & {
   layerClass: (typeof writeCacheClasses)[number] | null
 }
 
-/** How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was cancelled. */
+/**
+ * How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was
+ * cancelled.
+ */
 export async function applyStoreJobs(
   context: SystemContext,
   edge: AuthenticatedEdge,

@@ -1,6 +1,10 @@
 import type { StoreAnswer, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
-import type { AuthenticatedEdge, DbOrTransaction, SystemContext } from '../../context/service-context.ts'
-import { withTrash } from '../../context/with-trash.ts'
+import {
+  type AuthenticatedEdge,
+  type DbOrTransaction,
+  type SystemContext,
+  withTrash,
+} from '../../context/service-context.ts'
 import { dropOldImages, type InventoryPage, keepImages } from '../reports/keep-images.ts'
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 

@@ -1,9 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
-import { ownRow } from '../context/own-row.ts'
-import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import type { z } from 'zod'
+import { liveSchedule, visibleSchedules } from '../access/visible.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { scheduleDetailSelect, scheduleSummaryOf } from './rows.ts'
-import type { ScheduleDetail } from './schema.ts'
+import { scheduleDetailSelect, scheduleSummaryOf, scheduleSummarySelect } from './rows.ts'
+import type { ScheduleDetail, scheduleListInput, schedulePage } from './schema.ts'
 import { readOverfullSites } from './target-room.ts'
 
 /** A clock that is this far off is worth a word. */
@@ -64,4 +66,35 @@ function targetOf({ kind, deviceId, collectionId, tag, device, collection }: Tar
   if (kind === 'collection' && collectionId && collection)
     return [{ kind, collectionId, name: collection.name, siteName: collection.site.name }]
   return kind === 'tag' && tag ? [{ kind, tag }] : []
+}
+
+/** By name. Those of a site are its own and those of all its farm's sites. */
+export async function listSchedules(
+  { db, clock, actor }: ServiceContext,
+  input: z.output<typeof scheduleListInput>,
+): Promise<z.infer<typeof schedulePage>> {
+  const { organizationId } = actor
+  const now = clock()
+  const { siteId } = input
+  const rows = await db.schedule.findMany({
+    where: {
+      organizationId,
+      ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
+      ...nameContains(input.search),
+      AND: [
+        siteId ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] } : {},
+        liveSchedule,
+        visibleSchedules(actor),
+        afterName(input.cursor),
+      ],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: scheduleSummarySelect,
+  })
+  return cutPage(rows, input.limit, {
+    item: (row) => scheduleSummaryOf(row, now),
+    key: (row) => [row.name, row.id],
+  })
 }

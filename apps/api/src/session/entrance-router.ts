@@ -1,8 +1,33 @@
 import { hashPassword } from 'better-auth/crypto'
 import { openProcedure, router } from '../http/trpc/trpc.ts'
+import { acceptedView } from '../organization/schema.ts'
 import { doneView } from '../rules/changed-object.ts'
-import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView, tokenInput } from './schema.ts'
+import {
+  completeSignUpInput,
+  setupInput,
+  setupView,
+  signUpAsked,
+  signUpInput,
+  signUpOfferView,
+  tokenInput,
+} from './schema.ts'
+import { completeSetup, getSetup } from './setup-link.ts'
 import { askToSignUp, completeSignUp, getSignUp } from './sign-up.ts'
+
+const ofLinks = { excluded: 'it belongs to the page that the one-time link opens' }
+
+export const setupRouter = router({
+  get: openProcedure
+    .meta({ who: 'anyone', rest: ofLinks })
+    .input(tokenInput)
+    .output(setupView)
+    .query(({ ctx, input }) => getSetup(ctx, input)),
+  complete: openProcedure
+    .meta({ who: 'anyone', rest: ofLinks })
+    .input(setupInput)
+    .output(acceptedView)
+    .mutation(({ ctx, input }) => completeSetup({ ...ctx, hashPassword }, input)),
+})
 
 const ofPages = { excluded: 'it belongs to the sign-up page and its mailed link' }
 

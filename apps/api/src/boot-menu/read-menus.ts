@@ -1,9 +1,10 @@
 import type { z } from 'zod'
-import { ownRow } from '../context/own-row.ts'
-import type { ServiceContext } from '../context/service-context.ts'
+import { visibleMenus } from '../access/visible.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { menuDetailOf, menuDetailSelect } from './rows.ts'
-import type { MenuDetail, menuChoices } from './schema.ts'
+import { menuDetailOf, menuDetailSelect, menuSummaryOf, menuSummarySelect } from './rows.ts'
+import type { MenuDetail, menuChoices, menuListInput, menuPage } from './schema.ts'
 
 const vdisksMax = 500
 const versionsMax = 50
@@ -44,4 +45,24 @@ export async function getMenuChoices(
   })
   if (!farm) throw new AppError('not_found')
   return farm.vdisks
+}
+
+export async function listMenus(
+  { db, actor }: ServiceContext,
+  input: z.output<typeof menuListInput>,
+): Promise<z.infer<typeof menuPage>> {
+  const { organizationId } = actor
+  const rows = await db.bootMenu.findMany({
+    where: {
+      organizationId,
+      ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...(input.siteId ? { farm: { sites: { some: { organizationId, id: input.siteId } } } } : {}),
+      ...nameContains(input.search),
+      AND: [visibleMenus(actor), afterName(input.cursor)],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: menuSummarySelect,
+  })
+  return cutPage(rows, input.limit, { item: menuSummaryOf, key: (row) => [row.name, row.id] })
 }
