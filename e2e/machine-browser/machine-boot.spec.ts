@@ -13,7 +13,8 @@ test('a real machine boots, shows its own steps and its console', async ({ page 
   for (const phase of ['DHCP', 'Kernel and initramfs download', 'Kernel start', 'OS disk streaming', 'Ready'])
     await expect(waterfall).toHaveAccessibleName(new RegExp(`${phase} \\d`))
   const steps = page.getByRole('table', { name: 'OS boot steps' })
-  // The system's own steps come after the boot is ready: the machine asks systemd for them, which takes a slow one a while.
+  // The system's own steps come after the boot is ready: the machine asks systemd for them, which takes a slow one a
+  // while.
   for (const group of ['kernel', 'initramfs', 'system'])
     await expect(steps.getByRole('row', { name: new RegExp(group, 'i') }).first()).toBeVisible({
       timeout: bootTimeoutMs,

@@ -1,4 +1,5 @@
-import type { ComponentProps } from 'react'
+import Link from 'next/link'
+import type { ComponentProps, ReactNode } from 'react'
 import { classNames } from '../lib/class-names'
 
 const looks = {
@@ -11,14 +12,14 @@ const looks = {
 export type ButtonLook = keyof typeof looks
 
 /** The look of a button, also for links that look like one. */
-export function buttonClasses(look: ButtonLook): string {
+function buttonClasses(look: ButtonLook): string {
   return classNames(
     'inline-flex h-8 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 font-medium text-sm transition-colors disabled:opacity-50',
     looks[look],
   )
 }
 
-export interface ButtonProps extends ComponentProps<'button'> {
+interface ButtonProps extends ComponentProps<'button'> {
   look?: ButtonLook
   /** Shows that the answer is awaited; the button stays focusable and takes no second press. */
   busy?: boolean
@@ -34,5 +35,29 @@ export function Button({ look = 'quiet', busy = false, className, onClick, ...re
       className={classNames(buttonClasses(look), busy && 'opacity-70', className)}
       {...rest}
     />
+  )
+}
+
+interface LinkButtonProps {
+  href: string
+  look?: ButtonLook
+  children: ReactNode
+}
+
+/** A link that looks like a button: it leads to another page. */
+export function LinkButton({ href, look = 'quiet', children }: LinkButtonProps) {
+  return (
+    <Link href={href} className={buttonClasses(look)}>
+      {children}
+    </Link>
+  )
+}
+
+/** The name of an object that leads to its page. Lists have many: none is loaded before somebody follows it. */
+export function ObjectLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <Link prefetch={false} href={href} className="rounded font-medium text-ink underline-offset-4 hover:underline">
+      {children}
+    </Link>
   )
 }

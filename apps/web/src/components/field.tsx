@@ -2,6 +2,7 @@
 
 import { type ReactNode, useId } from 'react'
 import { classNames } from '../lib/class-names'
+import { Button } from './button'
 
 const control =
   'h-8 w-full rounded-md border border-line-strong bg-surface px-2 text-ink text-sm placeholder:text-ink-faint hover:bg-hover disabled:opacity-60 max-md:h-10'
@@ -139,5 +140,27 @@ export function Notice({ tone, children }: { tone: 'silent' | 'live'; children: 
     >
       {children}
     </p>
+  )
+}
+
+interface SubmitRowProps {
+  action: string
+  busy: boolean
+  disabled?: boolean
+  /** Why nothing was saved. */
+  problem: string | null
+}
+
+/** The end of a form that is a page: its button, and what speaks against it. */
+export function SubmitRow({ action, busy, disabled = false, problem }: SubmitRowProps) {
+  return (
+    <div className="flex flex-wrap items-center justify-end gap-3">
+      <p role="alert" className="text-failed text-sm">
+        {problem}
+      </p>
+      <Button type="submit" look="primary" busy={busy} disabled={disabled}>
+        {action}
+      </Button>
+    </div>
   )
 }

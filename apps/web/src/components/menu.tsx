@@ -4,7 +4,7 @@ import { DropdownMenu } from 'radix-ui'
 import { classNames } from '../lib/class-names'
 import { Icon, type IconName } from './icon'
 
-export interface MenuItem {
+interface MenuItem {
   key: string
   label: string
   icon?: IconName

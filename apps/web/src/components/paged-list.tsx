@@ -4,11 +4,12 @@ import type { ReactNode } from 'react'
 import { inSentence } from '../lib/in-sentence'
 import { readableError } from '../lib/readable-error'
 import { Button } from './button'
-import { ErrorState } from './states'
+import { Page, PageHeader } from './page'
+import { EmptyState, ErrorState } from './states'
 import { type Column, Table, TableSkeleton } from './table'
 
 /** The part of an infinite query that a list needs. */
-export interface PagedQuery<Row> {
+interface PagedQuery<Row> {
   data: { pages: { items: Row[] }[] } | undefined
   error: unknown
   isPending: boolean
@@ -51,5 +52,35 @@ export function PagedList<Row>({ label, query, columns, rowKey, empty }: PagedLi
         </div>
       )}
     </>
+  )
+}
+
+interface ListPageProps<Row extends { id: string }> {
+  /** Also the list's name for screen readers. */
+  title: string
+  summary: string
+  actions?: ReactNode
+  query: PagedQuery<Row>
+  columns: Column<Row>[]
+  /** Shown where there is nothing yet. */
+  empty: { title: string; text: string }
+}
+
+/** A page that is one list: its title, what can be created, and the rows. */
+export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
+  const { title, summary, actions, query, columns, empty } = props
+  return (
+    <Page>
+      <PageHeader title={title} summary={summary} actions={actions} />
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label={title}
+          query={query}
+          columns={columns}
+          rowKey={({ id }) => id}
+          empty={<EmptyState {...empty} />}
+        />
+      </div>
+    </Page>
   )
 }

@@ -49,7 +49,7 @@ export function Table<Row>({ rows, ...props }: TableProps<Row>) {
   return <GroupedTable {...props} groups={[{ key: 'all', rows }]} />
 }
 
-export interface RowGroup<Row> {
+interface RowGroup<Row> {
   key: string
   /** Stands above its rows, over all columns; none: there is one group, and it needs none. */
   heading?: ReactNode

@@ -2,6 +2,7 @@
 
 import { Toast } from 'radix-ui'
 import { createContext, type ReactNode, useCallback, useContext, useRef, useState } from 'react'
+import { readableError } from '../lib/readable-error'
 import { Icon } from './icon'
 import { Dot, type Tone } from './tag'
 
@@ -19,6 +20,12 @@ const ToastContext = createContext<(content: ToastContent) => void>(() => {})
 /** Says what happened, in a corner, for a moment; announced to screen readers. */
 export function useToast(): (content: ToastContent) => void {
   return useContext(ToastContext)
+}
+
+/** For `onError`: says what could not be done, and why. */
+export function useFailureToast(title: string): (error: unknown) => void {
+  const show = useToast()
+  return (error) => show({ title, text: readableError(error), tone: 'failed' })
 }
 
 export function ToastProvider({ children }: { children: ReactNode }) {

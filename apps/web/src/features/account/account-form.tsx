@@ -2,6 +2,8 @@
 
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { Button } from '../../components/button'
+import { TextField } from '../../components/field'
+import type { RouterOutputs } from '../../lib/trpc'
 
 interface AccountFormProps {
   action: string
@@ -34,3 +36,32 @@ export function AccountForm({ action, disabled, onSubmit, children }: AccountFor
     </form>
   )
 }
+
+interface PasswordFieldProps {
+  label: string
+  value: string
+  onChange: (value: string) => void
+  autoComplete: 'current-password' | 'new-password'
+  hint?: string | undefined
+}
+
+const passwordLengthMax = 128
+
+export function PasswordField(props: PasswordFieldProps) {
+  return <TextField {...props} type="password" maxLength={passwordLengthMax} />
+}
+
+/** One request of a dialog: whether it is under way, and the sentence that says why the last one did nothing. */
+export function useAsked(request: () => Promise<string | null>) {
+  const [failure, setFailure] = useState<string | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  async function ask() {
+    setBusy(true)
+    setFailure(await request())
+    setBusy(false)
+  }
+  return { failure, isBusy, ask }
+}
+
+/** The signed-in person's own account, as the API gives it. */
+export type Account = RouterOutputs['session']['account']

@@ -1,14 +1,13 @@
 'use client'
 
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { Panel } from '../../components/panel'
+import { ConfirmButton } from '../../components/dialog'
+import { Panel } from '../../components/page'
 import { ErrorState } from '../../components/states'
 import { type Column, Table, TableSkeleton } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { useToast } from '../../components/toast'
+import { useFailureToast } from '../../components/toast'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { roleText } from '../people/role-text'
@@ -79,32 +78,27 @@ function SwitchButton({ organization: { id, name } }: { organization: Organizati
 
 function LeaveButton({ organization: { name } }: { organization: Organization }) {
   const trpc = useTRPC()
-  const toast = useToast()
-  const [isAsked, setAsked] = useState(false)
   const leave = useMutation(
     trpc.member.leave.mutationOptions({
       // A full load: what there is now is another organization's, or a sign-in page.
       onSuccess: () => window.location.assign('/'),
-      onError: (error) => toast({ title: `Could not leave ${name}`, text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast(`Could not leave ${name}`),
     }),
   )
   return (
-    <>
-      <Button className="h-7!" busy={leave.isPending} aria-label={`Leave ${name}`} onClick={() => setAsked(true)}>
-        Leave
-      </Button>
-      <ConfirmDialog
-        open={isAsked}
-        onOpenChange={setAsked}
-        title={`Leave ${name}?`}
-        action="Leave organization"
-        onConfirm={() => leave.mutate()}
-      >
-        <p>
-          You lose your roles there at once, and the API keys you created there stop working. You can only rejoin by
-          invitation.
-        </p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label="Leave"
+      className="h-7!"
+      busy={leave.isPending}
+      aria-label={`Leave ${name}`}
+      title={`Leave ${name}?`}
+      action="Leave organization"
+      onConfirm={() => leave.mutate()}
+    >
+      <p>
+        You lose your roles there at once, and the API keys you created there stop working. You can only rejoin by
+        invitation.
+      </p>
+    </ConfirmButton>
   )
 }

@@ -1,20 +1,89 @@
 'use client'
 
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { Page, PageHeader } from '../../components/page-header'
+import { ConfirmDialog } from '../../components/dialog'
+import { Age, Instant } from '../../components/instant'
+import { Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Panel } from '../../components/panel'
 import { ShownSecret } from '../../components/shown-secret'
 import { EmptyState } from '../../components/states'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import type { Column } from '../../components/table'
+import { Tag, type Tone } from '../../components/tag'
+import { useFailureToast } from '../../components/toast'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 import { useMay } from '../session/use-may'
-import { type ApiKey, apiKeyColumns } from './api-key-columns'
 import { CreateKeyDialog } from './create-key-dialog'
+
+type ApiKey = RouterOutputs['apiKey']['list']['items'][number]
+
+const states: Record<ApiKey['state'], { word: string; tone: Tone; title: string }> = {
+  active: { word: 'Active', tone: 'ready', title: 'This key can be used.' },
+  expired: { word: 'Expired', tone: 'silent', title: 'This key has expired.' },
+  revoked: { word: 'Revoked', tone: 'plain', title: 'This key was revoked.' },
+  without_creator: {
+    word: 'Inactive',
+    tone: 'silent',
+    title: 'The member who created this key has left, so the key no longer works.',
+  },
+}
+
+/** As people read a role's name. */
+const roleText = (role: ApiKey['role']) => role.replace('_', ' ')
+
+const apiKeyColumns: Column<ApiKey>[] = [
+  {
+    title: 'Name',
+    cell: ({ name, prefix }) => (
+      <span className="flex flex-col">
+        <span className="font-medium text-ink">{name}</span>
+        <span className="font-mono text-ink-faint text-xs">{prefix}…</span>
+      </span>
+    ),
+  },
+  {
+    title: 'State',
+    cell: ({ state }) => (
+      <Tag tone={states[state].tone} title={states[state].title}>
+        {states[state].word}
+      </Tag>
+    ),
+  },
+  {
+    title: 'Access',
+    from: 'sm',
+    wide: true,
+    cell: ({ role, placeName, permissions }) => (
+      <span className="flex flex-col">
+        <span>
+          {roleText(role)}, {placeName ?? 'whole organization'}
+        </span>
+        {permissions && (
+          <span className="truncate text-ink-faint text-xs" title={permissions.join(', ')}>
+            only {permissions.join(', ')}
+          </span>
+        )}
+      </span>
+    ),
+  },
+  {
+    title: 'Created by',
+    from: 'lg',
+    cell: ({ createdBy }) => createdBy ?? <Unknown label="former member" />,
+  },
+  {
+    title: 'Expires',
+    from: 'md',
+    cell: ({ expiresAt }) => (expiresAt ? <Instant at={expiresAt} /> : <span className="text-ink-faint">never</span>),
+  },
+  {
+    title: 'Last used',
+    from: 'sm',
+    cell: ({ lastUsedAt }) => (lastUsedAt ? <Age at={lastUsedAt} /> : <span className="text-ink-faint">never</span>),
+  },
+]
 
 export function ApiKeysPage() {
   const trpc = useTRPC()
@@ -91,12 +160,10 @@ function revokeColumn(onRevoke: (key: ApiKey) => void) {
 
 function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | null; onClose: () => void }) {
   const trpc = useTRPC()
-  const queries = useQueryClient()
-  const toast = useToast()
   const revoke = useMutation(
     trpc.apiKey.revoke.mutationOptions({
-      onSuccess: () => queries.invalidateQueries(trpc.apiKey.list.pathFilter()),
-      onError: (error) => toast({ title: 'Could not revoke the API key', text: readableError(error), tone: 'failed' }),
+      onSuccess: useRefresh(trpc.apiKey.list.pathFilter()),
+      onError: useFailureToast('Could not revoke the API key'),
     }),
   )
   return (

@@ -1,18 +1,15 @@
 'use client'
 
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { SelectField, TextField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
 import { formProblem } from '../../lib/readable-error'
-import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
-import { PermissionChoice } from './permission-choice'
-import { useGrantedRoles } from './use-granted-roles'
 
 type NewKey = RouterInputs['apiKey']['create']
-type Role = NewKey['role']
 
 const dayMs = 86_400_000
 const validities = [
@@ -56,13 +53,7 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       failure={formProblem(create.error)}
       onClose={onClose}
       onSubmit={() =>
-        create.mutate({
-          name,
-          role,
-          permissions: chosen,
-          siteId: siteId === '' ? null : siteId,
-          expiresAt: days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString(),
-        })
+        create.mutate({ name, role, permissions: chosen, siteId: siteId || null, expiresAt: expiryOf(days) })
       }
     >
       <TextField label="Name" value={name} onChange={setName} hint="The script or service that uses the key." />
@@ -89,4 +80,69 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       <PermissionChoice role={role} chosen={chosen} onChange={setChosen} />
     </FormDialog>
   )
+}
+
+type Chosen = RouterInputs['apiKey']['create']['permissions']
+type Permission = NonNullable<Chosen>[number]
+
+interface PermissionChoiceProps {
+  role: string
+  /** Null: all that the role has. */
+  chosen: Chosen
+  onChange: (chosen: Chosen) => void
+}
+
+/** Which of the role's permissions a key has: all of them, or those that are ticked. */
+function PermissionChoice({ role, chosen, onChange }: PermissionChoiceProps) {
+  const { data } = useQuery(useTRPC().apiKey.roles.queryOptions())
+  const offered = data?.roles.find((one) => one.role === role)?.permissions ?? []
+  const toggle = (permission: Permission) => {
+    const now = chosen ?? []
+    const next = now.includes(permission) ? now.filter((one) => one !== permission) : [...now, permission]
+    onChange(next.length === 0 ? null : next)
+  }
+  return (
+    <fieldset className="flex flex-col gap-2">
+      <legend className="mb-1 font-medium text-ink-soft text-xs">
+        Permissions: {chosen ? `${chosen.length} of the role’s ${offered.length}` : 'all of the role’s permissions'}
+      </legend>
+      <div className="grid max-h-52 gap-x-4 gap-y-1 overflow-y-auto rounded-md border border-line p-2 sm:grid-cols-2">
+        {offered.map(({ permission, allows }) => (
+          <label key={permission} className="flex items-start gap-2 py-0.5 text-sm max-md:py-1.5" title={allows}>
+            <input
+              type="checkbox"
+              checked={chosen?.includes(permission) ?? false}
+              onChange={() => toggle(permission)}
+              className="mt-1"
+            />
+            <span className="min-w-0">
+              <span className="block font-mono text-ink text-xs">{permission}</span>
+              <span className="block text-ink-soft text-xs">{allows}</span>
+            </span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  )
+}
+
+type Role = RouterInputs['apiKey']['create']['role']
+type Grant = RouterOutputs['session']['me']['grants'][number]
+
+/** From the most that a role may down to the least. */
+const order: Role[] = ['owner', 'admin', 'operator', 'image_manager', 'auditor', 'viewer']
+
+function isOfOrganization(grant: Grant): boolean {
+  return grant.farmId === null && grant.siteId === null && grant.collectionId === null
+}
+
+/** The roles that the signed-in person can give a key; the API refuses what is beyond them. */
+function useGrantedRoles(): Role[] {
+  const { data } = useQuery(useTRPC().session.me.queryOptions())
+  const own = data?.grants.filter(isOfOrganization).map(({ role }) => role) ?? []
+  return own.includes('owner') ? order : order.filter((role) => role !== 'owner')
+}
+
+function expiryOf(days: string): string | null {
+  return days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
 }

@@ -1,6 +1,8 @@
+import type { RouterOutputs } from '@bootfarm/api/router'
 import { formatBytes } from '../../lib/format-quantity'
 import { writeCachePlaceOf } from '../devices/write-cache-meaning'
-import type { AuditEntry } from './audit-types'
+
+export type AuditEntry = RouterOutputs['audit']['list']['items'][number]
 
 /** `device.setBootMenu` as people say it: `device: set boot menu`. */
 export function actionText(action: string): string {

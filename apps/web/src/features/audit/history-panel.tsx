@@ -2,8 +2,8 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
+import { Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Panel } from '../../components/panel'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'

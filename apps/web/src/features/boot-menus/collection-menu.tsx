@@ -2,8 +2,7 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { ObjectSelect } from '../../components/object-picker'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import { useFailureToast } from '../../components/toast'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
@@ -14,7 +13,6 @@ type Collection = RouterOutputs['site']['get']['collections'][number]
 export function CollectionMenu({ collection }: { collection: Collection }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  const showToast = useToast()
   const mayChange = useMay('collection.change')
   const menus = usePicker('bootMenu', { siteId: collection.siteId })
   const choose = useMutation(
@@ -24,8 +22,7 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
           queryClient.invalidateQueries(trpc.site.pathFilter()),
           queryClient.invalidateQueries(trpc.bootMenu.pathFilter()),
         ]),
-      onError: (error) =>
-        showToast({ title: `Could not update ${collection.name}.`, text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast(`Could not update ${collection.name}.`),
     }),
   )
   const { bootMenu } = collection

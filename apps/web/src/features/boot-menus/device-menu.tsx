@@ -3,9 +3,8 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { ObjectPicker } from '../../components/object-picker'
-import { Panel } from '../../components/panel'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import { Panel } from '../../components/page'
+import { useFailureToast } from '../../components/toast'
 import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
@@ -16,7 +15,6 @@ type DeviceDetail = RouterOutputs['device']['get']
 export function DeviceMenu({ device }: { device: DeviceDetail }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  const showToast = useToast()
   const { choice, shown, ofCollection } = device.bootMenu
   const menus = usePicker('bootMenu', { siteId: device.siteId })
   const choose = useMutation(
@@ -26,8 +24,7 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
           queryClient.invalidateQueries(trpc.device.get.queryFilter({ deviceId: device.id })),
           queryClient.invalidateQueries(trpc.bootMenu.pathFilter()),
         ]),
-      onError: (error) =>
-        showToast({ title: `Could not update ${device.name}.`, text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast(`Could not update ${device.name}.`),
     }),
   )
   return (

@@ -5,8 +5,8 @@ export type MenuFields = Pick<RouterInputs['bootMenu']['create'], 'name' | 'time
 type Starts = MenuFields['entries'][number]['starts']
 
 export const entriesMax = 16
-export const timeoutSecondsMin = 1
-export const timeoutSecondsMax = 3600
+const timeoutSecondsMin = 1
+const timeoutSecondsMax = 3600
 
 /** An entry while it is edited: it keeps its key when it moves. */
 export interface DraftEntry {

@@ -3,9 +3,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { Button } from '../../components/button'
-import { TextField } from '../../components/field'
+import { SubmitRow, TextField } from '../../components/field'
 import { Icon } from '../../components/icon'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
+import { classNames } from '../../lib/class-names'
 import { useTRPC } from '../../lib/trpc'
 import { EntryRow, type VdiskChoice } from './entry-row'
 import {
@@ -18,7 +19,6 @@ import {
   withMovedEntry,
   withoutEntry,
 } from './menu-draft'
-import { MenuPreview } from './menu-preview'
 
 interface MenuEditorProps {
   farmId: string
@@ -47,23 +47,7 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
   return (
     <form onSubmit={submit} className="grid items-start gap-5 lg:grid-cols-[1fr_360px]" aria-label="Boot menu">
       <div className="flex min-w-0 flex-col gap-5">
-        <Panel title="Menu">
-          <div className="grid gap-4 sm:grid-cols-[1fr_140px]">
-            <TextField
-              label="Name"
-              value={draft.name}
-              onChange={(name) => setDraft({ ...draft, name })}
-              hint="Shown in the dashboard only."
-            />
-            <TextField
-              label="Timeout in seconds"
-              type="number"
-              value={draft.timeoutSeconds}
-              onChange={(timeoutSeconds) => setDraft({ ...draft, timeoutSeconds })}
-              hint="1 to 3600."
-            />
-          </div>
-        </Panel>
+        <NamePanel draft={draft} onChange={setDraft} />
         <Panel
           title="Entries"
           aside={!readOnly && <AddButtons draft={draft} choices={choices} onAdd={setDraft} />}
@@ -87,16 +71,7 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
             ))}
           </ol>
         </Panel>
-        {!readOnly && (
-          <div className="flex flex-wrap items-center justify-end gap-3">
-            <p role="alert" className="text-failed text-sm">
-              {problem ?? failure}
-            </p>
-            <Button type="submit" look="primary" busy={busy} disabled={!changed}>
-              {action}
-            </Button>
-          </div>
-        )}
+        {!readOnly && <SubmitRow action={action} busy={busy} disabled={!changed} problem={problem ?? failure} />}
       </div>
       <Panel title="Preview of the device’s screen" className="lg:sticky lg:top-4">
         <MenuPreview titles={draft.entries} defaultKey={draft.defaultKey} timeoutSeconds={draft.timeoutSeconds} />
@@ -144,4 +119,62 @@ function plainTitle(name: string): string {
     .normalize('NFKD')
     .replace(/[^\x20-\x7e]/g, '')
     .slice(0, 64)
+}
+
+interface MenuPreviewProps {
+  titles: { key: number; title: string }[]
+  defaultKey: number
+  /** As it stands in the form. */
+  timeoutSeconds: string
+}
+
+/** How a loader shows it on the device's screen: white on black, whatever the dashboard's colours are. */
+function MenuPreview({ titles, defaultKey, timeoutSeconds }: MenuPreviewProps) {
+  return (
+    <figure>
+      <div className="overflow-hidden rounded-md border border-line-strong bg-[#101216] px-1 py-4 font-mono text-[#d6d9df] text-xs leading-5">
+        <p className="px-3 pb-4 text-center">Bootfarm: select a boot entry</p>
+        <ol>
+          {titles.map(({ key, title }) => (
+            <li
+              key={key}
+              aria-current={key === defaultKey ? 'true' : undefined}
+              className={classNames(
+                'flex justify-between gap-3 px-3',
+                key === defaultKey && 'bg-[#d6d9df] text-[#101216]',
+              )}
+            >
+              <span className="truncate whitespace-pre">{title || ' '}</span>
+            </li>
+          ))}
+        </ol>
+        <p className="px-3 pt-4 text-right">{timeoutSeconds || '–'} s</p>
+      </div>
+      <figcaption className="mt-2 text-ink-soft text-xs">
+        The selected entry starts when the timeout expires. Pressing a key stops the timer.
+      </figcaption>
+    </figure>
+  )
+}
+
+function NamePanel({ draft, onChange }: { draft: MenuDraft; onChange: (draft: MenuDraft) => void }) {
+  return (
+    <Panel title="Menu">
+      <div className="grid gap-4 sm:grid-cols-[1fr_140px]">
+        <TextField
+          label="Name"
+          value={draft.name}
+          onChange={(name) => onChange({ ...draft, name })}
+          hint="Shown in the dashboard only."
+        />
+        <TextField
+          label="Timeout in seconds"
+          type="number"
+          value={draft.timeoutSeconds}
+          onChange={(timeoutSeconds) => onChange({ ...draft, timeoutSeconds })}
+          hint="1 to 3600."
+        />
+      </div>
+    </Panel>
+  )
 }

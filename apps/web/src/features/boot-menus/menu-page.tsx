@@ -3,34 +3,28 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
-import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { Page, PageHeader } from '../../components/page-header'
-import { LoadingState, Skeleton } from '../../components/states'
-import { useToast } from '../../components/toast'
+import { Button, ObjectLink } from '../../components/button'
+import { ConfirmButton } from '../../components/dialog'
+import { Page, PageHeader, Panel } from '../../components/page'
+import { EmptyState } from '../../components/states'
+import { type Column, Table } from '../../components/table'
+import { useFailureToast, useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
-import { QueryError } from '../shell/query-error'
+import { ObjectQuery } from '../shell/query-error'
 import { draftOf, type MenuDetail } from './menu-draft'
 import { MenuEditor } from './menu-editor'
-import { MenuUsers } from './menu-users'
 
 export function MenuPage({ menuId }: { menuId: string }) {
   const query = useQuery(useTRPC().bootMenu.get.queryOptions({ menuId }))
-  if (query.data) return <Menu key={menuId} menu={query.data} />
-  if (query.isPending) {
-    return (
-      <LoadingState label="Loading the boot menu">
-        <Page>
-          <Skeleton className="h-7 w-56" />
-          <Skeleton className="h-80 w-full rounded-lg" />
-        </Page>
-      </LoadingState>
-    )
-  }
-  return <QueryError noun="boot menu" error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <ObjectQuery noun="boot menu" query={query}>
+      {(menu) => <Menu key={menuId} menu={menu} />}
+    </ObjectQuery>
+  )
 }
 
 function Menu({ menu }: { menu: MenuDetail }) {
@@ -91,7 +85,6 @@ function RemoveMenu({ menu }: { menu: MenuDetail }) {
   const queryClient = useQueryClient()
   const router = useRouter()
   const showToast = useToast()
-  const [asking, setAsking] = useState(false)
   const remove = useMutation(
     trpc.bootMenu.remove.mutationOptions({
       onSuccess: () => {
@@ -99,24 +92,64 @@ function RemoveMenu({ menu }: { menu: MenuDetail }) {
         showToast({ title: `${menu.name} deleted.` })
         router.push('/boot-menus')
       },
-      onError: (error) =>
-        showToast({ title: `Could not delete ${menu.name}.`, text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast(`Could not delete ${menu.name}.`),
     }),
   )
   return (
-    <>
-      <Button busy={remove.isPending} onClick={() => setAsking(true)}>
-        Delete
-      </Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title={`Delete ${menu.name}?`}
-        action="Delete boot menu"
-        onConfirm={() => remove.mutate({ menuId: menu.id })}
-      >
-        <p>This deletes its entries. You cannot delete a menu that a collection or a device still uses.</p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label="Delete"
+      busy={remove.isPending}
+      title={`Delete ${menu.name}?`}
+      action="Delete boot menu"
+      onConfirm={() => remove.mutate({ menuId: menu.id })}
+    >
+      <p>This deletes its entries. You cannot delete a menu that a collection or a device still uses.</p>
+    </ConfirmButton>
+  )
+}
+
+interface User {
+  id: string
+  href: string
+  name: string
+  siteName: string
+  what: string
+}
+
+const columns: Column<User>[] = [
+  {
+    title: 'Name',
+    cell: (user) => <ObjectLink href={user.href}>{user.name}</ObjectLink>,
+  },
+  { title: 'Site', wide: true, cell: (user) => user.siteName },
+  { title: 'Type', align: 'right', cell: (user) => user.what },
+]
+
+function MenuUsers({ menu }: { menu: MenuDetail }) {
+  const users: User[] = [
+    ...menu.collections.map(({ deviceCount, ...collection }) => ({
+      ...collection,
+      href: `/devices?collection=${collection.id}`,
+      what: `collection, ${countOf(deviceCount, 'device')}`,
+    })),
+    ...menu.devices.map((device) => ({ ...device, href: `/devices/${device.id}`, what: 'device' })),
+  ]
+  const hidden = menu.collectionCount + menu.deviceCount - users.length
+  return (
+    <Panel title="Used by" aside={hidden > 0 && `and ${hidden} more`} flush>
+      {users.length === 0 ? (
+        <EmptyState
+          title="Not used yet."
+          text="Assign this menu to a collection on its site’s page, or to a device on the device’s page."
+        />
+      ) : (
+        <Table
+          label="Collections and devices that use this menu"
+          columns={columns}
+          rows={users}
+          rowKey={({ id }) => id}
+        />
+      )}
+    </Panel>
   )
 }

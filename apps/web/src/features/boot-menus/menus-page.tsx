@@ -1,10 +1,9 @@
 'use client'
 
 import { useInfiniteQuery } from '@tanstack/react-query'
-import Link from 'next/link'
-import { LinkButton } from '../../components/link-button'
-import { ListPage } from '../../components/list-page'
-import { Unknown } from '../../components/panel'
+import { LinkButton, ObjectLink } from '../../components/button'
+import { Unknown } from '../../components/page'
+import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { countOf } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -15,15 +14,7 @@ type MenuSummary = RouterOutputs['bootMenu']['list']['items'][number]
 const columns: Column<MenuSummary>[] = [
   {
     title: 'Name',
-    cell: (menu) => (
-      <Link
-        prefetch={false}
-        href={`/boot-menus/${menu.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {menu.name}
-      </Link>
-    ),
+    cell: (menu) => <ObjectLink href={`/boot-menus/${menu.id}`}>{menu.name}</ObjectLink>,
   },
   { title: 'Default', wide: true, cell: (menu) => menu.defaultTitle },
   { title: 'Entries', align: 'right', from: 'sm', cell: (menu) => menu.entryCount },

@@ -1,7 +1,7 @@
-import Link from 'next/link'
 import type { ReactNode } from 'react'
+import { ObjectLink } from '../../components/button'
 import { Instant } from '../../components/instant'
-import { Unknown } from '../../components/panel'
+import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { WaitTag } from '../devices/wait-notice'
 import { BootBar } from './boot-bar'
@@ -79,13 +79,5 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
 }
 
 function BootLink({ boot, children }: { boot: BootSummary; children: ReactNode }) {
-  return (
-    <Link
-      prefetch={false}
-      href={`/boots/${boot.id}`}
-      className="rounded font-medium text-ink underline-offset-4 hover:underline"
-    >
-      {children}
-    </Link>
-  )
+  return <ObjectLink href={`/boots/${boot.id}`}>{children}</ObjectLink>
 }

@@ -1,7 +1,7 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
-import { type Fact, Facts } from '../../components/panel'
+import { type Fact, Facts } from '../../components/page'
 import type { BootDetail } from './boot-types'
 import { readAheadText } from './read-ahead-text'
 

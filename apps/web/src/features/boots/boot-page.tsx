@@ -2,12 +2,14 @@
 
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useSubscription } from '@trpc/tanstack-react-query'
+import { Notice } from '../../components/field'
 import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { Panel } from '../../components/panel'
+import { Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { LoadingState, Skeleton } from '../../components/states'
-import { formatBytes } from '../../lib/format-quantity'
+import { type Column, Table } from '../../components/table'
+import { Tag } from '../../components/tag'
+import { countOf, formatBytes, formatOffset } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
 import { WaitNotice } from '../devices/wait-notice'
@@ -19,14 +21,11 @@ import { BootDuration } from './boot-duration'
 import { BootFacts } from './boot-facts'
 import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
-import { CapturePanel } from './capture-panel'
-import { LastPackets } from './last-packets'
-import { OffersPanel } from './offers-panel'
+import { CapturePanel, LastPackets } from './capture-panel'
+import { offerKinds, offersSentence } from './offers'
 import { OriginTags, OutcomeTag } from './outcome-tag'
-import { PhaseTable } from './phase-table'
-import { ReadSizeHistogram, readSizeRows } from './read-size-histogram'
-import { ReadTimesTable } from './read-times-table'
-import { StepTable } from './step-table'
+import { PhaseTable, StepTable } from './phase-table'
+import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 export function BootPage({ bootId }: { bootId: string }) {
@@ -101,18 +100,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         <Panel title="Details" className="lg:row-span-2">
           <BootFacts boot={boot} />
         </Panel>
-        {boot.writeCache && (
-          <Panel title="Write cache" aside={<WriteCacheAt boot={boot} />}>
-            <WriteCacheMeter
-              cache={boot.writeCache}
-              note={
-                boot.isLastBoot
-                  ? `Write cache: ${writeCachePlace(boot.writeCache)}.`
-                  : 'State at the end of this boot. The device has booted again since.'
-              }
-            />
-          </Panel>
-        )}
+        <WriteCachePanel boot={boot} />
         {readSizes.length > 0 && (
           <Panel title="Reads by size" aside="upper limit of each size, as sent over the network">
             <ReadSizeHistogram rows={readSizes} />
@@ -172,5 +160,69 @@ function DetailGone({ keptDays }: { keptDays: number }) {
         </p>
       </div>
     </section>
+  )
+}
+
+type Row = BootDetail['offers'][number] & { key: string }
+
+const mono = (text: string | null, label: string) =>
+  text ? <span className="font-mono text-xs">{text}</span> : <Unknown label={label} />
+
+const columns: Column<Row>[] = [
+  {
+    title: 'Server',
+    cell: ({ server, ours }) => (
+      <span className="inline-flex items-center gap-2">
+        <span className="font-mono text-xs">{server}</span>
+        {ours ? <Tag tone="ready">this edge</Tag> : <Tag>other</Tag>}
+      </span>
+    ),
+  },
+  {
+    title: 'At',
+    meaning: 'Since the boot’s first packet',
+    align: 'right',
+    cell: ({ atUs }) => formatOffset(atUs),
+  },
+  {
+    title: 'Offers',
+    cell: ({ kind }) => <span title={offerKinds[kind].meaning}>{offerKinds[kind].word}</span>,
+  },
+  { title: 'Address', from: 'md', cell: ({ yourIp }) => mono(yourIp, 'none') },
+  { title: 'Boot file', wide: true, cell: ({ file }) => mono(file, 'none') },
+  { title: 'Next server', from: 'md', cell: ({ nextServer }) => mono(nextServer, 'none') },
+  { title: 'Relay', from: 'xl', cell: ({ relay }) => mono(relay, 'none') },
+]
+
+/** Every DHCP offer that was heard on the device's segment before its first download; nothing where none was. */
+function OffersPanel({ boot }: { boot: BootDetail }) {
+  if (boot.offers.length === 0) return null
+  const rows = boot.offers.map((offer, index) => ({ ...offer, key: String(index) }))
+  const sentence = offersSentence(boot)
+  return (
+    <Panel title="DHCP offers heard" aside={countOf(rows.length, 'offer')} flush>
+      {sentence && (
+        <div className="border-line border-b p-3">
+          <Notice tone="silent">{sentence}</Notice>
+        </div>
+      )}
+      <Table label="DHCP offers heard" columns={columns} rows={rows} rowKey={({ key }) => key} />
+    </Panel>
+  )
+}
+
+function WriteCachePanel({ boot }: { boot: BootDetail }) {
+  if (!boot.writeCache) return null
+  return (
+    <Panel title="Write cache" aside={<WriteCacheAt boot={boot} />}>
+      <WriteCacheMeter
+        cache={boot.writeCache}
+        note={
+          boot.isLastBoot
+            ? `Write cache: ${writeCachePlace(boot.writeCache)}.`
+            : 'State at the end of this boot. The device has booted again since.'
+        }
+      />
+    </Panel>
   )
 }

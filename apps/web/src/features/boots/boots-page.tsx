@@ -3,7 +3,7 @@
 import { useMemo } from 'react'
 import { FilterBar, SelectFilter } from '../../components/filter'
 import { ObjectFilter } from '../../components/object-picker'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader } from '../../components/page'
 import { EmptyState } from '../../components/states'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'

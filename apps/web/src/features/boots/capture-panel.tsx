@@ -4,19 +4,20 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
-import { Panel } from '../../components/panel'
+import { Age } from '../../components/instant'
+import { Facts, Panel } from '../../components/page'
 import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
-import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
+import { countOf, formatBytes, formatCount, formatOffset } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import type { BootDetail } from './boot-types'
 
-type Packet = NonNullable<RouterOutputs['boot']['capture']>['packets'][number]
-type Row = Packet & { key: string }
+type CapturedPacket = NonNullable<RouterOutputs['boot']['capture']>['packets'][number]
+type Row = CapturedPacket & { key: string }
 
-const directions: Record<Packet['direction'], { arrow: string; word: string }> = {
+const directions: Record<CapturedPacket['direction'], { arrow: string; word: string }> = {
   from_device: { arrow: '→', word: 'from the device' },
   to_device: { arrow: '←', word: 'to the device' },
   other: { arrow: '·', word: 'others' },
@@ -114,5 +115,39 @@ function Packets({ bootId, packetCount }: { bootId: string; packetCount: number 
         </p>
       )}
     </div>
+  )
+}
+
+type NamedPacket = NonNullable<NonNullable<BootDetail['lastPackets']>['fromDevice']>
+
+/** The last packet each way of a boot that did not get ready: who was silent. */
+export function LastPackets({ packets }: { packets: BootDetail['lastPackets'] }) {
+  if (!packets) return null
+  return (
+    <Panel title="Last packets">
+      <Facts
+        facts={[
+          {
+            label: 'From the device',
+            value: packets.fromDevice ? <Packet packet={packets.fromDevice} /> : 'none received',
+          },
+          {
+            label: 'From the edge',
+            value: packets.fromEdge ? <Packet packet={packets.fromEdge} /> : 'none sent',
+          },
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function Packet({ packet: { what, atUs, at } }: { packet: NamedPacket }) {
+  return (
+    <>
+      <span className="font-mono text-xs">{what}</span>
+      <span className="block text-ink-soft text-xs">
+        at +{formatOffset(atUs)}, <Age at={at} />
+      </span>
+    </>
   )
 }

@@ -1,12 +1,18 @@
 'use client'
 
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { Notice, TextField } from '../../components/field'
+import { ObjectPicker } from '../../components/object-picker'
 import { countOf } from '../../lib/format-quantity'
-import type { RouterOutputs } from '../../lib/trpc'
+import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { DeleteButton } from '../objects/delete-button'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { PersonalityField } from '../objects/personality-field'
 import { useMay } from '../session/use-may'
-import { EditCollectionDialog, NewCollectionDialog } from './collection-dialog'
 
 type Site = RouterOutputs['site']['get']
 type Collection = Site['collections'][number]
@@ -43,5 +49,111 @@ export function CollectionActions({ collection }: { collection: Collection }) {
       </DeleteButton>
       {open && <EditCollectionDialog collectionId={collection.id} onClose={() => setOpen(false)} />}
     </span>
+  )
+}
+
+type CollectionDetail = RouterOutputs['collection']['get']
+
+function NewCollectionDialog({ site, onClose }: { site: Site; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [name, setName] = useState('')
+  const [vdiskId, setVdiskId] = useState('')
+  const create = useMutation(trpc.collection.create.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`New collection in ${site.name}`}
+      action="Create collection"
+      saving={create}
+      disabled={name.trim() === ''}
+      onSave={() => create.mutate({ siteId: site.id, name, vdiskId: vdiskId || null })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      <VdiskField farmId={site.farmId} value={vdiskId} onChange={setVdiskId} none="none" />
+    </ObjectDialog>
+  )
+}
+
+/** Reads the collection, then shows its form. */
+function EditCollectionDialog({ collectionId, onClose }: { collectionId: string; onClose: () => void }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.collection.get.queryOptions({ collectionId }, { staleTime: 0 }))
+  return query.data && !query.isFetching ? (
+    <EditCollection key={query.data.revision} collection={query.data} onClose={onClose} />
+  ) : null
+}
+
+function EditCollection({ collection, onClose }: { collection: CollectionDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(collection)
+  const [name, setName] = useState(seen.name)
+  const [vdiskId, setVdiskId] = useState(seen.vdiskId ?? '')
+  const [templateId, setTemplateId] = useState(seen.templateDevice?.id ?? '')
+  const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
+  const personality = pairsOfLines(pairs)
+  const devices = usePicker('device', { collectionId: seen.id })
+  const update = useMutation(trpc.collection.update.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const chosen = { vdiskId: vdiskId || null, templateDeviceId: templateId || null }
+  return (
+    <ObjectDialog
+      title={`Edit ${seen.name}`}
+      action="Save"
+      saving={update}
+      disabled={name.trim() === '' || personality === null}
+      onSave={(revision = seen.revision) =>
+        personality && update.mutate({ collectionId: seen.id, revision, name, personality, ...chosen })
+      }
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      <VdiskField
+        farmId={seen.farmId}
+        chosen={seen.vdiskId === null ? null : { id: seen.vdiskId, name: seen.vdiskName ?? '' }}
+        value={vdiskId}
+        onChange={setVdiskId}
+        none="none"
+      />
+      {vdiskId !== (seen.vdiskId ?? '') && (
+        <Notice tone="live">
+          Devices of this collection use it from their next boot. Running devices keep their current vDisk.
+        </Notice>
+      )}
+      <ObjectPicker
+        label="Template for new devices"
+        picker={devices}
+        value={templateId}
+        first={[{ value: '', label: 'none' }]}
+        chosen={seen.templateDevice && { value: seen.templateDevice.id, label: seen.templateDevice.name }}
+        labelOf={(one) => one.name}
+        onChange={setTemplateId}
+        hint="New devices in this collection get the tags, attributes, vDisk, boot programs and menu of this device."
+      />
+      <PersonalityField value={pairs} onChange={setPairs} />
+    </ObjectDialog>
+  )
+}
+
+interface VdiskFieldProps {
+  farmId: string
+  /** The vDisk until now. */
+  chosen?: { id: string; name: string } | null
+  value: string
+  onChange: (value: string) => void
+  /** What no vDisk means. */
+  none: string
+}
+
+export function VdiskField({ farmId, chosen, value, onChange, none }: VdiskFieldProps) {
+  const vdisks = usePicker('vdisk', { farmId })
+  return (
+    <ObjectPicker
+      label="vDisk"
+      picker={vdisks}
+      value={value}
+      first={[{ value: '', label: none }]}
+      chosen={chosen && { value: chosen.id, label: chosen.name }}
+      labelOf={({ name, newestVersion }) => (newestVersion ? name : `${name} (no version yet)`)}
+      onChange={onChange}
+    />
   )
 }

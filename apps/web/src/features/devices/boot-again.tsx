@@ -5,8 +5,7 @@ import Link from 'next/link'
 import { useEffect, useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 
 /** Asked for, and not yet seen to happen. */
@@ -30,7 +29,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       // That of the click: a device may boot before the answer is here.
       onMutate: () => bootId,
       onSuccess: ({ expiresAt }, _asked, bootIdBefore) => setWish({ bootIdBefore, expiresAt }),
-      onError: (error) => showToast({ title: `Could not wake ${name}.`, text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast(`Could not wake ${name}.`),
     }),
   )
 

@@ -4,14 +4,14 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
+import { Notice } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { useToast } from '../../components/toast'
-import { countOf } from '../../lib/format-quantity'
-import { formProblem, readableError } from '../../lib/readable-error'
-import { type RouterInputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { useFailureToast, useToast } from '../../components/toast'
+import { countOf, formatCount } from '../../lib/format-quantity'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterInputs, type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useMay } from '../session/use-may'
-import { PlanTable } from './plan-table'
 
 const template =
   '\uFEFFmac,name,collection,enabled,tags,vdisk,boot_programs,boot_menu,device_type,personality.ROOM\r\n02:00:00:00:00:01,pc-01,Lab,yes,"floor-1, blue",none,none,collection,production,A1\r\n'
@@ -31,7 +31,7 @@ export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportC
         ...(isCut && { text: 'The search matched more devices. A file holds at most 10,000.' }),
       })
     },
-    onError: (error) => showToast({ title: 'Could not export devices.', text: readableError(error), tone: 'failed' }),
+    onError: useFailureToast('Could not export devices.'),
   })
   return (
     <>
@@ -99,18 +99,12 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
           take.reset()
         }}
       />
-      <label className="flex flex-col gap-1.5 font-medium text-ink-soft text-xs">
-        CSV file
-        <input
-          type="file"
-          accept=".csv,text/csv"
-          className="text-ink text-sm"
-          onChange={async (event) => {
-            take.reset()
-            setCsv((await event.target.files?.[0]?.text()) ?? '')
-          }}
-        />
-      </label>
+      <FileField
+        onRead={(text) => {
+          take.reset()
+          setCsv(text)
+        }}
+      />
       {plan && <PlanTable plan={plan} />}
     </FormDialog>
   )
@@ -124,4 +118,75 @@ function saveFile(name: string, text: string): void {
   link.download = name
   link.click()
   URL.revokeObjectURL(url)
+}
+
+type Plan = RouterOutputs['device']['changeMany']
+
+const rowsShownMax = 100
+const kinds = { created: 'new', changed: 'changed', unchanged: 'unchanged', refused: 'refused' }
+
+/** What becomes of each, those with problems first. */
+export function PlanTable({ plan }: { plan: Plan }) {
+  const rows = plan.rows.slice(0, rowsShownMax)
+  const counts = [
+    `${formatCount(plan.createdCount)} new`,
+    `${formatCount(plan.changedCount)} changed`,
+    `${formatCount(plan.unchangedCount)} unchanged`,
+  ]
+  return (
+    <div className="flex flex-col gap-3">
+      {plan.refusedCount > 0 ? (
+        <Notice tone="silent">
+          {countOf(plan.refusedCount, 'invalid row')}: nothing was changed. Otherwise: {counts.join(', ')}.
+        </Notice>
+      ) : (
+        <Notice tone="live">{counts.join(', ')}.</Notice>
+      )}
+      <section
+        aria-label="Preview of changes"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+        tabIndex={0}
+        className="max-h-64 overflow-auto rounded-md border border-line"
+      >
+        <table className="w-full text-left text-xs">
+          <caption className="sr-only">Preview of changes</caption>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={`${row.line} ${row.deviceId} ${row.mac}`} className="border-line border-t first:border-t-0">
+                <td className="px-3 py-1.5 text-ink-faint">{row.line !== null && `line ${row.line}`}</td>
+                <th scope="row" className="px-2 py-1.5 font-medium">
+                  {row.name || row.mac}
+                </th>
+                <td className="px-2 py-1.5">{kinds[row.kind]}</td>
+                <td className="w-full px-3 py-1.5">
+                  {row.problems.length > 0 ? (
+                    <span className="text-failed">{row.problems.join(' ')}</span>
+                  ) : (
+                    <span className="text-ink-soft">{row.changes.join(', ')}</span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {plan.rows.length > rowsShownMax && (
+        <p className="text-ink-soft text-xs">Only the first {rowsShownMax} are shown.</p>
+      )}
+    </div>
+  )
+}
+
+function FileField({ onRead }: { onRead: (text: string) => void }) {
+  return (
+    <label className="flex flex-col gap-1.5 font-medium text-ink-soft text-xs">
+      CSV file
+      <input
+        type="file"
+        accept=".csv,text/csv"
+        className="text-ink text-sm"
+        onChange={async (event) => onRead((await event.target.files?.[0]?.text()) ?? '')}
+      />
+    </label>
+  )
 }

@@ -4,15 +4,15 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { SelectField } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import { useFailureToast } from '../../components/toast'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { ObjectDialog, SentenceList, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
-import type { DeviceHome } from './home-text'
-import { MoveHomeDialog } from './move-home-dialog'
+import { type DeviceHome, moveRefusal, moveSentences } from './home-text'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
@@ -121,13 +121,11 @@ function MoveState({ device, home, asked }: MoveStateProps) {
 function CancelMove({ jobId, siteId }: { jobId: string; siteId: string }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
-  const showToast = useToast()
   const mayCancel = useMay('vdisk.change', { siteId })
   const cancel = useMutation(
     trpc.storeJob.cancel.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(),
-      onError: (error) =>
-        showToast({ title: 'Could not cancel the move.', text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast('Could not cancel the move.'),
     }),
   )
   if (!mayCancel) return null
@@ -137,5 +135,48 @@ function CancelMove({ jobId, siteId }: { jobId: string; siteId: string }) {
         Cancel move
       </Button>
     </div>
+  )
+}
+
+interface MoveHomeDialogProps {
+  device: RouterOutputs['device']['get']
+  home: DeviceHome
+  /** Edges that can be chosen. */
+  others: { id: string; name: string }[]
+  onClose: () => void
+}
+
+/** Another edge keeps what the device writes; what is lost and what is kept stands above the button. */
+function MoveHomeDialog({ device, home, others, onClose }: MoveHomeDialogProps) {
+  const trpc = useTRPC()
+  const [chosenId, setChosenId] = useState('')
+  const target = others.find(({ id }) => id === chosenId) ?? others[0]
+  const move = useMutation(trpc.device.moveHome.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const giveUp = home.edge.isRemoved
+  const given = { deviceName: device.name, home, targetName: target?.name ?? '' }
+  const refusal = moveRefusal({ ...given, isRunning: device.now.state === 'running' })
+  return (
+    <ObjectDialog
+      title={`Move the writes of ${device.name}`}
+      action={giveUp ? 'Discard and move' : 'Move'}
+      saving={move}
+      disabled={!target || refusal !== null}
+      onSave={() => target && move.mutate({ deviceId: device.id, edgeId: target.id, giveUp })}
+      onClose={onClose}
+    >
+      <SelectField
+        label="New edge"
+        value={target?.id ?? ''}
+        options={others.map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={setChosenId}
+      />
+      {refusal ? (
+        <section aria-label="Preview" className="text-sm">
+          <p className="break-words rounded-md bg-failed-soft px-3 py-2 text-failed">{refusal}</p>
+        </section>
+      ) : (
+        <SentenceList sentences={moveSentences(given)} />
+      )}
+    </ObjectDialog>
   )
 }

@@ -1,15 +1,15 @@
 'use client'
 
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { Panel } from '../../components/panel'
-import { useToast } from '../../components/toast'
+import { ConfirmDialog } from '../../components/dialog'
+import { Panel } from '../../components/page'
+import { useFailureToast } from '../../components/toast'
 import { formatBytes } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 import { useMay } from '../session/use-may'
 import { layerStanding } from './layer-text'
 
@@ -26,14 +26,11 @@ const link = 'rounded text-ink underline decoration-line-strong underline-offset
 export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
   const [asks, setAsks] = useState(false)
   const trpc = useTRPC()
-  const queryClient = useQueryClient()
-  const showToast = useToast()
   const mayChange = useMay('device.change')
   const drop = useMutation(
     trpc.device.dropWrites.mutationOptions({
-      onSuccess: () => void queryClient.invalidateQueries(trpc.device.pathFilter()),
-      onError: (error) =>
-        showToast({ title: 'Could not remove the stored writes.', text: readableError(error), tone: 'failed' }),
+      onSuccess: useRefresh(trpc.device.pathFilter()),
+      onError: useFailureToast('Could not remove the stored writes.'),
     }),
   )
   const { layer } = device
@@ -43,21 +40,7 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
   return (
     <Panel title={title}>
       <div className="flex flex-col gap-2 text-ink-soft text-sm">
-        <p>
-          {formatBytes(layer.usedBytes)} on{' '}
-          <Link prefetch={false} href={`/edges/${layer.edge.id}`} className={link}>
-            {layer.edge.name}
-          </Link>
-          , based on{' '}
-          {layer.version ? (
-            <Link prefetch={false} href={`/vdisks/${layer.version.vdiskId}`} className={link}>
-              version {layer.version.number} of {layer.version.vdiskName}
-            </Link>
-          ) : (
-            'a deleted version'
-          )}
-          .
-        </p>
+        <LayerPlace layer={layer} />
         <p>{layerStanding(layer)}</p>
         {layer.dropJobId && <p>Waiting for {layer.edge.name} to remove it.</p>}
         {mayChange && !layer.dropJobId && (
@@ -87,5 +70,25 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
         </p>
       </ConfirmDialog>
     </Panel>
+  )
+}
+
+function LayerPlace({ layer }: { layer: NonNullable<DeviceDetail['layer']> }) {
+  return (
+    <p>
+      {formatBytes(layer.usedBytes)} on{' '}
+      <Link prefetch={false} href={`/edges/${layer.edge.id}`} className={link}>
+        {layer.edge.name}
+      </Link>
+      , based on{' '}
+      {layer.version ? (
+        <Link prefetch={false} href={`/vdisks/${layer.version.vdiskId}`} className={link}>
+          version {layer.version.number} of {layer.version.vdiskName}
+        </Link>
+      ) : (
+        'a deleted version'
+      )}
+      .
+    </p>
   )
 }

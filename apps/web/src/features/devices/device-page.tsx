@@ -1,22 +1,24 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { Facts, Panel } from '../../components/panel'
+import { Facts, Page, PageHeader, Panel } from '../../components/page'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
+import { useFailureToast } from '../../components/toast'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 import { HistoryPanel } from '../audit/history-panel'
 import { DeviceMenu } from '../boot-menus/device-menu'
+import { BootProgramChoice } from '../boot-programs/boot-program-choice'
 import { BootList } from '../boots/boot-list'
 import { OriginTags } from '../boots/outcome-tag'
+import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
 import { DeviceActions, DevicePersonality } from './device-actions'
-import { DeviceBootPrograms } from './device-boot-programs'
 import { DeviceHomePanel, isHomeMoving } from './device-home'
 import { DeviceLayerPanel } from './device-layer'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
@@ -91,18 +93,7 @@ function Device({ device }: { device: DeviceDetail }) {
           />
         </Panel>
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
-          {cache && device.lastBoot && (
-            <Panel title="Write cache">
-              <WriteCacheMeter
-                cache={cache}
-                note={
-                  <>
-                    Write cache: {writeCachePlace(cache)}. Reported at <Instant at={device.lastBoot.reportedAt} />.
-                  </>
-                }
-              />
-            </Panel>
-          )}
+          {cache && device.lastBoot && <LastWriteCache cache={cache} reportedAt={device.lastBoot.reportedAt} />}
           <DeviceLayerPanel device={device} />
           <DeviceHomePanel device={device} />
           <Panel title="Details">
@@ -161,5 +152,55 @@ function DeviceSkeleton() {
         <Skeleton className="h-96 w-full rounded-lg" />
       </Page>
     </LoadingState>
+  )
+}
+
+/** Which programs the device's firmware is given first. */
+function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
+  const trpc = useTRPC()
+  const { device: own, collection, site } = device.bootProgramSets
+  const choose = useMutation(
+    trpc.device.setBootProgramSet.mutationOptions({
+      onSuccess: useRefresh(trpc.device.get.queryFilter({ deviceId: device.id })),
+      onError: useFailureToast(`Could not update ${device.name}.`),
+    }),
+  )
+  return (
+    <Panel title="Boot program set">
+      <BootProgramChoice
+        label="Set"
+        siteId={device.siteId}
+        value={own}
+        inherited={inheritedText(collection, site)}
+        inheritedSet={collection ?? site}
+        mayChange={useMay('device.change')}
+        onChoose={(bootProgramSet) => choose.mutate({ deviceId: device.id, bootProgramSet })}
+      />
+    </Panel>
+  )
+}
+
+function inheritedText(collection: string | null, site: string | null): string {
+  if (collection !== null) return `Inherit from collection (${collection})`
+  return site === null ? 'Inherit from site (edge default)' : `Inherit from site (${site})`
+}
+
+interface LastWriteCacheProps {
+  cache: NonNullable<NonNullable<DeviceDetail['lastBoot']>['writeCache']>
+  reportedAt: string
+}
+
+function LastWriteCache({ cache, reportedAt }: LastWriteCacheProps) {
+  return (
+    <Panel title="Write cache">
+      <WriteCacheMeter
+        cache={cache}
+        note={
+          <>
+            Write cache: {writeCachePlace(cache)}. Reported at <Instant at={reportedAt} />.
+          </>
+        }
+      />
+    </Panel>
   )
 }

@@ -2,7 +2,7 @@ import { SelectField } from '../../components/field'
 import { Tag } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
 
-export type DeviceType = RouterOutputs['device']['get']['deviceType']
+type DeviceType = RouterOutputs['device']['get']['deviceType']
 
 /** What each boots: docs/guides/versions.md. */
 const meanings: Record<DeviceType, string> = {

@@ -1,22 +1,109 @@
 'use client'
 
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
 import { useState } from 'react'
 import { z } from 'zod'
+import { ObjectLink } from '../../components/button'
 import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { Age } from '../../components/instant'
 import { ObjectFilter } from '../../components/object-picker'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
-import { useTRPC } from '../../lib/trpc'
+import type { Column } from '../../components/table'
+import { Tag } from '../../components/tag'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { BootDuration } from '../boots/boot-duration'
+import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { useMay } from '../session/use-may'
 import { CsvButtons } from './csv-buttons'
 import { NewDevice } from './device-actions'
-import { deviceColumns } from './device-columns'
 import { DeviceSelection, selectable } from './device-selection'
-import { deviceTypeOptions, deviceTypes } from './device-type'
+import { DeviceStateCell } from './device-state'
+import { DeviceTypeTag, deviceTypeOptions, deviceTypes } from './device-type'
+import { PowerMenu } from './power-buttons'
+import { PowerOrderTag } from './power-order-note'
+import { WaitTag } from './wait-notice'
+import { WriteCacheTag } from './write-cache'
+
+type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+
+const deviceColumns: Column<DeviceSummary>[] = [
+  {
+    title: 'Name',
+    cell: (device) => (
+      <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:max-w-40 sm:min-w-36">
+        <ObjectLink href={`/devices/${device.id}`}>{device.name}</ObjectLink>
+        {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
+        <DeviceTypeTag type={device.deviceType} />
+        <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
+        <WaitTag wait={device.waitsFor} />
+        <PowerOrderTag order={device.powerOrder} />
+        {!device.enabled && <Tag title="Edges do not serve this device.">disabled</Tag>}
+      </span>
+    ),
+  },
+  {
+    title: 'MAC address',
+    from: 'lg',
+    cell: (device) => <span className="font-mono text-ink-soft text-xs">{device.mac}</span>,
+  },
+  { title: 'Collection', from: 'lg', cell: (device) => device.collectionName },
+  { title: 'Site', from: 'xl', cell: (device) => device.siteName },
+  {
+    title: 'vDisk',
+    from: 'lg',
+    wide: true,
+    cell: ({ vdisk }) =>
+      vdisk ? (
+        <Link prefetch={false} href={`/vdisks/${vdisk.id}`} className="rounded underline-offset-4 hover:underline">
+          {vdisk.name} <span className="text-ink-soft">v{vdisk.versionNumber}</span>
+        </Link>
+      ) : (
+        <Unknown label="none" />
+      ),
+  },
+  { title: 'Status', cell: (device) => <DeviceStateCell device={device} /> },
+  {
+    title: 'Last boot',
+    from: 'md',
+    cell: ({ lastBoot }) =>
+      lastBoot ? (
+        <Link prefetch={false} href={`/boots/${lastBoot.id}`} className="rounded-full">
+          <OutcomeTag outcome={lastBoot.outcome} />
+        </Link>
+      ) : (
+        <span className="text-ink-faint">never</span>
+      ),
+  },
+  {
+    title: 'Duration',
+    from: '2xl',
+    align: 'right',
+    cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
+  },
+  {
+    title: 'When',
+    from: 'sm',
+    align: 'right',
+    cell: ({ lastBoot }) => (lastBoot ? <Age at={lastBoot.startedAt} /> : <Unknown />),
+  },
+  {
+    title: 'Power',
+    align: 'right',
+    cell: (device) =>
+      device.now.state === 'running' ? (
+        <span className="inline-flex">
+          <PowerMenu device={device} />
+        </span>
+      ) : (
+        <Unknown label="power control unavailable" />
+      ),
+  },
+]
 
 const filterShape = {
   search: z.string().max(64).optional(),
@@ -44,28 +131,12 @@ const writeCacheOptions = [
 const orderRefreshMs = 3000
 
 export function DevicesPage() {
-  const trpc = useTRPC()
   const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const collections = usePicker('collection', {})
   const mayChange = useMay('device.change')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
-  const filter = {
-    ...(filters.search && { search: filters.search }),
-    ...(filters.collection && { collectionId: filters.collection }),
-    ...(filters.type && { deviceType: filters.type }),
-    ...(filters.last && { lastOutcome: filters.last }),
-    ...(filters.cache && { writeCache: filters.cache }),
-  }
-  const query = useInfiniteQuery(
-    trpc.device.list.infiniteQueryOptions(filter, {
-      refetchInterval: ({ state }) =>
-        state.data?.pages.some(({ items }) => items.some(({ powerOrder }) => powerOrder?.state === 'waiting'))
-          ? orderRefreshMs
-          : false,
-      getNextPageParam: (page) => page.nextCursor,
-      placeholderData: keepPreviousData,
-    }),
-  )
+  const filter = filterOf(filters)
+  const query = useDevices(filter)
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
   const toggle = (id: string) =>
     setSelected((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]))
@@ -121,5 +192,30 @@ function NoDevices({ filtered }: { filtered: boolean }) {
     <EmptyState title="No devices match these filters." text="Clear a filter or shorten the search." />
   ) : (
     <EmptyState title="No devices yet." text="Register a device, or adopt one under Discovered." />
+  )
+}
+
+type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
+
+function filterOf({ search, collection, type, last, cache }: Filters) {
+  return {
+    ...(search && { search }),
+    ...(collection && { collectionId: collection }),
+    ...(type && { deviceType: type }),
+    ...(last && { lastOutcome: last }),
+    ...(cache && { writeCache: cache }),
+  }
+}
+
+function useDevices(filter: ReturnType<typeof filterOf>) {
+  return useInfiniteQuery(
+    useTRPC().device.list.infiniteQueryOptions(filter, {
+      refetchInterval: ({ state }) =>
+        state.data?.pages.some(({ items }) => items.some(({ powerOrder }) => powerOrder?.state === 'waiting'))
+          ? orderRefreshMs
+          : false,
+      getNextPageParam: (page) => page.nextCursor,
+      placeholderData: keepPreviousData,
+    }),
   )
 }

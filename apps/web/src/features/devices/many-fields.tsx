@@ -14,7 +14,7 @@ const listedMax = 100
 const asTheyAre = { value: '', label: 'No change' }
 
 /** What is chosen for many devices; an empty text leaves each as it is. */
-export interface ManyChoices {
+interface ManyChoices {
   /** An id, or `collection`. */
   vdisk: string
   /** A set's name after `set `, or `inherited`. */
@@ -34,6 +34,11 @@ interface ManyFieldsProps {
 }
 
 /** What devices boot: in place of their collections', or theirs again. */
+export const enabledOptions = [
+  { value: 'yes', label: 'yes' },
+  { value: 'no', label: 'No (not served)' },
+]
+
 export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   const trpc = useTRPC()
   const farms = useQuery(trpc.farm.list.queryOptions({ limit: listedMax }))

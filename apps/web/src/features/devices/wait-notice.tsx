@@ -4,7 +4,7 @@ import { Tag } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
 import type { RouterOutputs } from '../../lib/trpc'
 
-export type DeviceWait = NonNullable<RouterOutputs['device']['get']['waitsFor']>
+type DeviceWait = NonNullable<RouterOutputs['device']['get']['waitsFor']>
 
 /** Why a device stands still, or may, and what to do about it. */
 export function WaitNotice({ wait }: { wait: DeviceWait }) {

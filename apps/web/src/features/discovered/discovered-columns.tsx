@@ -1,6 +1,6 @@
 import { Button } from '../../components/button'
 import { Age } from '../../components/instant'
-import { Unknown } from '../../components/panel'
+import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
@@ -56,34 +56,8 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
         </span>
       ),
     },
-    {
-      title: 'Firmware',
-      from: 'sm',
-      wide: true,
-      cell: (device) => (
-        <span className="inline-flex max-w-72 flex-col">
-          <span>{architecture(device.clientArch) ?? <Unknown />}</span>
-          {device.vendorClass && (
-            <span className="truncate font-mono text-2xs text-ink-faint" title={device.vendorClass}>
-              {device.vendorClass}
-            </span>
-          )}
-        </span>
-      ),
-    },
-    {
-      title: 'Protocol',
-      from: 'md',
-      cell: (device) => (
-        <span className="inline-flex flex-col">
-          <span>
-            {protocols[device.asked]}
-            {device.ip && <span className="text-ink-soft"> from {device.ip}</span>}
-          </span>
-          {device.relay && <span className="text-ink-faint text-xs">via relay {device.relay}</span>}
-        </span>
-      ),
-    },
+    firmwareColumn,
+    protocolColumn,
     { title: 'Site', from: 'xl', cell: (device) => device.siteName },
     {
       title: 'Requests',
@@ -95,4 +69,34 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
     { title: 'Last seen', from: 'sm', align: 'right', cell: (device) => <Age at={device.lastSeenAt} /> },
     ...actions,
   ]
+}
+
+const firmwareColumn: Column<Discovered> = {
+  title: 'Firmware',
+  from: 'sm',
+  wide: true,
+  cell: (device) => (
+    <span className="inline-flex max-w-72 flex-col">
+      <span>{architecture(device.clientArch) ?? <Unknown />}</span>
+      {device.vendorClass && (
+        <span className="truncate font-mono text-2xs text-ink-faint" title={device.vendorClass}>
+          {device.vendorClass}
+        </span>
+      )}
+    </span>
+  ),
+}
+
+const protocolColumn: Column<Discovered> = {
+  title: 'Protocol',
+  from: 'md',
+  cell: (device) => (
+    <span className="inline-flex flex-col">
+      <span>
+        {protocols[device.asked]}
+        {device.ip && <span className="text-ink-soft"> from {device.ip}</span>}
+      </span>
+      {device.relay && <span className="text-ink-faint text-xs">via relay {device.relay}</span>}
+    </span>
+  ),
 }

@@ -1,21 +1,22 @@
 'use client'
 
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { z } from 'zod'
+import { Button, LinkButton } from '../../components/button'
 import { FilterBar, SearchFilter } from '../../components/filter'
-import { LinkButton } from '../../components/link-button'
 import { ObjectFilter } from '../../components/object-picker'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
+import { useFailureToast, useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
 import { AdoptDialog } from './adopt-dialog'
 import { type Discovered, discoveredColumns } from './discovered-columns'
-import { SelectionBar } from './selection-bar'
 
 const filterShape = {
   search: z.string().max(64).optional(),
@@ -24,34 +25,18 @@ const filterShape = {
 }
 
 export function DiscoveredPage() {
-  const trpc = useTRPC()
   const mayAdopt = useMay('discovery.decide')
   const { filters, setFilter, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
   const [adopting, setAdopting] = useState<Discovered[]>([])
   const sites = usePicker('site', {})
-  const query = useInfiniteQuery(
-    trpc.discovered.list.infiniteQueryOptions(
-      {
-        ...(filters.search && { search: filters.search }),
-        ...(filters.site && { siteId: filters.site }),
-        ...(filters.state && { state: filters.state }),
-      },
-      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
-    ),
-  )
+  const query = useDiscovered(filters)
   const shown = query.data?.pages.flatMap((page) => page.items) ?? []
   // What is gone from the list is no longer chosen.
   const chosen = shown.filter(({ id }) => selected.has(id))
   const columns = discoveredColumns({
     selected: new Set(selected.keys()),
-    onSelect: (device, isSelected) =>
-      setSelected((before) => {
-        const after = new Map(before)
-        if (isSelected) after.set(device.id, device)
-        else after.delete(device.id)
-        return after
-      }),
+    onSelect: (device, isSelected) => setSelected((before) => withChoice(before, device, isSelected)),
     onAdopt: mayAdopt ? (device) => setAdopting([device]) : undefined,
   })
   return (
@@ -74,15 +59,7 @@ export function DiscoveredPage() {
           labelOf={({ name }) => name}
           {...bind('site')}
         />
-        <select
-          aria-label="State"
-          value={filters.state ?? ''}
-          onChange={(event) => setFilter('state', event.target.value)}
-          className="h-8 rounded-md border border-line-strong bg-surface px-2 text-ink text-sm hover:bg-hover max-sm:w-full"
-        >
-          <option value="">Waiting</option>
-          <option value="ignored">Ignored</option>
-        </select>
+        <StateFilter value={filters.state} onChange={(state) => setFilter('state', state)} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         {mayAdopt && shown.length > 0 && (
@@ -121,5 +98,112 @@ function NoneDiscovered({ filtered }: { filtered: boolean }) {
       title="No unregistered machines."
       text="Power on a machine at a site with an edge. It appears here within seconds of its first packet."
     />
+  )
+}
+
+interface SelectionBarProps {
+  shown: Discovered[]
+  chosen: Discovered[]
+  /** Whether the list shows those that are ignored. */
+  ignored: boolean
+  onChoose: (devices: Discovered[]) => void
+  onAdopt: () => void
+}
+
+/** As many as the API takes at once. */
+const atOnceMax = 100
+
+/** Above the list: what can be done with the rows that are ticked. */
+function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: SelectionBarProps) {
+  const ignore = useIgnore()
+  const sites = new Set(chosen.map(({ siteId }) => siteId))
+  const isAll = chosen.length > 0 && chosen.length === Math.min(shown.length, atOnceMax)
+  const problem =
+    sites.size > 1
+      ? 'Select machines of one site only.'
+      : chosen.length > atOnceMax
+        ? `Select at most ${atOnceMax} machines.`
+        : null
+  const nothing = chosen.length === 0 || problem !== null
+  return (
+    <div className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-2 border-line border-b px-4 py-1.5">
+      <label className="flex items-center gap-3 text-ink-soft text-sm">
+        <input
+          type="checkbox"
+          checked={isAll}
+          onChange={() => onChoose(isAll ? [] : shown.slice(0, atOnceMax))}
+          className="size-4 accent-(--ink)"
+        />
+        {chosen.length === 0 ? 'Select all shown' : `${countOf(chosen.length, 'machine')} selected`}
+      </label>
+      <Button className="h-7!" disabled={nothing} onClick={onAdopt}>
+        Adopt selected
+      </Button>
+      <Button
+        className="h-7!"
+        disabled={nothing}
+        busy={ignore.isPending}
+        onClick={() =>
+          ignore.mutate({
+            siteId: chosen[0]?.siteId ?? '',
+            discoveredIds: chosen.map(({ id }) => id),
+            ignored: !ignored,
+          })
+        }
+      >
+        {ignored ? 'Stop ignoring' : 'Ignore'}
+      </Button>
+      {problem && <span className="text-silent text-xs">{problem}</span>}
+    </div>
+  )
+}
+
+function useIgnore() {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  return useMutation(
+    trpc.discovered.ignore.mutationOptions({
+      onSuccess: ({ changedCount }, { ignored }) => {
+        void queryClient.invalidateQueries(trpc.discovered.pathFilter())
+        showToast({
+          title: `${countOf(changedCount, 'machine')} ${ignored ? 'ignored' : 'waiting again'}.`,
+          text: ignored
+            ? 'Edges do not answer these machines and no longer report them. See them under Ignored.'
+            : 'Edges report these machines at their next request.',
+        })
+      },
+      onError: useFailureToast('Could not update the machines.'),
+    }),
+  )
+}
+
+type Filters = ReturnType<typeof useUrlFilters<typeof filterShape>>['filters']
+
+function useDiscovered({ search, site, state }: Filters) {
+  return useInfiniteQuery(
+    useTRPC().discovered.list.infiniteQueryOptions(
+      { ...(search && { search }), ...(site && { siteId: site }), ...(state && { state }) },
+      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
+    ),
+  )
+}
+
+function withChoice(chosen: ReadonlyMap<string, Discovered>, device: Discovered, isChosen: boolean) {
+  const others = [...chosen].filter(([id]) => id !== device.id)
+  return new Map(isChosen ? [...others, [device.id, device]] : others)
+}
+
+function StateFilter({ value = '', onChange }: { value: string | undefined; onChange: (state: string) => void }) {
+  return (
+    <select
+      aria-label="State"
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+      className="h-8 rounded-md border border-line-strong bg-surface px-2 text-ink text-sm hover:bg-hover max-sm:w-full"
+    >
+      <option value="">Waiting</option>
+      <option value="ignored">Ignored</option>
+    </select>
   )
 }

@@ -46,8 +46,6 @@ export function RuleDialog({ rule, siteId, nameOf, busy, failure, onSave, onClos
   const offered: Picker<{ id: string; name: string }> = kind === 'copy' ? devices : collections
   const isKept = action?.kind === kind && chosenBy(action) === chosenId
   const chosen = isKept ? { id: chosenId, name: nameOf(chosenId) } : (offered.itemOf(chosenId) ?? offered.items[0])
-  const set = (name: keyof Conditions, value: string) =>
-    setConditions((before) => ({ ...before, [name]: value === '' ? null : value }))
   return (
     <FormDialog
       title={rule ? 'Edit rule' : 'New rule'}
@@ -59,27 +57,7 @@ export function RuleDialog({ rule, siteId, nameOf, busy, failure, onSave, onClos
       onClose={onClose}
       onSubmit={() => onSave({ conditions, action: actionOf(kind, pattern, chosen?.id ?? '') })}
     >
-      <fieldset className="grid gap-3 sm:grid-cols-2">
-        <legend className="mb-2 text-ink-soft text-sm">When all of these match</legend>
-        {texts.map((name) => (
-          <TextField
-            key={name}
-            {...textLabels[name]}
-            value={conditions[name] ?? ''}
-            onChange={(value) => set(name, value)}
-            mono
-          />
-        ))}
-        <SelectField
-          label="Firmware"
-          value={conditions.architecture ?? ''}
-          options={[
-            { value: '', label: 'any' },
-            ...Object.entries(architectureNames).map(([value, label]) => ({ value, label })),
-          ]}
-          onChange={(value) => set('architecture', value)}
-        />
-      </fieldset>
+      <ConditionFields conditions={conditions} onChange={setConditions} />
       <fieldset className="grid gap-3 sm:grid-cols-2">
         <legend className="mb-2 text-ink-soft text-sm">Then</legend>
         <SelectField
@@ -115,4 +93,37 @@ function chosenBy(action: Rule['action'] | undefined): string {
 function actionOf(kind: Kind, namePattern: string, id: string): Rule['action'] {
   if (kind === 'ignore') return { kind }
   return kind === 'copy' ? { kind, namePattern, templateDeviceId: id } : { kind, namePattern, collectionId: id }
+}
+
+interface ConditionFieldsProps {
+  conditions: Conditions
+  onChange: (conditions: Conditions) => void
+}
+
+function ConditionFields({ conditions, onChange }: ConditionFieldsProps) {
+  const set = (name: keyof Conditions, value: string) =>
+    onChange({ ...conditions, [name]: value === '' ? null : value })
+  return (
+    <fieldset className="grid gap-3 sm:grid-cols-2">
+      <legend className="mb-2 text-ink-soft text-sm">When all of these match</legend>
+      {texts.map((name) => (
+        <TextField
+          key={name}
+          {...textLabels[name]}
+          value={conditions[name] ?? ''}
+          onChange={(value) => set(name, value)}
+          mono
+        />
+      ))}
+      <SelectField
+        label="Firmware"
+        value={conditions.architecture ?? ''}
+        options={[
+          { value: '', label: 'any' },
+          ...Object.entries(architectureNames).map(([value, label]) => ({ value, label })),
+        ]}
+        onChange={(value) => set('architecture', value)}
+      />
+    </fieldset>
+  )
 }

@@ -3,16 +3,18 @@
 import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { Panel } from '../../components/panel'
+import { FormDialog } from '../../components/dialog'
+import { Icon } from '../../components/icon'
+import { Panel } from '../../components/page'
 import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { Table } from '../../components/table'
 import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
 import { formProblem, readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { RuleDialog } from './rule-dialog'
-import { RuleRow } from './rule-row'
-import { moved, type Rule } from './rule-text'
-import { RunRulesDialog } from './run-rules-dialog'
+import { actionText, conditionText, moved, type Rule } from './rule-text'
 
 interface Editing {
   /** Of the rule that is changed; as many as there are for a new one. */
@@ -20,15 +22,13 @@ interface Editing {
   rule: Rule | null
 }
 
-export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: string }) {
-  const trpc = useTRPC()
-  const mayChange = useMay('discovery.rules')
-  const mayRun = useMay('discovery.decide')
-  const query = useQuery(trpc.discovered.rules.queryOptions({ siteId }))
-  const nameOf = useTargetNames(query.data?.rules ?? [])
-  const [editing, setEditing] = useState<Editing | null>(null)
-  const [running, setRunning] = useState(false)
-  const save = useSave({ isEditing: editing !== null, onSaved: () => setEditing(null) })
+interface Site {
+  siteId: string
+  siteName: string
+}
+
+export function RulesOfSite(site: Site) {
+  const query = useQuery(useTRPC().discovered.rules.queryOptions({ siteId: site.siteId }))
   if (query.data === undefined)
     return query.isPending ? (
       <LoadingState label="Loading rules">
@@ -37,25 +37,26 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
     ) : (
       <ErrorState title="Could not load the rules." text={readableError(query.error)} onRetry={() => query.refetch()} />
     )
-  const { rules, revision } = query.data
+  return <Rules {...site} {...query.data} />
+}
+
+function Rules({ siteId, siteName, rules, revision }: Site & { rules: Rule[]; revision: string }) {
+  const mayChange = useMay('discovery.rules')
+  const nameOf = useTargetNames(rules)
+  const [editing, setEditing] = useState<Editing | null>(null)
+  const [running, setRunning] = useState(false)
+  const save = useSave({ isEditing: editing !== null, onSaved: () => setEditing(null) })
   const put = (changed: Rule[]) => save.mutate({ siteId, revision, rules: changed })
   return (
     <Panel
       title={`Rules of ${siteName}`}
       flush
       aside={
-        <>
-          {mayRun && rules.length > 0 && (
-            <Button className="h-7!" onClick={() => setRunning(true)}>
-              Apply to waiting machines
-            </Button>
-          )}
-          {mayChange && (
-            <Button className="h-7!" look="primary" onClick={() => setEditing({ index: rules.length, rule: null })}>
-              Add rule
-            </Button>
-          )}
-        </>
+        <RulesActions
+          canRun={rules.length > 0}
+          onRun={() => setRunning(true)}
+          onAdd={() => setEditing({ index: rules.length, rule: null })}
+        />
       }
     >
       {rules.length === 0 ? (
@@ -99,6 +100,31 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
   )
 }
 
+interface RulesActionsProps {
+  canRun: boolean
+  onRun: () => void
+  onAdd: () => void
+}
+
+function RulesActions({ canRun, onRun, onAdd }: RulesActionsProps) {
+  const mayChange = useMay('discovery.rules')
+  const mayRun = useMay('discovery.decide')
+  return (
+    <>
+      {mayRun && canRun && (
+        <Button className="h-7!" onClick={onRun}>
+          Apply to waiting machines
+        </Button>
+      )}
+      {mayChange && (
+        <Button className="h-7!" look="primary" onClick={onAdd}>
+          Add rule
+        </Button>
+      )}
+    </>
+  )
+}
+
 /** Returns the names of the collections and devices that the rules name. */
 function useTargetNames(rules: Rule[]): (id: string) => string {
   const trpc = useTRPC()
@@ -132,4 +158,136 @@ function useSave({ isEditing, onSaved }: { isEditing: boolean; onSaved: () => vo
       },
     }),
   )
+}
+
+interface RuleRowProps {
+  /** From 1 on. */
+  number: number
+  count: number
+  rule: Rule
+  nameOf: (id: string) => string
+  busy: boolean
+  /** Absent for those who may only look. */
+  onMove?: (by: -1 | 1) => void
+  onEdit?: () => void
+  onDelete?: () => void
+}
+
+function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onDelete }: RuleRowProps) {
+  const conditions = conditionText(rule.conditions)
+  return (
+    <li className="flex flex-wrap items-center gap-x-4 gap-y-2 border-line border-t px-4 py-3 first:border-t-0">
+      <span className="w-5 text-right text-ink-faint">{number}</span>
+      <div className="min-w-0 flex-1 basis-64">
+        <p className="font-medium text-ink">{actionText(rule.action, nameOf)}</p>
+        <p className="break-words text-ink-soft">
+          {conditions.length === 0 ? 'All machines' : `When ${conditions.join(' and ')}`}
+        </p>
+      </div>
+      {onMove && onEdit && onDelete && (
+        <div className="flex items-center gap-1">
+          <Move label={`Move rule ${number} up`} turned disabled={busy || number === 1} onClick={() => onMove(-1)} />
+          <Move label={`Move rule ${number} down`} disabled={busy || number === count} onClick={() => onMove(1)} />
+          <Button look="bare" className="h-7!" aria-label={`Edit rule ${number}`} onClick={onEdit}>
+            Edit
+          </Button>
+          <Button look="bare" className="h-7!" aria-label={`Delete rule ${number}`} disabled={busy} onClick={onDelete}>
+            Delete
+          </Button>
+        </div>
+      )}
+    </li>
+  )
+}
+
+interface MoveProps {
+  label: string
+  turned?: boolean
+  disabled: boolean
+  onClick: () => void
+}
+
+function Move({ label, turned = false, disabled, onClick }: MoveProps) {
+  return (
+    <Button look="bare" className="h-7! px-2" aria-label={label} title={label} disabled={disabled} onClick={onClick}>
+      <span className={turned ? '-rotate-90' : 'rotate-90'}>
+        <Icon name="chevron" size={12} />
+      </span>
+    </Button>
+  )
+}
+
+type Planned = RouterOutputs['discovered']['previewRules']['devices'][number]
+
+/** Shows what the rules would do to those that wait, and does it. */
+function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: () => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const preview = useQuery(trpc.discovered.previewRules.queryOptions({ siteId }))
+  const run = useMutation(
+    trpc.discovered.applyRules.mutationOptions({
+      onSuccess: ({ adoptedCount, ignoredCount }) => {
+        for (const filter of [trpc.discovered.pathFilter(), trpc.device.pathFilter(), trpc.site.pathFilter()])
+          void queryClient.invalidateQueries(filter)
+        showToast({
+          title: `${countOf(adoptedCount, 'machine')} adopted, ${ignoredCount} ignored.`,
+          tone: 'ready',
+        })
+        onClose()
+      },
+    }),
+  )
+  const devices = preview.data?.devices ?? []
+  const concerned = devices.filter(({ outcome }) => outcome === 'adopt' || outcome === 'ignore')
+  const failed = preview.error ?? run.error
+  return (
+    <FormDialog
+      title="Apply rules to waiting machines?"
+      action={concerned.length === 0 ? 'Apply rules' : `Apply to ${countOf(concerned.length, 'machine')}`}
+      disabled={concerned.length === 0}
+      busy={run.isPending}
+      failure={formProblem(failed)}
+      wide
+      onClose={onClose}
+      onSubmit={() => run.mutate({ siteId })}
+    >
+      {preview.isPending && <p className="text-ink-soft">Loading the preview …</p>}
+      {preview.data && devices.length === 0 && <p className="text-ink-soft">No machines are waiting.</p>}
+      {devices.length > 0 && (
+        <div className="rounded-lg border border-line">
+          <Table
+            label="Preview of the rules"
+            rows={devices}
+            rowKey={({ id }) => id}
+            columns={[
+              { title: 'Machine', cell: ({ mac }) => <span className="font-mono text-xs">{mac}</span> },
+              {
+                title: 'Vendor class',
+                from: 'sm',
+                cell: ({ vendorClass }) => (
+                  <span className="block max-w-44 truncate font-mono text-2xs text-ink-faint">{vendorClass}</span>
+                ),
+              },
+              { title: 'Rule', align: 'right', cell: ({ ruleNumber }) => ruleNumber ?? '–' },
+              { title: 'Result', wide: true, cell: (device) => outcomeText(device) },
+            ]}
+          />
+        </div>
+      )}
+    </FormDialog>
+  )
+}
+
+function outcomeText({ outcome, name }: Planned): string {
+  switch (outcome) {
+    case 'adopt':
+      return `adopt as ${name}`
+    case 'ignore':
+      return 'ignored'
+    case 'full':
+      return 'keep waiting: the site’s device limit is reached'
+    case 'none':
+      return 'keep waiting: no rule matches'
+  }
 }

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { z } from 'zod'
 import { ObjectPicker } from '../../components/object-picker'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader } from '../../components/page'
 import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'

@@ -1,4 +1,5 @@
 import Link from 'next/link'
+import { ObjectLink } from '../../components/button'
 import { Age } from '../../components/instant'
 import type { Column } from '../../components/table'
 import { Dot, Tag } from '../../components/tag'
@@ -10,15 +11,7 @@ type EdgeSummary = RouterOutputs['edge']['list']['items'][number]
 export const edgeColumns: Column<EdgeSummary>[] = [
   {
     title: 'Name',
-    cell: (edge) => (
-      <Link
-        prefetch={false}
-        href={`/edges/${edge.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {edge.name}
-      </Link>
-    ),
+    cell: (edge) => <ObjectLink href={`/edges/${edge.id}`}>{edge.name}</ObjectLink>,
   },
   { title: 'Status', cell: (edge) => <EdgeState edge={edge} /> },
   {

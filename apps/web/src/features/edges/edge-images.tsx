@@ -1,18 +1,21 @@
 'use client'
 
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { SelectField, TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/panel'
+import { ObjectPicker } from '../../components/object-picker'
+import { Panel } from '../../components/page'
 import { ErrorState } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
+import { ObjectDialog, SentenceList, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
-import { AdoptDialog } from './adopt-dialog'
-import { type EdgeImage, imageName } from './adopt-text'
+import { adoptionSentences, type EdgeImage, imageName } from './adopt-text'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
@@ -107,4 +110,82 @@ function ImageRow({ image, onAdopt }: { image: EdgeImage; onAdopt: (() => void) 
       )}
     </li>
   )
+}
+
+const nameMax = 64
+const newVdisk = 'new'
+
+import { firstStates } from '../vdisks/version-types'
+
+interface AdoptDialogProps {
+  edge: RouterOutputs['edge']['get']
+  image: EdgeImage
+  onClose: () => void
+}
+
+/** Makes a version of an image that nobody has registered; what will happen stands above the button. */
+function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
+  const trpc = useTRPC()
+  const site = useQuery(trpc.site.get.queryOptions({ siteId: edge.siteId }))
+  const farmId = site.data?.farmId
+  const vdisks = usePicker('vdisk', farmId ? { farmId } : {}, { enabled: !!farmId })
+  const [chosenId, setChosenId] = useState(image.parent?.vdiskId ?? newVdisk)
+  const [name, setName] = useState(imageName(image).slice(0, nameMax))
+  const [note, setNote] = useState('')
+  const [state, setState] = useState<'test' | 'released'>('test')
+  const adopt = useMutation(trpc.version.adopt.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const { parent } = image
+  const isParent = chosenId === parent?.vdiskId
+  const chosen = isParent && parent ? { id: parent.vdiskId, name: parent.vdiskName } : vdisks.itemOf(chosenId)
+  const isNewVdisk = !chosen
+  const sentences = adoptionSentences({
+    image,
+    edgeName: edge.name,
+    isNewVdisk,
+    state,
+    vdiskName: chosen?.name ?? name.trim(),
+    otherEdges: otherEdgesOf(site.data?.edges ?? [], edge.id),
+  })
+  return (
+    <ObjectDialog
+      title={`Adopt ${imageName(image)}`}
+      action="Adopt"
+      saving={adopt}
+      disabled={!farmId || (isNewVdisk && name.trim() === '')}
+      onSave={() =>
+        farmId &&
+        adopt.mutate({
+          edgeId: edge.id,
+          versionId: image.versionId,
+          note,
+          state,
+          ...(chosen ? { vdiskId: chosen.id } : { farmId, name: name.trim() }),
+        })
+      }
+      onClose={onClose}
+    >
+      <ObjectPicker
+        label="Adopt as a version of"
+        picker={vdisks}
+        value={chosen?.id ?? newVdisk}
+        first={[{ value: newVdisk, label: 'New vDisk' }]}
+        chosen={chosen && { value: chosen.id, label: chosen.name }}
+        labelOf={(vdisk) => vdisk.name}
+        onChange={setChosenId}
+      />
+      {isNewVdisk && <TextField label="vDisk name" value={name} onChange={setName} maxLength={nameMax} />}
+      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
+      <SelectField
+        label="After adoption"
+        value={state}
+        options={firstStates}
+        onChange={(value) => setState(value === 'released' ? 'released' : 'test')}
+      />
+      <SentenceList sentences={sentences} />
+    </ObjectDialog>
+  )
+}
+
+function otherEdgesOf(edges: { id: string; name: string; revokedAt: string | null }[], edgeId: string): string[] {
+  return edges.filter(({ id, revokedAt }) => id !== edgeId && revokedAt === null).map(({ name }) => name)
 }

@@ -1,5 +1,5 @@
 import type { stateRefusals } from '@bootfarm/proto/uplink'
-import { Facts, Panel } from '../../components/panel'
+import { Facts, Panel } from '../../components/page'
 import { ProblemNote } from '../../components/problem-note'
 import { EmptyState } from '../../components/states'
 import { formatBytes } from '../../lib/format-quantity'

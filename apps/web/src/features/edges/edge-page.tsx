@@ -3,10 +3,9 @@
 import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Age, Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { Facts, Panel } from '../../components/panel'
+import { Facts, Page, PageHeader, Panel } from '../../components/page'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
-import { Table } from '../../components/table'
+import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -20,9 +19,7 @@ import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
 import { EdgeImages } from './edge-images'
 import { EdgeMachine, StateRefused, VersionRefused } from './edge-machine'
-import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
-import { LostReports } from './lost-reports'
 import { SharePanel } from './share-panel'
 
 type EdgeDetail = RouterOutputs['edge']['get']
@@ -178,5 +175,91 @@ function EdgeSkeleton() {
         </div>
       </Page>
     </LoadingState>
+  )
+}
+
+type Gap = EdgeDetail['reportGaps'][number]
+
+/**
+ * What the edge could not keep while the control plane was away: boots went on, and are missing in the lists. Nothing
+ * where nothing was lost.
+ */
+function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeDetail }) {
+  if (reportsLost === 0) return null
+  const shown = reportGaps.reduce((sum, { count }) => sum + count, 0)
+  return (
+    <Panel title="Lost reports" flush>
+      <p role="status" className="px-4 py-3 text-silent text-sm">
+        This edge lost {countOf(reportsLost, 'report')}. Devices booted, but boots from these times may be missing or
+        unfinished in the lists. For a larger log, set <span className="font-mono text-xs">serve --report-log</span>.
+        {shown < reportsLost && ` The times of ${countOf(reportsLost - shown, 'report')} are no longer stored.`}
+      </p>
+      {reportGaps.length > 0 && (
+        <Table
+          label="Lost reports"
+          columns={[
+            { title: 'Reports', cell: (gap: Gap) => countOf(gap.count, 'report') },
+            { title: 'From', cell: (gap: Gap) => (gap.fromAt ? <Instant at={gap.fromAt} /> : 'unknown') },
+            { title: 'To', cell: (gap: Gap) => (gap.untilAt ? <Instant at={gap.untilAt} /> : 'unknown') },
+            { title: 'Reason', wide: true, cell: (gap: Gap) => gap.reason },
+            { title: 'Detected', from: 'sm', cell: (gap: Gap) => <Instant at={gap.declaredAt} /> },
+          ]}
+          rows={reportGaps}
+          rowKey={(gap: Gap) => `${gap.declaredAt} ${gap.fromAt} ${gap.count} ${gap.reason}`}
+        />
+      )}
+    </Panel>
+  )
+}
+
+type Interface = EdgeDetail['interfaces'][number]
+
+const interfaceColumns: Column<Interface>[] = [
+  { title: 'Name', cell: ({ name }) => <span className="font-mono text-xs">{name}</span> },
+  {
+    title: 'IP address',
+    wide: true,
+    cell: ({ ip, prefixLength }) => <span className="font-mono text-xs">{`${ip}/${prefixLength}`}</span>,
+  },
+  { title: 'MTU', align: 'right', cell: ({ mtu }) => `${mtu} B` },
+]
+
+/** Where it stands in its networks, as its last heartbeat said. */
+function EdgeNetwork({ edge: { address, interfaces } }: { edge: EdgeDetail }) {
+  const others = interfaces.flatMap(({ name, mtu, otherMtus }) =>
+    otherMtus.map((other) => ({ ...other, name, own: mtu })),
+  )
+  return (
+    <Panel
+      title="Interfaces"
+      aside={
+        address && (
+          <span>
+            devices connect to <span className="font-mono">{address}</span>
+          </span>
+        )
+      }
+      flush
+    >
+      {interfaces.length === 0 ? (
+        <EmptyState title="Not reported." text="This edge has not reported its interfaces." />
+      ) : (
+        <Table
+          label="Interfaces"
+          columns={interfaceColumns}
+          rows={interfaces}
+          rowKey={(row) => `${row.name} ${row.ip}`}
+        />
+      )}
+      {others.map(({ edgeId, edgeName, name, own, mtu }) => (
+        <p
+          key={`${edgeId} ${name} ${mtu}`}
+          className="border-line border-t bg-silent-soft px-4 py-2 text-silent text-xs"
+        >
+          The MTU of {name} is {own} B, but the MTU of {edgeName} in the same network is {mtu} B. Large packets may not
+          reach devices. Set the same MTU on both edges and on the switches between them.
+        </p>
+      ))}
+    </Panel>
   )
 }

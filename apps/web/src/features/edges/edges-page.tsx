@@ -1,7 +1,7 @@
 'use client'
 
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { ListPage } from '../../components/list-page'
+import { ListPage } from '../../components/paged-list'
 import { useTRPC } from '../../lib/trpc'
 import { AddEdge } from './add-edge'
 import { edgeColumns } from './edge-columns'

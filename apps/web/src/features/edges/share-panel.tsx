@@ -1,13 +1,16 @@
 'use client'
 
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { Facts, Panel } from '../../components/panel'
+import { FormDialog } from '../../components/dialog'
+import { TextField } from '../../components/field'
+import { Facts, Panel } from '../../components/page'
 import { Tag } from '../../components/tag'
 import { countOf, formatDuration } from '../../lib/format-quantity'
-import type { RouterOutputs } from '../../lib/trpc'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
-import { ShareDialog } from './share-dialog'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
@@ -67,5 +70,63 @@ function Peers({ edge: { peers, siteEdgeCount } }: { edge: EdgeDetail }) {
         </li>
       ))}
     </ul>
+  )
+}
+
+const weightMax = 100
+/** 32 networks with their separators. */
+const networksSizeMax = 700
+
+function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  // Of the edge as it was when the form was filled.
+  const [revision] = useState(edge.revision)
+  const [weight, setWeight] = useState(String(edge.weight))
+  const [networks, setNetworks] = useState(edge.subnets.join(', '))
+  const save = useMutation(
+    trpc.edge.setShare.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.edge.pathFilter())
+        void queryClient.invalidateQueries(trpc.site.pathFilter())
+        onClose()
+      },
+    }),
+  )
+  const isWeight = /^\d{1,3}$/.test(weight.trim()) && Number(weight) <= weightMax
+  return (
+    <FormDialog
+      title={`Load sharing of ${edge.name}`}
+      action="Save"
+      busy={save.isPending}
+      disabled={!isWeight}
+      failure={formProblem(save.error)}
+      onClose={onClose}
+      onSubmit={() =>
+        save.mutate({
+          edgeId: edge.id,
+          revision,
+          weight: Number(weight),
+          subnets: networks.split(/[\s,]+/).filter(Boolean),
+        })
+      }
+    >
+      <TextField
+        label="Weight, 0 to 100"
+        value={weight}
+        onChange={setWeight}
+        maxLength={3}
+        hint="Devices are distributed by weight. 0: only when no other edge is online."
+      />
+      <TextField
+        label="Preferred networks"
+        value={networks}
+        onChange={setNetworks}
+        placeholder="none, or 10.20.0.0/16, 10.21.0.0/16"
+        maxLength={networksSizeMax}
+        mono
+        hint="Devices in these networks boot from this edge while it is online, regardless of weight."
+      />
+    </FormDialog>
   )
 }

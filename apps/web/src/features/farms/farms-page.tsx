@@ -1,19 +1,21 @@
 'use client'
 
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
+import { ObjectPicker } from '../../components/object-picker'
+import { Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Panel } from '../../components/panel'
 import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { usePicker } from '../../lib/use-picker'
 import { DeleteButton } from '../objects/delete-button'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
-import { FarmDialog, StoreDialog } from './named-dialog'
 
 type Farm = RouterOutputs['farm']['list']['items'][number]
 type Store = RouterOutputs['store']['list']['items'][number]
@@ -120,5 +122,68 @@ function StoreActions({ store }: { store: Store }) {
       </DeleteButton>
       {open && <StoreDialog store={store} onClose={() => setOpen(false)} />}
     </span>
+  )
+}
+
+/** @param farm absent for a new one */
+function FarmDialog({ farm, onClose }: { farm?: Farm; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(farm)
+  const [name, setName] = useState(seen?.name ?? '')
+  const onSuccess = useSaved(onClose)
+  const create = useMutation(trpc.farm.create.mutationOptions({ onSuccess }))
+  const update = useMutation(trpc.farm.update.mutationOptions({ onSuccess }))
+  return (
+    <ObjectDialog
+      title={seen ? `Rename ${seen.name}` : 'New farm'}
+      action={seen ? 'Save' : 'Create farm'}
+      saving={seen ? update : create}
+      disabled={name.trim() === ''}
+      onSave={(revision = seen?.revision ?? 1) =>
+        seen ? update.mutate({ farmId: seen.id, revision, name }) : create.mutate({ name })
+      }
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} hint="A farm groups sites, vDisks and boot menus." />
+    </ObjectDialog>
+  )
+}
+
+/** @param store absent for a new one */
+function StoreDialog({ store, onClose }: { store?: Store; onClose: () => void }) {
+  const trpc = useTRPC()
+  const farms = usePicker('farm', {})
+  const [seen] = useState(store)
+  const [name, setName] = useState(seen?.name ?? '')
+  const [note, setNote] = useState(seen?.note ?? '')
+  const [chosenId, setChosenId] = useState(seen?.farmId ?? '')
+  const onSuccess = useSaved(onClose)
+  const create = useMutation(trpc.store.create.mutationOptions({ onSuccess }))
+  const update = useMutation(trpc.store.update.mutationOptions({ onSuccess }))
+  const farm = farms.itemOf(chosenId) ?? farms.items[0]
+  return (
+    <ObjectDialog
+      title={seen ? `Edit ${seen.name}` : 'New store'}
+      action={seen ? 'Save' : 'Create store'}
+      saving={seen ? update : create}
+      disabled={name.trim() === '' || !farm}
+      onSave={(revision = seen?.revision ?? 1) => {
+        if (seen) update.mutate({ storeId: seen.id, revision, name, note })
+        else if (farm) create.mutate({ farmId: farm.id, name, note })
+      }}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      {!seen && (
+        <ObjectPicker
+          label="Farm"
+          picker={farms}
+          value={farm?.id ?? ''}
+          labelOf={(one) => one.name}
+          onChange={setChosenId}
+        />
+      )}
+      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
+    </ObjectDialog>
   )
 }

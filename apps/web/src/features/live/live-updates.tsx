@@ -14,11 +14,11 @@ import { changesWithBoots } from './changes-with-boots'
 const refreshIntervalMs = 1000
 const bootsRememberedMax = 500
 
-export type LiveStatus = 'live' | 'connecting' | 'away'
+type LiveStatus = 'live' | 'connecting' | 'away'
 
 const LiveStatusContext = createContext<LiveStatus>('connecting')
 
-export function useLiveStatus(): LiveStatus {
+function useLiveStatus(): LiveStatus {
   return useContext(LiveStatusContext)
 }
 

@@ -3,11 +3,9 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useRouter } from 'next/navigation'
-import { type ReactNode, useState } from 'react'
-import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import type { ReactNode } from 'react'
+import { ConfirmButton } from '../../components/dialog'
+import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPCClient } from '../../lib/trpc'
 
 interface Target {
@@ -29,7 +27,6 @@ interface DeleteButtonProps {
 
 /** Puts an object into the trash, once that is confirmed, and says how it comes back. */
 export function DeleteButton({ target, name, children, leaveTo, label, compact }: DeleteButtonProps) {
-  const [asking, setAsking] = useState(false)
   const queryClient = useQueryClient()
   const router = useRouter()
   const showToast = useToast()
@@ -47,29 +44,21 @@ export function DeleteButton({ target, name, children, leaveTo, label, compact }
         ),
       })
     },
-    onError: (error) => showToast({ title: `Could not delete ${name}.`, text: readableError(error), tone: 'failed' }),
+    onError: useFailureToast(`Could not delete ${name}.`),
   })
   return (
-    <>
-      <Button
-        busy={remove.isPending}
-        onClick={() => setAsking(true)}
-        className={compact ? 'h-7!' : ''}
-        aria-label={label}
-      >
-        Delete
-      </Button>
-      <ConfirmDialog
-        open={asking}
-        onOpenChange={setAsking}
-        title={`Delete ${name}?`}
-        action={`Delete ${name}`}
-        onConfirm={() => remove.mutate()}
-      >
-        {children}
-        <p>You can restore it from the trash for 30 days.</p>
-      </ConfirmDialog>
-    </>
+    <ConfirmButton
+      label="Delete"
+      busy={remove.isPending}
+      className={compact ? 'h-7!' : ''}
+      aria-label={label}
+      title={`Delete ${name}?`}
+      action={`Delete ${name}`}
+      onConfirm={() => remove.mutate()}
+    >
+      {children}
+      <p>You can restore it from the trash for 30 days.</p>
+    </ConfirmButton>
   )
 }
 

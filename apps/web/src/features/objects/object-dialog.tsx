@@ -2,9 +2,9 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { Button } from '../../components/button'
 import { FormDialog } from '../../components/dialog'
 import { formProblem } from '../../lib/readable-error'
-import { StaleChoice } from './stale'
 
 interface Saving {
   isPending: boolean
@@ -59,4 +59,46 @@ export function useSaved(onClose: () => void): () => void {
     void queryClient.invalidateQueries()
     onClose()
   }
+}
+
+/** What the object has now, where the error says that somebody changed it meanwhile. */
+export function staleRevision(error: unknown): number | null {
+  const data = typeof error === 'object' && error !== null ? Reflect.get(error, 'data') : undefined
+  const revision = typeof data === 'object' && data !== null ? Reflect.get(data, 'revision') : undefined
+  return typeof revision === 'number' ? revision : null
+}
+
+interface StaleChoiceProps {
+  error: unknown
+  /** Shows what there is now in place of what was typed. */
+  onLoad: () => void
+  /** Saves what was typed over what the others changed. */
+  onOverwrite: (revision: number) => void
+}
+
+/** Two ways out of a change that came too late. Nothing where the error is another one. */
+function StaleChoice({ error, onLoad, onOverwrite }: StaleChoiceProps) {
+  const revision = staleRevision(error)
+  if (revision === null) return null
+  return (
+    <div className="flex flex-wrap gap-2">
+      <Button onClick={onLoad}>Load latest version</Button>
+      <Button onClick={() => onOverwrite(revision)}>Overwrite with my changes</Button>
+    </div>
+  )
+}
+
+/** What a dialog's action will do, in sentences. */
+export function SentenceList({ sentences }: { sentences: string[] }) {
+  return (
+    <section aria-label="Preview" className="text-sm">
+      <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft">
+        {sentences.map((text) => (
+          <li key={text} className="break-words">
+            {text}
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
 }

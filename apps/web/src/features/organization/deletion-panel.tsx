@@ -1,14 +1,16 @@
 'use client'
 
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { FormDialog } from '../../components/dialog'
+import { Notice, TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/panel'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
-import { useTRPC } from '../../lib/trpc'
-import { AskDeletionDialog } from './ask-deletion-dialog'
+import { Panel } from '../../components/page'
+import { useFailureToast, useToast } from '../../components/toast'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC, useTRPCClient } from '../../lib/trpc'
+import { useSaved } from '../objects/object-dialog'
 import type { Organization } from './organization-types'
 
 /** For owners: the end of the organization, and its being stopped. */
@@ -23,8 +25,7 @@ export function DeletionPanel({ organization }: { organization: Organization }) 
         void queries.invalidateQueries()
         toast({ title: `Deletion of ${organization.name} cancelled.` })
       },
-      onError: (error) =>
-        toast({ title: 'Could not cancel the deletion.', text: readableError(error), tone: 'failed' }),
+      onError: useFailureToast('Could not cancel the deletion.'),
     }),
   )
   const { deleteAfter, deleteAskedAt, deletionGraceDays, suspendedAt } = organization
@@ -56,5 +57,66 @@ export function DeletionPanel({ organization }: { organization: Organization }) 
       </div>
       {isAsking && <AskDeletionDialog organization={organization} onClose={() => setAsking(false)} />}
     </Panel>
+  )
+}
+
+interface AskDeletionDialogProps {
+  organization: Organization
+  onClose: () => void
+}
+
+/**
+ * The name is typed, and the password and code given again. Without a password, as by single sign-on, the sign-in must
+ * be fresh.
+ */
+function AskDeletionDialog({ organization, onClose }: AskDeletionDialogProps) {
+  const { name: wanted, deletionGraceDays } = organization
+  const client = useTRPCClient()
+  const trpc = useTRPC()
+  const [name, setName] = useState('')
+  const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const { data: account } = useQuery(trpc.session.account.queryOptions())
+  const ask = useMutation({
+    ...trpc.organization.askDeletion.mutationOptions({ onSuccess: useSaved(onClose) }),
+    async mutationFn() {
+      if (password !== '') await client.session.confirm.mutate({ password, ...(code.trim() ? { code } : {}) })
+      return client.organization.askDeletion.mutate({ name })
+    },
+  })
+  return (
+    <FormDialog
+      title={`Delete ${wanted}?`}
+      action="Request deletion"
+      busy={ask.isPending}
+      disabled={name.trim() !== wanted}
+      failure={formProblem(ask.error)}
+      onClose={onClose}
+      onSubmit={() => ask.mutate({ name })}
+    >
+      <Notice tone="silent">
+        Everything is deleted in {deletionGraceDays} days. Every owner gets an e-mail, every member sees a notice on
+        each page, and any owner can cancel.
+      </Notice>
+      <TextField label={`Type the organization’s name: ${wanted}`} value={name} onChange={setName} maxLength={80} />
+      <TextField
+        label="Your password"
+        type="password"
+        value={password}
+        onChange={setPassword}
+        maxLength={128}
+        hint={account?.hasTotp ? undefined : 'Not needed within ten minutes of signing in.'}
+      />
+      {account?.hasTotp && (
+        <TextField
+          label="Authentication code"
+          value={code}
+          onChange={setCode}
+          maxLength={20}
+          mono
+          hint="Six digits from your authenticator."
+        />
+      )}
+    </FormDialog>
   )
 }

@@ -1,22 +1,24 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
+import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { TextField } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { Facts, Panel } from '../../components/panel'
+import { Facts, Page, PageHeader, Panel } from '../../components/page'
 import { ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { type Column, Table, TableSkeleton } from '../../components/table'
 import { Tag } from '../../components/tag'
+import { formatCount } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 import { DeletionPanel } from './deletion-panel'
-import type { Organization } from './organization-types'
-import { RenameDialog } from './rename-dialog'
+import { type Organization, type Quota, quotaTitles } from './organization-types'
 import { SigningKeyPanel } from './signing-key-panel'
-import { UsagePanel } from './usage-panel'
 
 /** Settings of the organization as a whole: its name, what it has and may have, its signing key, its end. */
 export function OrganizationPage() {
@@ -80,5 +82,62 @@ function Settings({ organization }: { organization: Organization }) {
       {mayDelete && <DeletionPanel organization={organization} />}
       {isRenaming && <RenameDialog organization={organization} onClose={() => setRenaming(false)} />}
     </Page>
+  )
+}
+
+function RenameDialog({ organization, onClose }: { organization: Organization; onClose: () => void }) {
+  const [name, setName] = useState(organization.name)
+  const router = useRouter()
+  const saved = useSaved(onClose)
+  // The frame around the page has the name from the server.
+  const onSuccess = () => {
+    router.refresh()
+    saved()
+  }
+  const rename = useMutation(useTRPC().organization.rename.mutationOptions({ onSuccess }))
+  return (
+    <ObjectDialog
+      title="Rename organization"
+      action="Rename organization"
+      saving={rename}
+      disabled={name.trim() === ''}
+      onSave={(revision = organization.revision) => rename.mutate({ name, revision })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={80} hint="The short name does not change." />
+    </ObjectDialog>
+  )
+}
+
+const columns: Column<Quota>[] = [
+  { title: 'Resource', wide: true, cell: ({ name }) => quotaTitles[name] },
+  { title: 'Used', align: 'right', cell: ({ used }) => formatCount(used) },
+  {
+    title: 'Limit',
+    align: 'right',
+    cell: ({ allowed }) => (allowed === null ? 'Unlimited' : formatCount(allowed)),
+  },
+  {
+    title: 'Status',
+    align: 'right',
+    cell: ({ used, allowed }) =>
+      allowed !== null && used >= allowed ? <Tag tone="silent">Full</Tag> : <Tag>Available</Tag>,
+  },
+]
+
+/** What the organization has of what there are quotas for. */
+function UsagePanel({ contact }: { contact: string | null }) {
+  const query = useQuery(useTRPC().organization.usage.queryOptions({}))
+  return (
+    <Panel title="Usage and quotas" flush>
+      {query.isPending && <TableSkeleton label="Usage" />}
+      {query.error && !query.data && <ErrorState title="Could not load the usage." text={readableError(query.error)} />}
+      {query.data && (
+        <Table label="Usage and quotas" columns={columns} rows={query.data.quotas} rowKey={({ name }) => name} />
+      )}
+      <p className="border-line border-t px-4 py-3 text-ink-soft text-xs">
+        Objects in the trash do not count. For higher limits, contact {contact ?? 'the operator of this installation'}.
+      </p>
+    </Panel>
   )
 }

@@ -1,19 +1,20 @@
 'use client'
 
 import type { RouterOutputs } from '@bootfarm/api/router'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
+import { ConfirmDialog } from '../../components/dialog'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
 import { ErrorState } from '../../components/states'
 import { type Column, Table, TableSkeleton } from '../../components/table'
 import { Tag } from '../../components/tag'
-import { useToast } from '../../components/toast'
+import { useFailureToast } from '../../components/toast'
 import { formatCount } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 
 type SigningKey = RouterOutputs['organization']['signingKeys']['keys'][number]
 
@@ -49,15 +50,12 @@ const columnsOf = (edgeCount: number): Column<SigningKey>[] => [
 /** The keys that have signed the organization's desired states, and how far the edges have followed. */
 export function SigningKeyPanel() {
   const trpc = useTRPC()
-  const queries = useQueryClient()
-  const toast = useToast()
   const [isAsking, setAsking] = useState(false)
   const query = useQuery(trpc.organization.signingKeys.queryOptions({}))
   const rotate = useMutation(
     trpc.edge.rotateSigningKey.mutationOptions({
-      onSuccess: () => queries.invalidateQueries(trpc.organization.signingKeys.pathFilter()),
-      onError: (error) =>
-        toast({ title: 'Could not rotate the signing key.', text: readableError(error), tone: 'failed' }),
+      onSuccess: useRefresh(trpc.organization.signingKeys.pathFilter()),
+      onError: useFailureToast('Could not rotate the signing key.'),
     }),
   )
   return (

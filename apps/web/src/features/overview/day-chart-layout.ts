@@ -27,7 +27,7 @@ interface Frame {
   countHeight: number
 }
 
-export interface DayChartLayout {
+interface DayChartLayout {
   columns: DayColumn[]
   durationTicks: { us: number; y: number }[]
   countMax: number

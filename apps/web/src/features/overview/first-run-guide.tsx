@@ -5,7 +5,7 @@ import Link from 'next/link'
 import { type ReactNode, useState } from 'react'
 import { Button } from '../../components/button'
 import { Icon } from '../../components/icon'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
 import { useTRPC } from '../../lib/trpc'
 import { AddEdge } from '../edges/add-edge'
 import { useMay } from '../session/use-may'
@@ -48,32 +48,13 @@ function skippedSteps(): string[] {
 }
 
 function Steps({ onDismiss }: { onDismiss: () => void }) {
-  const trpc = useTRPC()
-  const look = { refetchInterval: lookAgainMs }
-  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 1 }, look))
-  const sites = useQuery(trpc.site.list.queryOptions({ limit: 1 }, look))
-  const edges = useQuery(trpc.edge.list.queryOptions({ limit: 100 }, look))
-  const vdisks = useQuery(trpc.vdisk.list.queryOptions({ limit: 100 }, look))
-  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }, look))
-  const devices = useQuery(trpc.device.list.queryOptions({ limit: 1 }, look))
-  const boots = useQuery(trpc.boot.list.queryOptions({ limit: 1 }, look))
-  useQuery(trpc.boot.list.queryOptions({ outcome: 'ready', limit: 1 }, look))
-  const steps = guideSteps({
-    farms: farms.data?.items ?? [],
-    sites: sites.data?.items ?? [],
-    edges: edges.data?.items ?? [],
-    vdisks: vdisks.data?.items ?? [],
-    collections: collections.data?.items ?? [],
-    devices: devices.data?.items ?? [],
-    boots: boots.data?.items ?? [],
-  })
+  const steps = useSteps()
   const [skipped, setSkipped] = useState(skippedSteps)
   const skip = (keys: string[]) => {
     localStorage.setItem(skippedKey, keys.join(' '))
     setSkipped(keys)
   }
-  // Steps that turn green one after the other would move the buttons of those below them away under the pointer.
-  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending)) return null
+  if (steps === null) return null
   const next = steps.findIndex(({ key, done }) => !done && !skipped.includes(key))
   return (
     <Panel
@@ -154,4 +135,29 @@ function StepLink({ href, children }: { href: string; children: ReactNode }) {
       {children}
     </Link>
   )
+}
+
+/** The steps once all of them are known; null until then. */
+function useSteps(): GuideStep[] | null {
+  const trpc = useTRPC()
+  const look = { refetchInterval: lookAgainMs }
+  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 1 }, look))
+  const sites = useQuery(trpc.site.list.queryOptions({ limit: 1 }, look))
+  const edges = useQuery(trpc.edge.list.queryOptions({ limit: 100 }, look))
+  const vdisks = useQuery(trpc.vdisk.list.queryOptions({ limit: 100 }, look))
+  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }, look))
+  const devices = useQuery(trpc.device.list.queryOptions({ limit: 1 }, look))
+  const boots = useQuery(trpc.boot.list.queryOptions({ limit: 1 }, look))
+  useQuery(trpc.boot.list.queryOptions({ outcome: 'ready', limit: 1 }, look))
+  // Steps that turn green one after the other would move the buttons of those below them away under the pointer.
+  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending)) return null
+  return guideSteps({
+    farms: farms.data?.items ?? [],
+    sites: sites.data?.items ?? [],
+    edges: edges.data?.items ?? [],
+    vdisks: vdisks.data?.items ?? [],
+    collections: collections.data?.items ?? [],
+    devices: devices.data?.items ?? [],
+    boots: boots.data?.items ?? [],
+  })
 }

@@ -1,20 +1,21 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import { Page, PageHeader } from '../../components/page-header'
-import { Panel } from '../../components/panel'
-import { ErrorState, LoadingState, Skeleton } from '../../components/states'
-import { Tag } from '../../components/tag'
-import { countOf } from '../../lib/format-quantity'
+import Link from 'next/link'
+import { Page, PageHeader, Panel } from '../../components/page'
+import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { Table } from '../../components/table'
+import { Dot, Tag, type Tone } from '../../components/tag'
+import { countOf, formatCount, formatDuration } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { barScaleUs } from '../boots/boot-bar'
+import { bootColumns } from '../boots/boot-columns'
+import type { BootSummary } from '../boots/boot-types'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
-import { BootingNow } from './booting-now'
+import { BootingNow, SitesAndEdges } from './booting-now'
 import { DayChart } from './day-chart'
-import { Figures } from './figures'
 import { FirstRunGuide } from './first-run-guide'
-import { LatestBoots } from './latest-boots'
-import { SitesAndEdges } from './sites-and-edges'
 
 type FarmOverview = RouterOutputs['farm']['overview']
 
@@ -98,5 +99,102 @@ function OverviewSkeleton() {
         <Skeleton className="h-72 w-full rounded-lg" />
       </Page>
     </LoadingState>
+  )
+}
+
+function LatestBoots({ boots }: { boots: BootSummary[] }) {
+  return (
+    <Panel
+      title="Latest boots"
+      flush
+      aside={
+        <Link href="/boots" className="rounded underline-offset-4 hover:underline">
+          All boots
+        </Link>
+      }
+    >
+      {boots.length === 0 ? (
+        <EmptyState title="No boots yet." text="A boot appears here with its first packet." />
+      ) : (
+        <Table label="Latest boots" columns={bootColumns(barScaleUs(boots))} rows={boots} rowKey={(boot) => boot.id} />
+      )}
+    </Panel>
+  )
+}
+
+interface Figure {
+  label: string
+  value: string
+  note?: string
+  tone?: Tone
+  href: string
+}
+
+/** The farm in six numbers; each leads to what it counts. */
+function figuresOf({ counts, last24Hours }: Pick<FarmOverview, 'counts' | 'last24Hours'>): Figure[] {
+  const { readyCount, failedCount, p50Us, p95Us } = last24Hours
+  const ended = readyCount + failedCount
+  return [
+    {
+      label: 'Edges online',
+      value: formatCount(counts.edgesOnline),
+      note: `of ${formatCount(counts.edges)}`,
+      tone: counts.edgesOnline < counts.edges || counts.edges === 0 ? 'failed' : 'ready',
+      href: '/edges',
+    },
+    {
+      label: 'Booting now',
+      value: formatCount(counts.devicesBooting),
+      note: `of ${formatCount(counts.devices)}`,
+      ...(counts.devicesBooting > 0 && { tone: 'live' as const }),
+      href: '/boots?outcome=booting',
+    },
+    {
+      label: 'Ready (24\u00a0h)',
+      value: formatCount(readyCount),
+      ...(ended > 0 && { note: `${((readyCount / ended) * 100).toFixed(1)} %` }),
+      href: '/boots?outcome=ready&period=24h',
+    },
+    {
+      label: 'Failed or timed out (24\u00a0h)',
+      value: formatCount(failedCount),
+      ...(failedCount > 0 && { tone: 'failed' as const }),
+      ...(ended > 0 && { note: `of ${formatCount(ended)}` }),
+      href: '/boots?period=24h',
+    },
+    {
+      label: 'Boot time (median, 24\u00a0h)',
+      value: p50Us === null ? '–' : formatDuration(p50Us),
+      href: '/boots?outcome=ready&period=24h',
+    },
+    {
+      label: 'Boot time (p95, 24\u00a0h)',
+      value: p95Us === null ? '–' : formatDuration(p95Us),
+      href: '/boots?outcome=ready&period=24h',
+    },
+  ]
+}
+
+function Figures(farm: Pick<FarmOverview, 'counts' | 'last24Hours'>) {
+  return (
+    <ul
+      aria-label="Figures"
+      className="grid grid-cols-2 gap-px overflow-hidden rounded-lg border border-line bg-line sm:grid-cols-3 xl:grid-cols-6"
+    >
+      {figuresOf(farm).map(({ label, value, note, tone, href }) => (
+        <li key={label} className="bg-surface">
+          <Link href={href} className="block px-4 py-3 -outline-offset-2 hover:bg-hover">
+            <span className="flex items-center gap-1.5 text-ink-faint text-xs">
+              {tone && <Dot tone={tone} pulsing={tone === 'live'} />}
+              {label}
+            </span>
+            <span className="mt-0.5 flex items-baseline gap-1.5">
+              <span className="font-semibold text-ink text-xl tracking-tight">{value}</span>
+              {note && <span className="truncate text-ink-faint text-xs">{note}</span>}
+            </span>
+          </Link>
+        </li>
+      ))}
+    </ul>
   )
 }

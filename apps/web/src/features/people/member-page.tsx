@@ -1,23 +1,25 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
+import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { Button } from '../../components/button'
+import { ConfirmButton } from '../../components/dialog'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
-import { Facts, Panel } from '../../components/panel'
+import { Facts, Page, PageHeader, Panel } from '../../components/page'
 import { LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
+import { useFailureToast, useToast } from '../../components/toast'
 import { useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
-import { GiveRoleDialog, TakeRoleDialog } from './grant-dialogs'
 import { LastSignIn, type Member, TotpTag } from './member-columns'
-import { RemoveMember } from './remove-member'
-import { roleText, scopeText } from './role-text'
+import { RoleChoice, useRoleChoice } from './role-choice'
+import { roleText, scopeInput, scopeText } from './role-text'
 
 type Grant = Member['grants'][number]
 
@@ -102,4 +104,85 @@ function grantColumns(onTake: (grant: Grant) => void): Column<Grant>[] {
         ),
     },
   ]
+}
+
+/** Nothing for those who may not; whoever ends the own membership does so on the account page. */
+function RemoveMember({ member: { userId, name, mayRemove } }: { member: Member }) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const router = useRouter()
+  const toast = useToast()
+  const remove = useMutation(
+    trpc.member.remove.mutationOptions({
+      onSuccess: async () => {
+        toast({ title: `${name} removed from the organization` })
+        router.push('/members')
+        await queries.invalidateQueries(trpc.member.list.pathFilter())
+      },
+      onError: useFailureToast(`Could not remove ${name}`),
+    }),
+  )
+  if (!mayRemove) return null
+  return (
+    <ConfirmButton
+      label="Remove"
+      busy={remove.isPending}
+      title={`Remove ${name}?`}
+      action="Remove member"
+      onConfirm={() => remove.mutate({ userId })}
+    >
+      <p>
+        {name} loses all roles with the next request. API keys created by {name} stop working.
+      </p>
+      <p>The account and its other memberships remain. You can invite this person again.</p>
+    </ConfirmButton>
+  )
+}
+
+interface MemberDialogProps {
+  member: Member
+  onClose: () => void
+}
+
+function GiveRoleDialog({ member, onClose }: MemberDialogProps) {
+  const [seen] = useState(member)
+  const choice = useRoleChoice()
+  const grant = useMutation(useTRPC().member.grant.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const { chosen } = choice
+  return (
+    <ObjectDialog
+      title={`Add a role for ${seen.name}`}
+      action="Add role"
+      saving={grant}
+      disabled={chosen === null}
+      onSave={(revision = seen.revision) =>
+        chosen && grant.mutate({ userId: seen.userId, role: chosen.role, scope: scopeInput(chosen.scope), revision })
+      }
+      onClose={onClose}
+    >
+      <RoleChoice choice={choice} />
+    </ObjectDialog>
+  )
+}
+
+function TakeRoleDialog({
+  member,
+  grant: { id: grantId, role, scope },
+  onClose,
+}: MemberDialogProps & { grant: Member['grants'][number] }) {
+  const [seen] = useState(member)
+  const take = useMutation(useTRPC().member.take.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`Remove a role from ${seen.name}`}
+      action="Remove role"
+      saving={take}
+      onSave={(revision = seen.revision) => take.mutate({ userId: seen.userId, grantId, revision })}
+      onClose={onClose}
+    >
+      <p className="text-ink text-sm">
+        {seen.name} loses the role {roleText(role)} of {scopeText(scope)} with the next request.
+      </p>
+    </ObjectDialog>
+  )
 }

@@ -1,20 +1,28 @@
 'use client'
 
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { keepPreviousData, useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { z } from 'zod'
 import { Button } from '../../components/button'
+import { ConfirmButton, FormDialog } from '../../components/dialog'
+import { TextField } from '../../components/field'
 import { FilterBar, SearchFilter } from '../../components/filter'
-import { Page, PageHeader } from '../../components/page-header'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
-import { useTRPC } from '../../lib/trpc'
+import type { Column } from '../../components/table'
+import { Tag } from '../../components/tag'
+import { useFailureToast, useToast } from '../../components/toast'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
-import { InvitationsPanel } from './invitations-panel'
-import { InviteDialog } from './invite-dialog'
 import { memberColumns } from './member-columns'
+import { RoleChoice, useRoleChoice } from './role-choice'
+import { roleText, scopeInput, scopeText } from './role-text'
 
 const filterShape = { search: z.string().max(64).optional() }
 
@@ -67,5 +75,143 @@ export function MembersPage() {
       <InvitationsPanel />
       {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
     </Page>
+  )
+}
+
+const emailLengthMax = 254
+
+/** An address, a role and where it holds. */
+function InviteDialog({ onClose }: { onClose: () => void }) {
+  const trpc = useTRPC()
+  const toast = useToast()
+  const [email, setEmail] = useState('')
+  const choice = useRoleChoice()
+  const saved = useSaved(onClose)
+  const invite = useMutation(
+    trpc.invitation.create.mutationOptions({
+      onSuccess: ({ email: address }) => {
+        toast({ title: `Invitation sent to ${address}`, text: 'The link in the mail is valid for 7 days.' })
+        saved()
+      },
+    }),
+  )
+  const { chosen } = choice
+  return (
+    <FormDialog
+      title="Invite member"
+      action="Send invitation"
+      busy={invite.isPending}
+      disabled={email.trim() === '' || chosen === null}
+      failure={formProblem(invite.error)}
+      onClose={onClose}
+      onSubmit={() => chosen && invite.mutate({ email, role: chosen.role, scope: scopeInput(chosen.scope) })}
+    >
+      <TextField label="E-mail" value={email} onChange={setEmail} maxLength={emailLengthMax} />
+      <RoleChoice choice={choice} />
+    </FormDialog>
+  )
+}
+
+type Invitation = RouterOutputs['invitation']['list']['items'][number]
+
+const columns: Column<Invitation>[] = [
+  {
+    title: 'E-mail',
+    cell: ({ email, role, scope }) => (
+      <span className="flex max-w-64 flex-col max-sm:max-w-40">
+        <span className="truncate" title={email}>
+          {email}
+        </span>
+        <span className="whitespace-normal text-ink-faint text-xs sm:hidden">
+          {roleText(role)} of {scopeText(scope)}
+        </span>
+      </span>
+    ),
+  },
+  {
+    title: 'Role',
+    wide: true,
+    from: 'sm',
+    cell: ({ role, scope }) => `${roleText(role)} of ${scopeText(scope)}`,
+  },
+  { title: 'Status', from: 'md', cell: (invitation) => <InvitationState {...invitation} /> },
+  { title: 'Invited by', from: 'lg', cell: ({ invitedByName }) => invitedByName },
+  { title: 'Expires', from: 'sm', cell: ({ expiresAt }) => <Instant at={expiresAt} /> },
+  { title: 'Actions', align: 'right', cell: (invitation) => <InvitationActions invitation={invitation} /> },
+]
+
+/** Invitations that nobody has accepted yet. */
+function InvitationsPanel() {
+  const query = useInfiniteQuery(
+    useTRPC().invitation.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  return (
+    <Panel title="Pending invitations" flush>
+      <PagedList
+        label="Invitations"
+        query={query}
+        columns={columns}
+        rowKey={({ id }) => id}
+        empty={
+          <EmptyState title="No pending invitations." text="Invited people appear here until they use their link." />
+        }
+      />
+    </Panel>
+  )
+}
+
+function InvitationState({ state, sentAt }: Invitation) {
+  if (state === 'expired') return <Tag tone="silent">Expired</Tag>
+  return sentAt ? (
+    <Tag tone="ready" title="The mail server accepted the invitation.">
+      Sent
+    </Tag>
+  ) : (
+    <Tag title="No mail server accepted this invitation. Copy the link from the API’s log.">
+      E-mail not sent (copy link)
+    </Tag>
+  )
+}
+
+function InvitationActions({ invitation }: { invitation: Invitation }) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const toast = useToast()
+  const onError = useFailureToast('Could not update the invitation')
+  const handlers = (done: string) => ({
+    onSuccess: async () => {
+      toast({ title: done })
+      await queries.invalidateQueries(trpc.invitation.list.pathFilter())
+    },
+    onError,
+  })
+  const { id: invitationId, email } = invitation
+  const resend = useMutation(
+    trpc.invitation.resend.mutationOptions(handlers(`Invitation sent to ${email} with a new link`)),
+  )
+  const revoke = useMutation(trpc.invitation.revoke.mutationOptions(handlers(`Invitation for ${email} revoked`)))
+  if (!invitation.mayChange) return null
+  return (
+    <span className="inline-flex gap-2 max-sm:flex-col">
+      <Button
+        className="h-7!"
+        busy={resend.isPending}
+        aria-label={`Resend the invitation to ${email}`}
+        onClick={() => resend.mutate({ invitationId })}
+      >
+        Resend
+      </Button>
+      <ConfirmButton
+        label="Revoke"
+        className="h-7!"
+        busy={revoke.isPending}
+        aria-label={`Revoke the invitation for ${email}`}
+        title={`Revoke the invitation for ${email}?`}
+        action="Revoke invitation"
+        onConfirm={() => revoke.mutate({ invitationId })}
+      >
+        <p>The link in the e-mail stops working. You can invite this address again.</p>
+      </ConfirmButton>
+    </span>
   )
 }

@@ -3,13 +3,14 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField } from '../../components/field'
+import { Icon } from '../../components/icon'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { type Role, roleText, type Scope, scopeKey, scopeText } from './role-text'
 
 type Place = RouterOutputs['member']['grantable'][number]
 
-export interface ChosenRole {
+interface ChosenRole {
   role: Role
   scope: Scope
 }
@@ -52,4 +53,19 @@ export function RoleChoice({ choice }: { choice: ReturnType<typeof useRoleChoice
 function optionOf({ scope }: Place) {
   const words = scopeText(scope).replace(/^the /, '')
   return { value: scopeKey(scope), label: words[0]?.toUpperCase() + words.slice(1) }
+}
+
+/** A tick or a dash in a table, with a word for who does not see it. */
+export function YesOrNo({ isYes }: { isYes: boolean }) {
+  return isYes ? (
+    <span className="text-ready">
+      <Icon name="check" />
+      <span className="sr-only">yes</span>
+    </span>
+  ) : (
+    <span className="text-ink-faint">
+      <span aria-hidden="true">–</span>
+      <span className="sr-only">no</span>
+    </span>
+  )
 }

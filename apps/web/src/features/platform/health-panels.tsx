@@ -2,7 +2,7 @@
 
 import type { RouterOutputs } from '@bootfarm/api/router'
 import { Age } from '../../components/instant'
-import { Facts, Panel, Unknown } from '../../components/panel'
+import { Facts, Panel, Unknown } from '../../components/page'
 import { EmptyState } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'

@@ -1,7 +1,7 @@
 import type { RouterOutputs } from '@bootfarm/api/router'
 import { Button } from '../../components/button'
 import { Age, Instant } from '../../components/instant'
-import { Unknown } from '../../components/panel'
+import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { formatCount } from '../../lib/format-quantity'

@@ -1,8 +1,11 @@
+import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import type { ReactNode } from 'react'
+import { Icon } from '../../components/icon'
 import { ThemeToggle } from '../../components/theme-toggle'
 import { ToastProvider } from '../../components/toast'
 import type { Theme } from '../../lib/theme'
+import { useTRPC } from '../../lib/trpc'
 import { ApiProvider } from '../session/api-provider'
 import { Logo } from '../shell/logo'
 
@@ -23,5 +26,19 @@ export function PlatformFrame({ theme, children }: { theme: Theme; children: Rea
         </main>
       </ToastProvider>
     </ApiProvider>
+  )
+}
+
+/** For who runs the installation; nobody else sees it. */
+export function PlatformLink() {
+  const { data } = useQuery(useTRPC().session.access.queryOptions())
+  if (!data?.isPlatformOperator) return null
+  return (
+    <Link
+      href="/platform"
+      className="flex h-8 items-center gap-2.5 rounded-md px-2.5 text-ink-soft text-sm hover:bg-hover hover:text-ink max-md:h-10"
+    >
+      <Icon name="platform" /> Platform
+    </Link>
   )
 }

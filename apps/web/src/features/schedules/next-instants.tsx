@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Notice } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
 import { LoadingState, Skeleton } from '../../components/states'
 import { countOf } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'

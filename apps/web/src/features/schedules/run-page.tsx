@@ -3,21 +3,21 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
+import { ObjectLink } from '../../components/button'
 import { SelectFilter } from '../../components/filter'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
+import { Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Facts, Panel, Unknown } from '../../components/panel'
-import { EmptyState, LoadingState, Skeleton } from '../../components/states'
+import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
+import { classNames } from '../../lib/class-names'
 import { countOf } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootDuration } from '../boots/boot-duration'
 import { PageName } from '../shell/breadcrumbs'
-import { QueryError } from '../shell/query-error'
+import { ObjectQuery } from '../shell/query-error'
 import { DeviceTag, RunBar, RunTag } from './run-tags'
-import { RunTimeline } from './run-timeline'
 import { countsText, deviceStateText, powerText, reasonText } from './schedule-text'
 import type { RunDevice } from './schedule-types'
 
@@ -27,18 +27,11 @@ const refreshMs = 3_000
 
 export function RunPage({ runId }: { runId: string }) {
   const query = useQuery(useTRPC().schedule.run.queryOptions({ runId }, { refetchInterval: refreshMs }))
-  if (query.data) return <Run run={query.data} />
-  if (query.isPending) {
-    return (
-      <LoadingState label="Loading run">
-        <Page>
-          <Skeleton className="h-7 w-56" />
-          <Skeleton className="h-80 w-full rounded-lg" />
-        </Page>
-      </LoadingState>
-    )
-  }
-  return <QueryError noun="run" error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <ObjectQuery noun="run" query={query}>
+      {(run) => <Run run={run} />}
+    </ObjectQuery>
+  )
 }
 
 function Run({ run }: { run: RunDetail }) {
@@ -83,13 +76,7 @@ const columns: Column<RunDevice>[] = [
       name === null ? (
         <span className="text-ink-soft">deleted device</span>
       ) : (
-        <Link
-          prefetch={false}
-          href={`/devices/${deviceId}`}
-          className="rounded font-medium text-ink underline-offset-4 hover:underline"
-        >
-          {name}
-        </Link>
+        <ObjectLink href={`/devices/${deviceId}`}>{name}</ObjectLink>
       ),
   },
   {
@@ -171,4 +158,68 @@ function Devices({ run }: { run: RunDetail }) {
       </Panel>
     </>
   )
+}
+
+const colours: Record<RunDevice['state'], string> = {
+  waiting: 'fill-line-strong',
+  sent: 'fill-live',
+  booting: 'fill-live',
+  ready: 'fill-ready',
+  failed: 'fill-failed',
+  not_seen: 'fill-silent',
+  skipped: 'fill-line-strong',
+}
+
+const rowHeight = 6
+const rowsMax = 60
+const width = 1000
+
+/**
+ * When each device was switched on and how long its boot took, one line for each, on one axis; the table says the same
+ * in words.
+ */
+function RunTimeline({ startedAt, devices }: { startedAt: string; devices: RunDevice[] }) {
+  const begin = new Date(startedAt).getTime()
+  const lines = devices.slice(0, rowsMax).flatMap(({ deviceId, state, sentAt, boot }) => {
+    if (!sentAt) return []
+    const from = Math.max(0, new Date(sentAt).getTime() - begin)
+    const until = boot ? new Date(boot.startedAt).getTime() - begin + boot.totalUs / 1000 : from
+    return [{ deviceId, state, from, until: Math.max(from, until) }]
+  })
+  if (lines.length === 0) return null
+  const span = Math.max(1000, ...lines.map(({ until }) => until))
+  const x = (ms: number) => (ms / span) * width
+  const height = lines.length * rowHeight
+  return (
+    <figure className="flex flex-col gap-1.5">
+      <svg
+        role="img"
+        aria-label={`${lines.length} devices in ${seconds(span)}`}
+        viewBox={`0 0 ${width} ${height}`}
+        preserveAspectRatio="none"
+        className="w-full"
+        style={{ height: Math.max(24, height) }}
+      >
+        {lines.map(({ deviceId, state, from, until }, index) => (
+          <rect
+            key={deviceId}
+            x={x(from)}
+            y={index * rowHeight + 1}
+            width={Math.max(3, x(until - from))}
+            height={rowHeight - 2}
+            className={classNames(colours[state])}
+          />
+        ))}
+      </svg>
+      <figcaption className="flex justify-between text-2xs text-ink-faint tabular-nums">
+        <span>0</span>
+        <span>{seconds(span / 2)}</span>
+        <span>{seconds(span)}</span>
+      </figcaption>
+    </figure>
+  )
+}
+
+function seconds(ms: number): string {
+  return ms < 120_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`
 }

@@ -1,17 +1,25 @@
 'use client'
 
 import { type FormEvent, useDeferredValue, useState } from 'react'
-import { Button } from '../../components/button'
-import { SelectField, TextField } from '../../components/field'
+import { SelectField, SubmitRow, TextField } from '../../components/field'
 import { ObjectPicker } from '../../components/object-picker'
-import { Panel } from '../../components/panel'
+import { Panel } from '../../components/page'
+import { classNames } from '../../lib/class-names'
 import { usePicker } from '../../lib/use-picker'
 import { NextInstants } from './next-instants'
-import { bareTarget, fieldsOf, type ScheduleDraft, targetKey, whenOf, withTarget } from './schedule-draft'
+import {
+  bareTarget,
+  fieldsOf,
+  type Rhythm,
+  type ScheduleDraft,
+  targetKey,
+  weekdays,
+  whenOf,
+  withTarget,
+} from './schedule-draft'
 import { powerText } from './schedule-text'
 import type { ScheduleFields } from './schedule-types'
 import { TargetsField } from './targets-field'
-import { WhenField } from './when-field'
 
 interface ScheduleEditorProps {
   farm: { id: string; name: string }
@@ -73,32 +81,8 @@ export function ScheduleEditor({ farm, site, initial, action, busy, failure, onS
             }
           />
         </Panel>
-        <Panel title="Power-on">
-          <div className="grid gap-4 sm:grid-cols-2">
-            <TextField
-              label="Start rate (devices per minute, per site)"
-              type="number"
-              value={draft.ratePerMinute}
-              onChange={(ratePerMinute) => change({ ratePerMinute })}
-              hint="Start times are evenly spaced."
-            />
-            <SelectField
-              label="Power-on method"
-              value={draft.power}
-              options={Object.entries(powerText).map(([value, label]) => ({ value, label }))}
-              onChange={(power) => change({ power: power as ScheduleDraft['power'] })}
-              hint="The power command is set on the edge with --power-hook."
-            />
-          </div>
-        </Panel>
-        <div className="flex flex-wrap items-center justify-end gap-3">
-          <p role="alert" className="text-failed text-sm">
-            {problem ?? failure}
-          </p>
-          <Button type="submit" look="primary" busy={busy}>
-            {action}
-          </Button>
-        </div>
+        <PowerPanel draft={draft} onChange={change} />
+        <SubmitRow action={action} busy={busy} problem={problem ?? failure} />
       </div>
       <NextInstants
         farmId={farm.id}
@@ -109,5 +93,135 @@ export function ScheduleEditor({ farm, site, initial, action, busy, failure, onS
         ratePerMinute={Number(shown.ratePerMinute) || 1}
       />
     </form>
+  )
+}
+
+interface WhenFieldProps {
+  draft: ScheduleDraft
+  onChange: (change: Partial<ScheduleDraft>) => void
+}
+
+const rhythms: { value: Rhythm; label: string }[] = [
+  { value: 'weekly', label: 'Weekly' },
+  { value: 'daily', label: 'Daily' },
+  { value: 'once', label: 'Once' },
+  { value: 'cron', label: 'Cron expression' },
+]
+
+/** A friendly choice, the expression that it comes to, and the zone in which it counts. */
+function WhenField({ draft, onChange }: WhenFieldProps) {
+  const when = whenOf(draft)
+  const isFixed = draft.rhythm !== 'cron'
+  return (
+    <div className="flex flex-col gap-4">
+      <div className="grid gap-4 sm:grid-cols-2">
+        <SelectField
+          label="Repeat"
+          value={draft.rhythm}
+          options={rhythms}
+          onChange={(rhythm) =>
+            onChange({
+              rhythm: rhythm as Rhythm,
+              // What the form said until now is what the expression begins with.
+              ...(rhythm === 'cron' && when.kind === 'cron' ? { expression: when.expression } : {}),
+            })
+          }
+        />
+        <SelectField
+          label="Time zone"
+          value={draft.timeZone}
+          options={zonesWith(draft.timeZone).map((zone) => ({
+            value: zone,
+            label: zone.replaceAll('_', ' '),
+          }))}
+          onChange={(timeZone) => onChange({ timeZone })}
+        />
+      </div>
+      {draft.rhythm === 'weekly' && <DaysField days={draft.days} onChange={(days) => onChange({ days })} />}
+      <div className="grid gap-4 sm:grid-cols-2">
+        {draft.rhythm === 'once' && (
+          <TextField label="Date" type="date" value={draft.date} onChange={(date) => onChange({ date })} />
+        )}
+        {isFixed && (
+          <TextField label="Time of day" type="time" value={draft.time} onChange={(time) => onChange({ time })} />
+        )}
+        {!isFixed && (
+          <TextField
+            label="Expression"
+            mono
+            maxLength={120}
+            value={draft.expression}
+            onChange={(expression) => onChange({ expression })}
+            hint="Minute, hour, day of month, month, day of week: 30 6 * * 1-5."
+          />
+        )}
+      </div>
+      {isFixed && when.kind === 'cron' && (
+        <p className="text-ink-faint text-xs">
+          Cron expression: <code className="font-mono">{when.expression}</code>
+        </p>
+      )}
+    </div>
+  )
+}
+
+function DaysField({ days, onChange }: { days: number[]; onChange: (days: number[]) => void }) {
+  return (
+    <fieldset>
+      <legend className="mb-1.5 font-medium text-ink-soft text-xs">Days</legend>
+      <div className="flex flex-wrap gap-1.5">
+        {weekdays.map(({ number, short, name }) => {
+          const isOn = days.includes(number)
+          return (
+            <button
+              key={number}
+              type="button"
+              aria-pressed={isOn}
+              aria-label={name}
+              onClick={() => onChange(isOn ? days.filter((day) => day !== number) : [...days, number])}
+              className={classNames(
+                'h-8 w-11 rounded-md border text-sm max-md:h-10',
+                isOn ? 'border-transparent bg-ink text-canvas' : 'border-line-strong text-ink-soft hover:bg-hover',
+              )}
+            >
+              {short}
+            </button>
+          )
+        })}
+      </div>
+    </fieldset>
+  )
+}
+
+/** All that the browser knows, UTC first, and the schedule's own in any case. */
+function zonesWith(own: string): string[] {
+  return [...new Set(['UTC', own, ...Intl.supportedValuesOf('timeZone')])]
+}
+
+interface PowerPanelProps {
+  draft: ScheduleDraft
+  onChange: (changed: Partial<ScheduleDraft>) => void
+}
+
+function PowerPanel({ draft, onChange }: PowerPanelProps) {
+  return (
+    <Panel title="Power-on">
+      <div className="grid gap-4 sm:grid-cols-2">
+        <TextField
+          label="Start rate (devices per minute, per site)"
+          type="number"
+          value={draft.ratePerMinute}
+          onChange={(ratePerMinute) => onChange({ ratePerMinute })}
+          hint="Start times are evenly spaced."
+        />
+        <SelectField
+          label="Power-on method"
+          value={draft.power}
+          options={Object.entries(powerText).map(([value, label]) => ({ value, label }))}
+          onChange={(power) => onChange({ power: power as ScheduleDraft['power'] })}
+          hint="The power command is set on the edge with --power-hook."
+        />
+      </div>
+    </Panel>
   )
 }

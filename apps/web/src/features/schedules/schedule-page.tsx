@@ -1,24 +1,26 @@
 'use client'
 
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useRouter } from 'next/navigation'
+import { Button, LinkButton, ObjectLink } from '../../components/button'
+import { ConfirmButton } from '../../components/dialog'
 import { Notice } from '../../components/field'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
+import { Facts, Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Facts, Panel } from '../../components/panel'
-import { EmptyState, LoadingState, Skeleton } from '../../components/states'
+import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
+import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
+import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { HistoryPanel } from '../audit/history-panel'
 import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
-import { QueryError } from '../shell/query-error'
+import { ObjectQuery } from '../shell/query-error'
 import { NextInstants } from './next-instants'
 import { RunBar, RunTag } from './run-tags'
-import { ScheduleActions } from './schedule-actions'
 import { bareTarget } from './schedule-draft'
 import { countsText, powerText, targetText, whenText } from './schedule-text'
 import type { RunSummary, ScheduleDetail } from './schedule-types'
@@ -28,18 +30,11 @@ const refreshMs = 5_000
 
 export function SchedulePage({ scheduleId }: { scheduleId: string }) {
   const query = useQuery(useTRPC().schedule.get.queryOptions({ scheduleId }, { refetchInterval: refreshMs }))
-  if (query.data) return <Schedule schedule={query.data} />
-  if (query.isPending) {
-    return (
-      <LoadingState label="Loading schedule">
-        <Page>
-          <Skeleton className="h-7 w-56" />
-          <Skeleton className="h-80 w-full rounded-lg" />
-        </Page>
-      </LoadingState>
-    )
-  }
-  return <QueryError noun="schedule" error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <ObjectQuery noun="schedule" query={query}>
+      {(schedule) => <Schedule schedule={schedule} />}
+    </ObjectQuery>
+  )
 }
 
 function Schedule({ schedule }: { schedule: ScheduleDetail }) {
@@ -106,13 +101,9 @@ const columns: Column<RunSummary>[] = [
   {
     title: 'Scheduled',
     cell: (run) => (
-      <Link
-        prefetch={false}
-        href={`/schedules/${run.scheduleId}/runs/${run.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
+      <ObjectLink href={`/schedules/${run.scheduleId}/runs/${run.id}`}>
         <Instant at={run.instant} />
-      </Link>
+      </ObjectLink>
     ),
   },
   {
@@ -145,5 +136,83 @@ function Runs({ scheduleId }: { scheduleId: string }) {
         empty={<EmptyState title="No runs yet." text="Each run appears here with the boots of its devices." />}
       />
     </Panel>
+  )
+}
+
+/** Run now, switch off and on, change, remove. */
+function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
+  const { id: scheduleId, revision, enabled } = schedule
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const onError = (error: unknown) => {
+    void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+    showToast({ title: 'Could not update the schedule.', text: readableError(error), tone: 'failed' })
+  }
+  const toggle = useMutation(
+    trpc.schedule.setEnabled.mutationOptions({
+      onSuccess: (saved) => {
+        queryClient.setQueryData(trpc.schedule.get.queryKey({ scheduleId }), saved)
+        void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+        showToast({ title: `${saved.name} ${saved.enabled ? 'enabled' : 'disabled'}.` })
+      },
+      onError,
+    }),
+  )
+  const run = useMutation(
+    trpc.schedule.runNow.mutationOptions({
+      onSuccess: ({ runId }) => {
+        void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+        router.push(`/schedules/${scheduleId}/runs/${runId}`)
+      },
+      onError,
+    }),
+  )
+  return (
+    <div className="flex flex-wrap gap-2">
+      <ConfirmButton
+        label="Run now"
+        busy={run.isPending}
+        title={`Run ${schedule.name} now?`}
+        action="Start run"
+        onConfirm={() => run.mutate({ scheduleId })}
+      >
+        <p>Powers on its devices at the start rate. Devices already booting are skipped.</p>
+      </ConfirmButton>
+      <Button busy={toggle.isPending} onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}>
+        {enabled ? 'Disable' : 'Enable'}
+      </Button>
+      <LinkButton href={`/schedules/${scheduleId}/edit`}>Edit</LinkButton>
+      <Remove schedule={schedule} onError={onError} />
+    </div>
+  )
+}
+
+function Remove({ schedule, onError }: { schedule: ScheduleDetail; onError: (error: unknown) => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const remove = useMutation(
+    trpc.schedule.remove.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.schedule.list.pathFilter())
+        showToast({ title: `${schedule.name} deleted.` })
+        router.push('/schedules')
+      },
+      onError,
+    }),
+  )
+  return (
+    <ConfirmButton
+      label="Delete"
+      busy={remove.isPending}
+      title={`Delete ${schedule.name}?`}
+      action="Delete schedule"
+      onConfirm={() => remove.mutate({ scheduleId: schedule.id, revision: schedule.revision })}
+    >
+      <p>This also deletes its run history and stops a run in progress. The boots remain.</p>
+    </ConfirmButton>
   )
 }

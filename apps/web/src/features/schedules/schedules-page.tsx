@@ -2,10 +2,10 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query'
 import Link from 'next/link'
+import { LinkButton, ObjectLink } from '../../components/button'
 import { Instant } from '../../components/instant'
-import { LinkButton } from '../../components/link-button'
-import { ListPage } from '../../components/list-page'
-import { Unknown } from '../../components/panel'
+import { Unknown } from '../../components/page'
+import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { useTRPC } from '../../lib/trpc'
@@ -17,15 +17,7 @@ import type { ScheduleSummary } from './schedule-types'
 const columns: Column<ScheduleSummary>[] = [
   {
     title: 'Name',
-    cell: (schedule) => (
-      <Link
-        prefetch={false}
-        href={`/schedules/${schedule.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {schedule.name}
-      </Link>
-    ),
+    cell: (schedule) => <ObjectLink href={`/schedules/${schedule.id}`}>{schedule.name}</ObjectLink>,
   },
   {
     title: 'When',

@@ -54,7 +54,7 @@ function OfferWords({ offer }: { offer: Offer }) {
   const { invitedByName, organizationName, role, scope, email } = offer
   return (
     <p className="text-ink">
-      {invitedByName} invites <strong>{email}</strong> to join {organizationName} with the role {role.replace('_', ' ')}{' '}
+      {invitedByName} invites <strong>{email}</strong> to join {organizationName} with the role {role.replace('_', ' ')}
       {scope.kind === 'organization' ? '' : ` for the ${scope.kind} ${scope.name}`}.
     </p>
   )

@@ -12,7 +12,10 @@ const sentences = new Map(
   }),
 )
 
-/** What the sign-in page says when somebody comes back from the provider without being signed in. @param code of its address */
+/**
+ * What the sign-in page says when somebody comes back from the provider without being signed in. @param code of its
+ * address
+ */
 export function providerProblem(code: string | undefined): string | null {
   if (!code) return null
   return sentences.get(code) ?? 'Could not sign in with the provider. Try again, or sign in with your password.'

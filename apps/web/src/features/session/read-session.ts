@@ -13,7 +13,7 @@ const sessionAnswer = z.object({
 })
 export type SessionView = z.infer<typeof sessionAnswer>['result']['data']
 
-export type SessionAnswer =
+type SessionAnswer =
   | { kind: 'signed-in'; session: SessionView }
   /** A person who is a member of nothing. */
   | { kind: 'no-organization' }

@@ -2,10 +2,10 @@
 
 import Link from 'next/link'
 import { useState } from 'react'
+import { Button } from '../../components/button'
 import { ProblemNote } from '../../components/problem-note'
 import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
-import { ProviderButton } from './provider-button'
 import { providerProblem } from './provider-problem'
 import type { SignInOffer } from './read-session'
 import { pathAfterSignIn } from './sign-in-path'
@@ -32,35 +32,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
     return null
   }
 
-  async function giveCode({ code = '' }: Record<string, string>) {
-    const text = code.replace(/\s/g, '')
-    const isTotp = /^\d{6}$/.test(text)
-    const { error } = isTotp
-      ? await authClient.twoFactor.verifyTotp({ code: text }).catch(unreachable)
-      : await authClient.twoFactor.verifyBackupCode({ code: text }).catch(unreachable)
-    const problem = authProblem(error, 'The code is incorrect or has expired.')
-    if (!problem) goOn()
-    return problem
-  }
-
-  if (wantsCode)
-    return (
-      <EntranceForm
-        key="code"
-        fields={[
-          {
-            label: 'Code',
-            name: 'code',
-            type: 'text',
-            autoComplete: 'one-time-code',
-            hint: 'Six digits from your authenticator, or a backup code.',
-          },
-        ]}
-        action="Continue"
-        working="Checking"
-        onSubmit={giveCode}
-      />
-    )
+  if (wantsCode) return <CodeForm onDone={goOn} />
   return (
     <div className="flex flex-col gap-4">
       {providerError && <ProblemNote>{providerProblem(providerError)}</ProblemNote>}
@@ -91,5 +63,70 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
         </Link>
       )}
     </div>
+  )
+}
+
+interface ProviderButtonProps {
+  /** As the installation calls it. */
+  name: string
+  next: string | undefined
+}
+
+/** Signs in by the installation's OpenID Connect provider, and comes back here when that did not work. */
+function ProviderButton({ name, next }: ProviderButtonProps) {
+  const [failure, setFailure] = useState<string | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  async function goThere() {
+    setBusy(true)
+    setFailure(null)
+    const { data, error } = await authClient.signIn
+      .social({ provider: 'oidc', callbackURL: pathAfterSignIn(next), errorCallbackURL: '/sign-in' })
+      .catch(unreachable)
+    const problem = authProblem(error, `${name} does not respond. Try again in a moment.`)
+    if (problem) {
+      setFailure(problem)
+      setBusy(false)
+    } else if (data && 'url' in data && data.url) window.location.assign(data.url)
+  }
+  return (
+    <div className="flex flex-col gap-3">
+      <p role="alert" className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}>
+        {failure}
+      </p>
+      <Button onClick={goThere} busy={isBusy} className="h-9">
+        {isBusy ? `Redirecting to ${name}` : `Continue with ${name}`}
+      </Button>
+    </div>
+  )
+}
+
+function CodeForm({ onDone }: { onDone: () => void }) {
+  async function giveCode({ code = '' }: Record<string, string>) {
+    const text = code.replace(/\s/g, '')
+    const isTotp = /^\d{6}$/.test(text)
+    const { error } = isTotp
+      ? await authClient.twoFactor.verifyTotp({ code: text }).catch(unreachable)
+      : await authClient.twoFactor.verifyBackupCode({ code: text }).catch(unreachable)
+    const problem = authProblem(error, 'The code is incorrect or has expired.')
+    if (!problem) onDone()
+    return problem
+  }
+
+  return (
+    <EntranceForm
+      key="code"
+      fields={[
+        {
+          label: 'Code',
+          name: 'code',
+          type: 'text',
+          autoComplete: 'one-time-code',
+          hint: 'Six digits from your authenticator, or a backup code.',
+        },
+      ]}
+      action="Continue"
+      working="Checking"
+      onSubmit={giveCode}
+    />
   )
 }

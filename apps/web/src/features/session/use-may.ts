@@ -8,7 +8,7 @@ type Grant = RouterOutputs['session']['me']['grants'][number]
 export type Permission = Grant['permissions'][number]
 
 /** Where something lies; what is not said is above it. */
-export interface Place {
+interface Place {
   farmId?: string | null
   siteId?: string | null
   collectionId?: string | null

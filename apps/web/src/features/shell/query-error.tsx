@@ -1,4 +1,6 @@
-import { ErrorState } from '../../components/states'
+import type { ReactNode } from 'react'
+import { Page } from '../../components/page'
+import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { errorCode, readableError } from '../../lib/readable-error'
 import { PageName } from './breadcrumbs'
 
@@ -26,4 +28,25 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
     )
   }
   return <ErrorState title={`Could not load this ${noun}.`} text={readableError(error)} onRetry={onRetry} />
+}
+
+interface ObjectQueryProps<T> {
+  /** What the page shows, in the singular. */
+  noun: string
+  query: { data: T | undefined; isPending: boolean; error: unknown; refetch: () => unknown }
+  children: (object: T) => ReactNode
+}
+
+/** The page of one object: the object, a stand-in while it is loaded, or why there is none. */
+export function ObjectQuery<T>({ noun, query, children }: ObjectQueryProps<T>) {
+  if (query.data !== undefined) return children(query.data)
+  if (!query.isPending) return <QueryError noun={noun} error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <LoadingState label={`Loading ${noun}`}>
+      <Page>
+        <Skeleton className="h-7 w-56" />
+        <Skeleton className="h-80 w-full rounded-lg" />
+      </Page>
+    </LoadingState>
+  )
 }

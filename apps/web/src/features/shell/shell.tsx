@@ -1,19 +1,23 @@
 import Link from 'next/link'
-import type { ReactNode } from 'react'
+import { usePathname } from 'next/navigation'
+import { Dialog } from 'radix-ui'
+import { type ReactNode, useState, useSyncExternalStore } from 'react'
+import { Icon } from '../../components/icon'
 import { ThemeToggle } from '../../components/theme-toggle'
 import { ToastProvider } from '../../components/toast'
+import { classNames } from '../../lib/class-names'
 import type { Theme } from '../../lib/theme'
+import { WaitingCount } from '../discovered/waiting-count'
 import { LiveMark, LiveUpdates } from '../live/live-updates'
 import { OrganizationBanner } from '../organization/organization-banner'
-import { PlatformLink } from '../platform/platform-link'
+import { PlatformLink } from '../platform/platform-frame'
 import { ApiProvider } from '../session/api-provider'
 import type { SessionView } from '../session/read-session'
 import { SignedInAs } from '../session/signed-in-as'
+import { useMay } from '../session/use-may'
 import { BreadcrumbProvider, Breadcrumbs } from './breadcrumbs'
 import { Logo } from './logo'
-import { MobileMenu } from './mobile-menu'
-import { Navigation } from './navigation'
-import { ViewerZone } from './viewer-zone'
+import { type Place, placeOf, places } from './places'
 
 interface ShellProps {
   session: SessionView
@@ -95,5 +99,100 @@ function TopBar({ session, theme }: { session: SessionView; theme: Theme }) {
         <LiveMark />
       </div>
     </div>
+  )
+}
+
+/** The navigation of narrow windows: a sheet from the left. */
+function MobileMenu({ children }: { children: ReactNode }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <Dialog.Root open={open} onOpenChange={setOpen}>
+      <Dialog.Trigger
+        aria-label="Open navigation"
+        className="grid size-9 place-items-center rounded-md text-ink-soft hover:bg-hover hover:text-ink md:hidden"
+      >
+        <Icon name="menu" />
+      </Dialog.Trigger>
+      <Dialog.Portal>
+        <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
+        <Dialog.Content
+          aria-describedby={undefined}
+          className="fixed inset-y-0 left-0 z-50 flex w-72 animate-[appear_140ms_ease-out] flex-col gap-4 border-line border-r bg-canvas p-3"
+        >
+          <div className="flex items-center justify-between px-2 pt-1">
+            <Dialog.Title asChild>
+              <div>
+                <Logo />
+              </div>
+            </Dialog.Title>
+            <Dialog.Close
+              aria-label="Close navigation"
+              className="grid size-9 place-items-center rounded-md text-ink-soft"
+            >
+              <Icon name="close" />
+            </Dialog.Close>
+          </div>
+          <Navigation onNavigate={() => setOpen(false)} />
+          <div className="mt-auto">{children}</div>
+        </Dialog.Content>
+      </Dialog.Portal>
+    </Dialog.Root>
+  )
+}
+
+const never = () => () => {}
+const browserZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** The zone that all times are shown in; only the browser knows it. */
+function ViewerZone() {
+  const zone = useSyncExternalStore(never, browserZone, () => '')
+  return (
+    <span className="truncate text-2xs text-ink-faint" title="Times are shown in this time zone.">
+      {zone.replaceAll('_', ' ')}
+    </span>
+  )
+}
+
+function Navigation({ onNavigate }: { onNavigate?: () => void }) {
+  const pathname = usePathname()
+  const current = placeOf(pathname)
+  return (
+    <nav aria-label="Main" className="min-h-0 overflow-y-auto">
+      <ul className="flex flex-col gap-px">
+        {places.map((place) => (
+          <NavigationItem key={place.href} place={place} isCurrent={current === place} onNavigate={onNavigate} />
+        ))}
+      </ul>
+    </nav>
+  )
+}
+
+interface NavigationItemProps {
+  place: Place
+  isCurrent: boolean
+  onNavigate: (() => void) | undefined
+}
+
+function NavigationItem({ place, isCurrent, onNavigate }: NavigationItemProps) {
+  const may = useMay(place.permission ?? 'organization.read')
+  if (place.permission && !may) return null
+  return (
+    <li>
+      <Link
+        href={place.href}
+        aria-current={isCurrent ? 'page' : undefined}
+        {...(onNavigate ? { onClick: onNavigate } : {})}
+        className={classNames(
+          'relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-sm transition-colors max-md:h-10',
+          isCurrent
+            ? 'bg-hover font-medium text-ink before:absolute before:top-2 before:bottom-2 before:left-0 before:w-0.5 before:rounded-full before:bg-(--phase-stage2)'
+            : 'text-ink-soft hover:bg-hover hover:text-ink',
+        )}
+      >
+        <Icon name={place.icon} />
+        {place.title}
+        {place.href === '/discovered' && <WaitingCount />}
+      </Link>
+    </li>
   )
 }

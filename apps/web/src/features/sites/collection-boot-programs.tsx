@@ -1,9 +1,9 @@
 'use client'
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useToast } from '../../components/toast'
-import { readableError } from '../../lib/readable-error'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useFailureToast } from '../../components/toast'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 import { useMay } from '../session/use-may'
 
 type Collection = RouterOutputs['site']['get']['collections'][number]
@@ -11,15 +11,12 @@ type Collection = RouterOutputs['site']['get']['collections'][number]
 /** In a row: the set that the collection's devices are given in place of the site's. */
 export function CollectionBootPrograms({ collection }: { collection: Collection }) {
   const trpc = useTRPC()
-  const queryClient = useQueryClient()
-  const showToast = useToast()
   const mayChange = useMay('collection.change')
   const { data } = useQuery(trpc.site.bootProgramSets.queryOptions({ siteId: collection.siteId }))
   const choose = useMutation(
     trpc.collection.setBootProgramSet.mutationOptions({
-      onSuccess: () => queryClient.invalidateQueries(trpc.site.pathFilter()),
-      onError: (error) =>
-        showToast({ title: `Could not update ${collection.name}.`, text: readableError(error), tone: 'failed' }),
+      onSuccess: useRefresh(trpc.site.pathFilter()),
+      onError: useFailureToast(`Could not update ${collection.name}.`),
     }),
   )
   const value = collection.bootProgramSet ?? ''

@@ -1,27 +1,65 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { Page, PageHeader } from '../../components/page-header'
-import { Facts, Panel, Unknown } from '../../components/panel'
-import { EmptyState, LoadingState, Skeleton } from '../../components/states'
+import { ObjectLink } from '../../components/button'
+import { SelectField } from '../../components/field'
+import { Facts, Page, PageHeader, Panel, Unknown } from '../../components/page'
+import { EmptyState } from '../../components/states'
 import { type Column, Table } from '../../components/table'
+import { Tag } from '../../components/tag'
+import { useFailureToast } from '../../components/toast'
 import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
+import { useRefresh } from '../../lib/use-refresh'
 import { HistoryPanel } from '../audit/history-panel'
 import { CollectionMenu } from '../boot-menus/collection-menu'
+import { BootProgramChoice } from '../boot-programs/boot-program-choice'
 import { CollectionActions, NewCollection } from '../collections/collection-actions'
 import { AddEdge } from '../edges/add-edge'
+import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
-import { QueryError } from '../shell/query-error'
+import { ObjectQuery } from '../shell/query-error'
 import { CollectionBootPrograms } from './collection-boot-programs'
 import { EdgesOnline } from './edges-online'
 import { SiteActions } from './site-actions'
-import { siteEdgeColumns } from './site-edge-columns'
-import { SiteSettings } from './site-settings'
+
+type SiteEdge = RouterOutputs['site']['get']['edges'][number]
+
+const named = (title: string) => edgeColumns.filter((column) => column.title === title)
+
+/** A site's edges beside each other. @param edgeCount how many are not revoked */
+function siteEdgeColumns(edgeCount: number): Column<SiteEdge>[] {
+  return [
+    ...named('Name'),
+    ...named('Status'),
+    {
+      title: 'Share',
+      align: 'right',
+      meaning: 'Share of the site’s devices with the edges that are online now, not counting preferred networks.',
+      cell: (edge) => (
+        <span className="inline-flex items-center gap-2">
+          {edge.draining && <Tag tone="silent">draining</Tag>}
+          {edge.share}&nbsp;%
+        </span>
+      ),
+    },
+    {
+      title: 'Peers',
+      from: 'sm',
+      align: 'right',
+      meaning: 'Other edges of the site seen within the last 20 s.',
+      cell: (edge) => (edgeCount < 2 ? 'alone' : `${edge.peersHeard} of ${edgeCount - 1}`),
+    },
+    ...named('Booting'),
+    ...named('Backlog'),
+    ...named('Last seen'),
+  ]
+}
 
 type SiteDetail = RouterOutputs['site']['get']
 type Collection = SiteDetail['collections'][number]
@@ -29,15 +67,7 @@ type Collection = SiteDetail['collections'][number]
 const collectionColumns: Column<Collection>[] = [
   {
     title: 'Name',
-    cell: (collection) => (
-      <Link
-        prefetch={false}
-        href={`/devices?collection=${collection.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {collection.name}
-      </Link>
-    ),
+    cell: (collection) => <ObjectLink href={`/devices?collection=${collection.id}`}>{collection.name}</ObjectLink>,
   },
   {
     title: 'vDisk',
@@ -76,18 +106,11 @@ const collectionColumns: Column<Collection>[] = [
 export function SitePage({ siteId }: { siteId: string }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.site.get.queryOptions({ siteId }, { refetchInterval: heartbeatRefreshMs }))
-  if (query.data) return <Site site={query.data} />
-  if (query.isPending) {
-    return (
-      <LoadingState label="Loading site">
-        <Page>
-          <Skeleton className="h-7 w-56" />
-          <Skeleton className="h-80 w-full rounded-lg" />
-        </Page>
-      </LoadingState>
-    )
-  }
-  return <QueryError noun="site" error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <ObjectQuery noun="site" query={query}>
+      {(site) => <Site site={site} />}
+    </ObjectQuery>
+  )
 }
 
 function Site({ site }: { site: SiteDetail }) {
@@ -128,37 +151,90 @@ function Site({ site }: { site: SiteDetail }) {
           </Panel>
         </div>
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
-          <Panel title="Details">
-            <Facts
-              facts={[
-                { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
-                { label: 'Local time', value: formatInstantInFull(useNow(1000), site.timeZone) },
-                { label: 'Devices', value: formatCount(site.deviceCount) },
-                {
-                  label: 'Unknown devices',
-                  value:
-                    site.unknownDevices === 'boot' ? (
-                      'boot default vDisk'
-                    ) : (
-                      <>
-                        hold for approval under{' '}
-                        <Link
-                          prefetch={false}
-                          href={`/discovered?site=${site.id}`}
-                          className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
-                        >
-                          Discovered
-                        </Link>
-                      </>
-                    ),
-                },
-              ]}
-            />
-          </Panel>
+          <SiteFacts site={site} />
           <SiteSettings site={site} />
         </div>
       </div>
       <HistoryPanel objectId={site.id} />
     </Page>
+  )
+}
+
+type Capture = RouterInputs['site']['setCapture']['capture']
+
+const captures: { value: Capture; label: string }[] = [
+  { value: 'never', label: 'Off' },
+  { value: 'failed', label: 'Failed boots only' },
+  { value: 'always', label: 'All boots' },
+]
+
+/** What holds for all devices of the site; each choice is taken at once. */
+function SiteSettings({ site }: { site: SiteDetail }) {
+  const trpc = useTRPC()
+  const mayChange = useMay('site.change')
+  const options = {
+    onSuccess: useRefresh(trpc.site.pathFilter()),
+    onError: useFailureToast(`Could not update ${site.name}.`),
+  }
+  const choose = useMutation(trpc.site.setBootProgramSet.mutationOptions(options))
+  const capture = useMutation(trpc.site.setCapture.mutationOptions(options))
+  return (
+    <Panel title="Settings">
+      <div className="flex flex-col gap-4">
+        <BootProgramChoice
+          label="Boot programs"
+          siteId={site.id}
+          value={site.bootProgramSet}
+          inherited="Edge default"
+          inheritedSet={null}
+          mayChange={mayChange}
+          onChoose={(bootProgramSet) => choose.mutate({ siteId: site.id, bootProgramSet })}
+        />
+        <SelectField
+          label="Packet capture"
+          value={site.capture}
+          options={captures}
+          disabled={!mayChange}
+          onChange={(value) =>
+            capture.mutate({
+              siteId: site.id,
+              capture: captures.find((one) => one.value === value)?.value ?? 'failed',
+            })
+          }
+        />
+      </div>
+    </Panel>
+  )
+}
+
+function SiteFacts({ site }: { site: SiteDetail }) {
+  return (
+    <Panel title="Details">
+      <Facts
+        facts={[
+          { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
+          { label: 'Local time', value: formatInstantInFull(useNow(1000), site.timeZone) },
+          { label: 'Devices', value: formatCount(site.deviceCount) },
+          {
+            label: 'Unknown devices',
+            value:
+              site.unknownDevices === 'boot' ? (
+                'boot default vDisk'
+              ) : (
+                <>
+                  hold for approval under{' '}
+                  <Link
+                    prefetch={false}
+                    href={`/discovered?site=${site.id}`}
+                    className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+                  >
+                    Discovered
+                  </Link>
+                </>
+              ),
+          },
+        ]}
+      />
+    </Panel>
   )
 }

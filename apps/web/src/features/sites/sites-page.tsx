@@ -1,8 +1,8 @@
 'use client'
 
 import { useInfiniteQuery } from '@tanstack/react-query'
-import Link from 'next/link'
-import { ListPage } from '../../components/list-page'
+import { ObjectLink } from '../../components/button'
+import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -15,15 +15,7 @@ type SiteSummary = RouterOutputs['site']['list']['items'][number]
 const columns: Column<SiteSummary>[] = [
   {
     title: 'Name',
-    cell: (site) => (
-      <Link
-        prefetch={false}
-        href={`/sites/${site.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {site.name}
-      </Link>
-    ),
+    cell: (site) => <ObjectLink href={`/sites/${site.id}`}>{site.name}</ObjectLink>,
   },
   { title: 'Edges', cell: (site) => <EdgesOnline {...site} /> },
   { title: 'Time zone', from: 'sm', wide: true, cell: (site) => site.timeZone.replaceAll('_', ' ') },

@@ -1,13 +1,19 @@
 'use client'
 
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
 import { useEffect } from 'react'
-import { Panel } from '../../components/panel'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { Panel } from '../../components/page'
 import { ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { Tag, type Tone } from '../../components/tag'
+import { useFailureToast } from '../../components/toast'
+import { formatBytes } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import { JobRow } from './job-row'
-import { isActive } from './job-text'
+import { useMay } from '../session/use-may'
+import { isActive, isCancellable, jobPercent, jobText, type StoreJob } from './job-text'
 
 /** How soon a bar moves, and how soon work is noticed that others have begun. */
 const activeRefreshMs = 1500
@@ -67,5 +73,105 @@ export function JobsPanel({ of }: JobsPanelProps) {
         </LoadingState>
       )}
     </Panel>
+  )
+}
+
+const tones: Record<StoreJob['state'], Tone> = {
+  queued: 'plain',
+  running: 'live',
+  done: 'ready',
+  failed: 'failed',
+  cancelled: 'silent',
+}
+
+/** What an edge's store was asked for, and how far it is. */
+function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
+  const { edge, state, untrusted, askedBy, askedAt, endedAt } = job
+  return (
+    <li className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-t px-4 py-3 text-sm first:border-t-0">
+      <div className="flex min-w-0 flex-1 basis-72 flex-col gap-1">
+        <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          <span className="break-words font-medium text-ink">{jobText(job)}</span>
+          <Tag tone={tones[state]}>{state}</Tag>
+        </div>
+        <p className="text-ink-faint text-xs">
+          {showEdge && (
+            <>
+              on{' '}
+              <Link
+                prefetch={false}
+                href={`/edges/${edge.id}`}
+                className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+              >
+                {edge.name}, {edge.siteName}
+              </Link>
+              ;
+            </>
+          )}{' '}
+          requested by {askedBy}, <Instant at={askedAt} />
+          {endedAt && (
+            <>
+              ; finished <Instant at={endedAt} />
+            </>
+          )}
+        </p>
+        {isActive(job) && <JobProgress job={job} />}
+        {untrusted.message && (
+          <p className={`break-words text-xs ${state === 'failed' ? 'text-failed' : 'text-ink-soft'}`}>
+            {untrusted.message}
+          </p>
+        )}
+      </div>
+      <CancelJob job={job} />
+    </li>
+  )
+}
+
+function JobProgress({ job }: { job: StoreJob }) {
+  const percent = jobPercent(job)
+  const text =
+    job.state === 'queued'
+      ? 'waiting for its edge'
+      : percent === null
+        ? `${formatBytes(job.progressBytes)} done`
+        : `${percent} %, ${formatBytes(job.progressBytes)} of ${formatBytes(job.totalBytes)}`
+  return (
+    <div className="max-w-md">
+      <div
+        role="progressbar"
+        aria-label={jobText(job)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        {...(percent === null ? {} : { 'aria-valuenow': percent })}
+        aria-valuetext={text}
+        className="mt-1 h-1.5 overflow-hidden rounded-full bg-line"
+      >
+        <div className="h-full rounded-full bg-live" style={{ width: `${percent ?? 0}%` }} />
+      </div>
+      <p className="mt-1 text-ink-soft text-xs">{text}</p>
+    </div>
+  )
+}
+
+function CancelJob({ job }: { job: StoreJob }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const mayChange = useMay('vdisk.change', { siteId: job.edge.siteId })
+  const cancel = useMutation(
+    trpc.storeJob.cancel.mutationOptions({
+      onSettled: () => void queryClient.invalidateQueries(),
+      onError: useFailureToast('Could not cancel the job.'),
+    }),
+  )
+  if (!mayChange || !isCancellable(job)) return null
+  return (
+    <Button
+      className="h-7!"
+      busy={cancel.isPending}
+      aria-label={`Cancel: ${jobText(job)}`}
+      onClick={() => cancel.mutate({ jobId: job.id })}
+    >
+      Cancel
+    </Button>
   )
 }

@@ -3,15 +3,14 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
+import { ConfirmDialog } from '../../components/dialog'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
-import { useToast } from '../../components/toast'
+import { useFailureToast, useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 
@@ -121,7 +120,7 @@ function useTrashMutation(mutationFn: () => Promise<unknown>, done: string) {
       void queryClient.invalidateQueries()
       showToast({ title: done, tone: 'ready' })
     },
-    onError: (error) => showToast({ title: 'Could not update the trash.', text: readableError(error), tone: 'failed' }),
+    onError: useFailureToast('Could not update the trash.'),
   })
 }
 

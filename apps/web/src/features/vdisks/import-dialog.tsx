@@ -7,27 +7,24 @@ import { ObjectPicker } from '../../components/object-picker'
 import { useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
-import type { VdiskDetail } from './version-types'
+import { firstStates, type VdiskDetail } from './version-types'
 
 const pathMax = 255
+const bootMethods = [
+  { value: 'image', label: 'from the kernel and initramfs in the image' },
+  { value: 'none', label: 'from the disk’s own boot loader' },
+]
 
 /** Makes a version of a raw image that lies in an edge's store. */
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
-  const sites = usePicker('site', { farmId: vdisk.farmId })
-  const [chosenSiteId, setChosenSiteId] = useState('')
-  const siteId = chosenSiteId || sites.items[0]?.id
-  const listed = usePicker('edge', siteId ? { siteId } : {}, { enabled: !!siteId })
-  const edges = { ...listed, items: listed.items.filter(({ revokedAt }) => revokedAt === null) }
-  const [chosenId, setChosenId] = useState('')
+  const { edge, pickers } = useEdgeChoice(vdisk.farmId)
   const [sourcePath, setSourcePath] = useState('')
   const [bootFiles, setBootFiles] = useState<'image' | 'none'>('image')
   const [commandLine, setCommandLine] = useState('')
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
   const importing = useMutation(trpc.version.import.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const edge = edges.itemOf(chosenId) ?? edges.items[0]
-  const isEmpty = sites.isLoaded && (siteId === undefined || (edges.isLoaded && !edge))
   return (
     <ObjectDialog
       title={`Import an image into ${vdisk.name}`}
@@ -48,6 +45,50 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
       }
       onClose={onClose}
     >
+      {pickers}
+      <TextField
+        label="Image"
+        value={sourcePath}
+        onChange={setSourcePath}
+        mono
+        maxLength={pathMax}
+        placeholder="imports/linux.raw"
+        hint="A raw image in the store directory of that edge."
+      />
+      <SelectField
+        label="Boot method"
+        value={bootFiles}
+        options={bootMethods}
+        onChange={(value) => setBootFiles(value === 'none' ? 'none' : 'image')}
+      />
+      {bootFiles === 'image' && (
+        <TextField
+          label="Kernel command line"
+          value={commandLine}
+          onChange={setCommandLine}
+          mono
+          maxLength={1024}
+          hint="Leave empty to use the one in the image."
+        />
+      )}
+      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
+      <SelectField label="After import" value={state} options={firstStates} onChange={setState} />
+    </ObjectDialog>
+  )
+}
+
+/** An edge of a site of the farm, and the fields that choose both. */
+function useEdgeChoice(farmId: string) {
+  const sites = usePicker('site', { farmId })
+  const [chosenSiteId, setChosenSiteId] = useState('')
+  const siteId = chosenSiteId || sites.items[0]?.id
+  const listed = usePicker('edge', siteId ? { siteId } : {}, { enabled: !!siteId })
+  const edges = { ...listed, items: listed.items.filter(({ revokedAt }) => revokedAt === null) }
+  const [chosenId, setChosenId] = useState('')
+  const edge = edges.itemOf(chosenId) ?? edges.items[0]
+  const isEmpty = sites.isLoaded && (siteId === undefined || (edges.isLoaded && !edge))
+  const pickers = (
+    <>
       <ObjectPicker
         label="Site"
         picker={sites}
@@ -66,44 +107,7 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         onChange={setChosenId}
         hint={isEmpty && 'This site has no edges yet.'}
       />
-      <TextField
-        label="Image"
-        value={sourcePath}
-        onChange={setSourcePath}
-        mono
-        maxLength={pathMax}
-        placeholder="imports/linux.raw"
-        hint="A raw image in the store directory of that edge."
-      />
-      <SelectField
-        label="Boot method"
-        value={bootFiles}
-        options={[
-          { value: 'image', label: 'from the kernel and initramfs in the image' },
-          { value: 'none', label: 'from the disk’s own boot loader' },
-        ]}
-        onChange={(value) => setBootFiles(value === 'none' ? 'none' : 'image')}
-      />
-      {bootFiles === 'image' && (
-        <TextField
-          label="Kernel command line"
-          value={commandLine}
-          onChange={setCommandLine}
-          mono
-          maxLength={1024}
-          hint="Leave empty to use the one in the image."
-        />
-      )}
-      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
-      <SelectField
-        label="After import"
-        value={state}
-        options={[
-          { value: 'test', label: 'Test' },
-          { value: 'released', label: 'Release' },
-        ]}
-        onChange={setState}
-      />
-    </ObjectDialog>
+    </>
   )
+  return { edge, pickers }
 }

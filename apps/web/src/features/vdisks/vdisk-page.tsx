@@ -1,37 +1,39 @@
 'use client'
 
-import { useQuery } from '@tanstack/react-query'
-import Link from 'next/link'
-import { Page, PageHeader } from '../../components/page-header'
-import { Panel } from '../../components/panel'
-import { EmptyState, LoadingState, Skeleton } from '../../components/states'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button, ObjectLink } from '../../components/button'
+import { Notice, SelectField, TextField } from '../../components/field'
+import { Page, PageHeader, Panel } from '../../components/page'
+import { EmptyState } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { countOf, formatCount } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { useMay } from '../session/use-may'
 import { PageName } from '../shell/breadcrumbs'
-import { QueryError } from '../shell/query-error'
+import { ObjectQuery } from '../shell/query-error'
 import { JobsPanel } from '../store-jobs/jobs-panel'
 import { VdiskActions } from './vdisk-actions'
-import { VdiskMenus } from './vdisk-menus'
 import { VersionChain } from './version-chain'
 import type { VdiskDetail } from './version-types'
-import { WriteCachePanel } from './write-cache-panel'
+import {
+  cacheClasses,
+  fullChoices,
+  fullInRam,
+  limitHint,
+  limitMib,
+  readLimit,
+  writeCacheText,
+} from './write-cache-text'
 
 type Collection = VdiskDetail['collections'][number]
 
 const collectionColumns: Column<Collection>[] = [
   {
     title: 'Collection',
-    cell: (collection) => (
-      <Link
-        prefetch={false}
-        href={`/devices?collection=${collection.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {collection.name}
-      </Link>
-    ),
+    cell: (collection) => <ObjectLink href={`/devices?collection=${collection.id}`}>{collection.name}</ObjectLink>,
   },
   { title: 'Site', wide: true, cell: (collection) => collection.siteName },
   { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
@@ -40,18 +42,11 @@ const collectionColumns: Column<Collection>[] = [
 export function VdiskPage({ vdiskId }: { vdiskId: string }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.vdisk.get.queryOptions({ vdiskId }, { refetchInterval: heartbeatRefreshMs }))
-  if (query.data) return <Vdisk vdisk={query.data} />
-  if (query.isPending) {
-    return (
-      <LoadingState label="Loading vDisk">
-        <Page>
-          <Skeleton className="h-7 w-56" />
-          <Skeleton className="h-64 w-full rounded-lg" />
-        </Page>
-      </LoadingState>
-    )
-  }
-  return <QueryError noun="vDisk" error={query.error} onRetry={() => query.refetch()} />
+  return (
+    <ObjectQuery noun="vDisk" query={query}>
+      {(vdisk) => <Vdisk vdisk={vdisk} />}
+    </ObjectQuery>
+  )
 }
 
 function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
@@ -90,5 +85,118 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <WriteCachePanel vdisk={vdisk} />
       <VdiskMenus menus={vdisk.menus} />
     </Page>
+  )
+}
+
+/** Which boot menus start it, and so why it cannot be removed; nothing where none does. */
+function VdiskMenus({ menus }: { menus: VdiskDetail['menus'] }) {
+  if (menus.length === 0) return null
+  return (
+    <Panel title="Boot menus">
+      <ul className="flex flex-col gap-1.5 text-sm">
+        {menus.map(({ id, name, versionNumbers }) => (
+          <li key={id}>
+            <ObjectLink href={`/boot-menus/${id}`}>{name}</ObjectLink>
+            <span className="text-ink-soft">: {versionNumbers.map(versionText).join(', ')}</span>
+          </li>
+        ))}
+      </ul>
+      <p className="mt-3 text-ink-soft text-xs">
+        A version in a boot menu cannot be deleted. Remove its menu entry first.
+      </p>
+    </Panel>
+  )
+}
+
+function versionText(number: number | null): string {
+  return number === null ? 'latest version' : `version ${number}`
+}
+
+/** Where the writes of this vDisk's devices go, and how much they may be. */
+function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
+  const [open, setOpen] = useState(false)
+  const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })
+  return (
+    <Panel
+      title="Write cache"
+      aside={
+        mayChange && (
+          <Button className="h-7!" aria-label="Edit write cache" onClick={() => setOpen(true)}>
+            Edit
+          </Button>
+        )
+      }
+    >
+      <ul className="flex flex-col gap-1.5 text-ink-soft text-sm">
+        {writeCacheText(vdisk.writeCache).map((text) => (
+          <li key={text}>{text}</li>
+        ))}
+      </ul>
+      {open && <WriteCacheDialog vdisk={vdisk} onClose={() => setOpen(false)} />}
+    </Panel>
+  )
+}
+
+function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(vdisk)
+  const [chosen, setChosen] = useState(seen.writeCache.class)
+  const [full, setFull] = useState(seen.writeCache.full)
+  const [limit, setLimit] = useState(limitMib(seen.writeCache.limitBytes))
+  const update = useMutation(trpc.vdisk.updateWriteCache.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const isInRam = chosen === 'device_ram'
+  // There its system alone limits what it writes; a limit that was set stays for another choice.
+  const read = isInRam ? { limitBytes: seen.writeCache.limitBytes } : readLimit(limit)
+  const meaningOf = (options: { value: string; meaning: string }[], value: string) =>
+    options.find((option) => option.value === value)?.meaning
+  return (
+    <ObjectDialog
+      title={`Write cache of ${seen.name}`}
+      action="Save"
+      saving={update}
+      disabled={'problem' in read}
+      onSave={(revision = seen.revision) =>
+        'limitBytes' in read &&
+        update.mutate({ vdiskId: seen.id, revision, class: chosen, limitBytes: read.limitBytes, full })
+      }
+      onClose={onClose}
+    >
+      <SelectField
+        label="Write cache location"
+        value={chosen}
+        options={cacheClasses}
+        onChange={(value) => setChosen(cacheClasses.find((one) => one.value === value)?.value ?? chosen)}
+        hint={meaningOf(cacheClasses, chosen)}
+      />
+      {isInRam ? (
+        <p className="text-ink-soft text-sm">{fullInRam}</p>
+      ) : (
+        <>
+          <TextField
+            label="Limit per device in MiB"
+            value={limit}
+            onChange={setLimit}
+            hint={'problem' in read ? <Problem text={read.problem} /> : limitHint}
+          />
+          <SelectField
+            label="When the write cache is full"
+            value={full}
+            options={fullChoices}
+            onChange={(value) => setFull(fullChoices.find((one) => one.value === value)?.value ?? full)}
+            hint={meaningOf(fullChoices, full)}
+          />
+        </>
+      )}
+      <Notice tone="live">Applies from each device’s next boot. Running devices keep their current setting.</Notice>
+    </ObjectDialog>
+  )
+}
+
+/** Stands where the field's hint does, and is said as it comes. */
+function Problem({ text }: { text: string }) {
+  return (
+    <span role="status" className="break-words text-failed">
+      {text}
+    </span>
   )
 }

@@ -1,10 +1,10 @@
 'use client'
 
 import { useInfiniteQuery } from '@tanstack/react-query'
-import Link from 'next/link'
+import { ObjectLink } from '../../components/button'
 import { Instant } from '../../components/instant'
-import { ListPage } from '../../components/list-page'
-import { Unknown } from '../../components/panel'
+import { Unknown } from '../../components/page'
+import { ListPage } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
@@ -17,15 +17,7 @@ const columns: Column<VdiskSummary>[] = [
   {
     title: 'Name',
     wide: true,
-    cell: (vdisk) => (
-      <Link
-        prefetch={false}
-        href={`/vdisks/${vdisk.id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {vdisk.name}
-      </Link>
-    ),
+    cell: (vdisk) => <ObjectLink href={`/vdisks/${vdisk.id}`}>{vdisk.name}</ObjectLink>,
   },
   {
     title: 'Default version',

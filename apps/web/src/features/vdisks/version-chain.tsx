@@ -1,7 +1,16 @@
+import { useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
 import type { ReactNode } from 'react'
+import { Instant } from '../../components/instant'
+import { Tag, type Tone } from '../../components/tag'
+import { formatBytes } from '../../lib/format-quantity'
+import { formatInstantInFull, formatUtc } from '../../lib/format-time'
+import { useTRPC } from '../../lib/trpc'
+import { BootProfiles, ClearBootProfile } from './boot-profiles'
 import { type ChainRow, layOutChain } from './chain-layout'
-import { VersionCard } from './version-card'
-import type { VdiskDetail } from './version-types'
+import { devicesText } from './preview-text'
+import { VersionActions } from './version-actions'
+import type { VdiskDetail, Version } from './version-types'
 
 const laneWidthPx = 16
 /** Of a row's dot below the row's upper edge: the middle of its first line. */
@@ -62,4 +71,168 @@ function Rail({ row, width, children }: { row: ChainRow; width: number; children
       </span>
     </div>
   )
+}
+
+interface VersionCardProps {
+  vdisk: VdiskDetail
+  version: Version
+}
+
+/** One version in the chain: what it is, where it lies, who boots it, and what can be done with it. */
+function VersionCard({ vdisk, version }: VersionCardProps) {
+  return (
+    <div className="flex min-w-0 flex-1 flex-wrap items-start justify-between gap-x-6 gap-y-2 py-3 pr-4 pl-2">
+      <div className="flex min-w-0 flex-col gap-1 text-sm">
+        <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          <span className="font-medium text-ink">Version {version.number}</span>
+          <AccessTag version={version} />
+          {version.labels.map((label) => (
+            <Tag key={label}>{label}</Tag>
+          ))}
+          <span className="text-ink-faint text-xs">
+            {madeFrom(vdisk, version)}, <Instant at={version.createdAt} />
+          </span>
+        </div>
+        {version.note && <p className="break-words text-ink-soft">{version.note}</p>}
+        <Writer vdisk={vdisk} version={version} />
+        {version.access === 'pending' && version.releasedAt && (
+          <p className="text-ink-soft">
+            Becomes the default at <SiteInstant at={version.releasedAt} farmId={vdisk.farmId} />.
+          </p>
+        )}
+        <Booted version={version} />
+        <Stored version={version} />
+        <ClearBootProfile vdisk={vdisk} version={version} />
+      </div>
+      <VersionActions vdisk={vdisk} version={version} />
+    </div>
+  )
+}
+
+function madeFrom({ versions }: VdiskDetail, { parentVersionId, manifest, sealedAt }: Version): string {
+  const parent = versions.find(({ id }) => id === parentVersionId)
+  if (parent) return `based on version ${parent.number}`
+  if (parentVersionId) return 'based on a deleted version'
+  return manifest || sealedAt === null ? 'base image' : 'registered file'
+}
+
+function Writer({ vdisk: { maintenance }, version }: VersionCardProps) {
+  if (version.access !== 'maintenance' || maintenance?.versionId !== version.id) return null
+  const { device } = maintenance
+  if (!device)
+    return <p className="text-failed">The device that wrote this version was deleted. Seal or discard the version.</p>
+  return (
+    <p className="text-ink-soft">
+      Written by{' '}
+      <Link prefetch={false} href={`/devices/${device.id}`} className="text-ink underline underline-offset-4">
+        {device.name}
+      </Link>
+      {version.isSealing ? '.' : '. Boot it, make your changes, shut it down, then seal the version.'}
+    </p>
+  )
+}
+
+function Booted({ version: { running, next } }: { version: Version }) {
+  if (running.count + next.count === 0) return null
+  return (
+    <p className="text-ink-soft">
+      {running.count > 0 && `Running on ${devicesText(running)}${next.count > 0 ? '; ' : '.'}`}
+      {next.count > 0 && `Next boot: ${devicesText(next)}.`}
+    </p>
+  )
+}
+
+/** What its edges say of it; of a file registered by its path, the path. */
+function Stored({ version }: { version: Version }) {
+  const { atEdges, manifest, diskPath, sizeBytes, sealedAt } = version
+  return (
+    <div className="flex flex-col gap-1 text-ink-faint text-xs">
+      <p>
+        {sizeBytes > 0 && formatBytes(sizeBytes)}
+        {manifest === null && sealedAt !== null && (
+          <>
+            , file <span className="break-all font-mono">{diskPath}</span>
+          </>
+        )}
+        {manifest !== null && atEdges.length === 0 && ', not reported by any edge'}
+      </p>
+      {atEdges.map((at) => (
+        <div key={at.edgeId} className="flex flex-col gap-0.5">
+          <p className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+            <Link
+              prefetch={false}
+              href={`/edges/${at.edgeId}`}
+              className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+            >
+              {at.edgeName}, {at.siteName}
+            </Link>
+            {at.state !== 'present' && <Tag tone={at.state === 'importing' ? 'live' : 'failed'}>{at.state}</Tag>}
+            <span>
+              {at.isLayer
+                ? `${formatBytes(at.ownBytes)} written`
+                : `${formatBytes(at.ownBytes)} unique, ${formatBytes(at.sharedBytes)} shared. Deleting frees ${formatBytes(at.reclaimableBytes)}.`}
+            </span>
+          </p>
+          <BootProfiles profiles={at.bootProfiles} />
+        </div>
+      ))}
+    </div>
+  )
+}
+
+/** As many as the API gives at once. */
+const sitesMax = 100
+const zonesShownMax = 3
+
+/** An instant in the viewer's zone, and beside it in those of the farm's sites. */
+function SiteInstant({ at, farmId }: { at: string; farmId: string }) {
+  const sites = useQuery(useTRPC().site.list.queryOptions({ farmId, limit: sitesMax }))
+  const instant = new Date(at)
+  const here = formatInstantInFull(instant)
+  const zones = [...new Set((sites.data?.items ?? []).map(({ timeZone }) => timeZone))]
+  const there = [...new Set(zones.map((zone) => formatInstantInFull(instant, zone)))].filter((text) => text !== here)
+  return (
+    <span>
+      <time dateTime={at} title={formatUtc(instant)}>
+        {here}
+      </time>
+      {there.length > 0 && (
+        <span className="text-ink-faint"> ({there.slice(0, zonesShownMax).join('; ')} site time)</span>
+      )}
+    </span>
+  )
+}
+
+type Access = NonNullable<Version['access']>
+
+const looks: Record<Access, { tone: Tone; meaning: string }> = {
+  maintenance: { tone: 'silent', meaning: 'One device writes this version. No other device boots it.' },
+  test: {
+    tone: 'live',
+    meaning: 'Sealed. Test devices boot the latest test version that is newer than the default.',
+  },
+  pending: { tone: 'live', meaning: 'Becomes the default at its release time. Test devices boot it until then.' },
+  default: { tone: 'ready', meaning: 'Production devices boot this version unless an override is set.' },
+  override: { tone: 'failed', meaning: 'Production devices boot this version until the override is cleared.' },
+}
+
+/** How people see a version; one that was released before has no word. */
+function AccessTag({ version }: { version: Version }) {
+  if (version.isSealing)
+    return (
+      <Tag tone="silent" title="The writes are being turned into a version.">
+        sealing
+      </Tag>
+    )
+  if (version.access)
+    return (
+      <Tag tone={looks[version.access].tone} title={looks[version.access].meaning}>
+        {version.access}
+      </Tag>
+    )
+  return version.sealedAt === null ? (
+    <Tag tone="silent" title="An edge’s store is creating this version. No device boots it yet.">
+      being created
+    </Tag>
+  ) : null
 }

@@ -4,12 +4,12 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { Button } from '../../components/button'
-import { ConfirmDialog } from '../../components/confirm-dialog'
-import { useToast } from '../../components/toast'
-import { formProblem, readableError } from '../../lib/readable-error'
+import { ConfirmDialog, FormDialog } from '../../components/dialog'
+import { TextField } from '../../components/field'
+import { useFailureToast } from '../../components/toast'
+import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import { WebhookDialog } from './webhook-dialog'
-import type { Webhook } from './webhook-text'
+import { events, eventText, type Webhook, type WebhookEvent } from './webhook-text'
 
 interface WebhookActionsProps {
   webhook: Webhook
@@ -80,10 +80,8 @@ function useWebhookChanges(webhook: Webhook, { onSecret, onChanged }: Told) {
   const trpc = useTRPC()
   const queries = useQueryClient()
   const router = useRouter()
-  const toast = useToast()
   const refresh = () => queries.invalidateQueries(trpc.webhook.pathFilter())
-  const onError = (error: unknown) =>
-    toast({ title: `Could not update ${webhook.name}`, text: readableError(error), tone: 'failed' })
+  const onError = useFailureToast(`Could not update ${webhook.name}`)
   return {
     ping: useMutation(trpc.webhook.ping.mutationOptions({ onSuccess: refresh, onError })),
     update: useMutation(
@@ -114,4 +112,58 @@ function useWebhookChanges(webhook: Webhook, { onSecret, onChanged }: Told) {
       }),
     ),
   }
+}
+
+interface WebhookDraft {
+  name: string
+  url: string
+  events: WebhookEvent[]
+}
+
+interface WebhookDialogProps {
+  /** Null for a new one. */
+  webhook: Webhook | null
+  busy: boolean
+  failure: string | null
+  onSave: (draft: WebhookDraft) => void
+  onClose: () => void
+}
+
+export function WebhookDialog({ webhook, busy, failure, onSave, onClose }: WebhookDialogProps) {
+  const [name, setName] = useState(webhook?.name ?? '')
+  const [url, setUrl] = useState(webhook?.url ?? 'https://')
+  const [chosen, setChosen] = useState<WebhookEvent[]>(webhook?.events ?? ['boot.failed', 'edge.offline'])
+  const toggle = (event: WebhookEvent) =>
+    setChosen((now) => (now.includes(event) ? now.filter((one) => one !== event) : [...now, event]))
+  return (
+    <FormDialog
+      title={webhook ? 'Edit webhook' : 'New webhook'}
+      action={webhook ? 'Save' : 'Create webhook'}
+      busy={busy}
+      disabled={name.trim() === '' || chosen.length === 0}
+      failure={failure}
+      onClose={onClose}
+      onSubmit={() => onSave({ name, url, events: chosen })}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      <TextField
+        label="URL"
+        value={url}
+        onChange={setUrl}
+        mono
+        maxLength={2048}
+        hint="A public HTTPS URL. Events are sent as JSON in POST requests."
+      />
+      <fieldset className="flex flex-col gap-1">
+        <legend className="mb-1 font-medium text-ink-soft text-xs">Events</legend>
+        {events.map((event) => (
+          <label key={event} className="flex items-center gap-2 py-0.5 text-ink text-sm max-md:py-2">
+            <input type="checkbox" checked={chosen.includes(event)} onChange={() => toggle(event)} />
+            <span className="flex-1">{eventText[event]}</span>
+            <code className="font-mono text-ink-faint text-xs">{event}</code>
+          </label>
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
 }

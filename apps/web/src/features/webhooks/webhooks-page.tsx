@@ -1,35 +1,26 @@
 'use client'
 
-import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
-import Link from 'next/link'
+import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Button } from '../../components/button'
+import { Button, ObjectLink } from '../../components/button'
 import { Instant } from '../../components/instant'
-import { Page, PageHeader } from '../../components/page-header'
+import { Page, PageHeader, Panel } from '../../components/page'
 import { PagedList } from '../../components/paged-list'
-import { Panel } from '../../components/panel'
 import { ShownSecret } from '../../components/shown-secret'
 import { EmptyState } from '../../components/states'
 import type { Column } from '../../components/table'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { useRefresh } from '../../lib/use-refresh'
 import { useMay } from '../session/use-may'
-import { WebhookDialog } from './webhook-dialog'
+import { WebhookDialog } from './webhook-actions'
 import { WebhookState } from './webhook-state'
 import type { Webhook } from './webhook-text'
 
 const columns: Column<Webhook>[] = [
   {
     title: 'Name',
-    cell: ({ id, name }) => (
-      <Link
-        prefetch={false}
-        href={`/webhooks/${id}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {name}
-      </Link>
-    ),
+    cell: ({ id, name }) => <ObjectLink href={`/webhooks/${id}`}>{name}</ObjectLink>,
   },
   { title: 'Status', cell: (webhook) => <WebhookState webhook={webhook} /> },
   {
@@ -42,21 +33,22 @@ const columns: Column<Webhook>[] = [
   { title: 'Created', from: 'lg', cell: ({ createdAt }) => <Instant at={createdAt} /> },
 ]
 
+const nextPage = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
+const summary = 'Send events to chat or monitoring.'
+
 export function WebhooksPage() {
   const trpc = useTRPC()
-  const queries = useQueryClient()
+  const refresh = useRefresh(trpc.webhook.list.pathFilter())
   const mayChange = useMay('webhook.change', {})
   const [isCreating, setCreating] = useState(false)
   const [secret, setSecret] = useState<string | null>(null)
-  const query = useInfiniteQuery(
-    trpc.webhook.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
-  )
+  const query = useInfiniteQuery(trpc.webhook.list.infiniteQueryOptions({}, nextPage))
   const create = useMutation(
     trpc.webhook.create.mutationOptions({
-      onSuccess: async (made) => {
+      onSuccess: (made) => {
         setSecret(made.secret)
         setCreating(false)
-        await queries.invalidateQueries(trpc.webhook.list.pathFilter())
+        return refresh()
       },
     }),
   )
@@ -64,7 +56,7 @@ export function WebhooksPage() {
     <Page>
       <PageHeader
         title="Webhooks"
-        summary="Send events to chat or monitoring."
+        summary={summary}
         actions={
           mayChange && (
             <Button look="primary" onClick={() => setCreating(true)}>
@@ -88,7 +80,7 @@ export function WebhooksPage() {
           query={query}
           columns={columns}
           rowKey={({ id }) => id}
-          empty={<EmptyState title="No webhooks yet." text="Send events to chat or monitoring." />}
+          empty={<EmptyState title="No webhooks yet." text={summary} />}
         />
       </div>
       {isCreating && (

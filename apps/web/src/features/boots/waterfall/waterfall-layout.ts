@@ -21,7 +21,7 @@ export interface WaterfallStep {
   durationUs: number
 }
 
-export interface WaterfallInput {
+interface WaterfallInput {
   phases: WaterfallPhase[]
   steps?: readonly WaterfallStep[]
   /** False once the boot has an outcome. */
@@ -123,7 +123,7 @@ function inOrder<Phase extends { name: BootPhase }>(phases: Phase[]): Phase[] {
   return [...phases].sort((a, b) => bootPhases.indexOf(a.name) - bootPhases.indexOf(b.name))
 }
 
-export interface AbsentPhases {
+interface AbsentPhases {
   /** The chain went past them. */
   notPartOfThisBoot: BootPhase[]
   /** The boot has not come to them, or never did. */
@@ -141,7 +141,7 @@ export function absentPhases(present: { name: BootPhase }[]): AbsentPhases {
   }
 }
 
-export type LabelSide = 'after' | 'before' | 'inside'
+type LabelSide = 'after' | 'before' | 'inside'
 
 /** Where a bar's text has room: after the bar, else before it, else on it. */
 export function labelSide(bar: { x: number; width: number }, textWidth: number, plotWidth: number): LabelSide {

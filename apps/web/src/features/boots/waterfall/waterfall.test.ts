@@ -1,7 +1,7 @@
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { expect, test } from 'vitest'
-import { Waterfall } from './waterfall.tsx'
+import { Waterfall } from './waterfall'
 
 const phases = [
   { name: 'dhcp', startUs: 0, durationUs: 21_000, gaps: [] },
