@@ -63,6 +63,7 @@ pub fn Boots(comptime Io: type) type {
             const ref = boots.continued(now_us, client.mac, request) orelse
                 (boots.begin(now_us, client.mac) catch null) orelse return null;
             const boot = boots.table.get(ref).?;
+            assert(boot.identity.mac.eql(client.mac));
             // Facts come from the firmware: what iPXE sends later describes iPXE.
             if (boot.facts.client_arch == null) {
                 boot.facts.client_arch = @backingInt(client.arch);
@@ -111,6 +112,7 @@ pub fn Boots(comptime Io: type) type {
                 .withdrawn = .{ .boot_id = boot.identity.id, .to = to },
             });
             boots.table.remove(ref);
+            assert(boots.table.get(ref) == null);
         }
 
         /// Reports a device that cannot continue here because another edge keeps its writes.
@@ -145,6 +147,7 @@ pub fn Boots(comptime Io: type) type {
             const ref = boots.table.findByMac(mac) orelse return;
             boots.table.supersede(ref, now_us);
             boots.settle(boots.table.get(ref).?);
+            assert(boots.table.get(ref).?.isOver());
         }
 
         /// Returns or begins the boot of a script that is requested by MAC address, without our
@@ -165,6 +168,7 @@ pub fn Boots(comptime Io: type) type {
                 }
                 break :blk try boots.begin(now_us, mac) orelse return null;
             };
+            assert(!boots.table.get(ref).?.isOver());
             boots.table.get(ref).?.facts.ip = ip;
             return ref;
         }
@@ -183,6 +187,7 @@ pub fn Boots(comptime Io: type) type {
             // Every edge of the site sends the packet, and one of them waits for the device.
             if (!boots.peers.isOwn(now_us, boots.askedOf(mac, boots.network))) return;
             const ref = (boots.begin(now_us, mac) catch null) orelse return;
+            assert(!boots.table.get(ref).?.isOver());
             boots.apply(ref, now_us, .power_command);
         }
 
@@ -212,6 +217,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn learnPeer(boots: *Self, ref: Ref, ip: base.Ip4) void {
             const boot = boots.table.get(ref) orelse return;
             if (boot.facts.ip == null) boot.facts.ip = ip;
+            assert(boot.facts.ip != null);
         }
 
         pub fn apply(boots: *Self, ref: Ref, now_us: u64, event: core.boot.Event) void {
@@ -348,6 +354,7 @@ pub fn Boots(comptime Io: type) type {
             boot.changed = true;
             boot.touched = true;
             boots.settle(boot);
+            assert(!boot.changed);
         }
 
         /// Applies the status of a write cache on the device's own disk: it reports itself full
@@ -451,6 +458,7 @@ pub fn Boots(comptime Io: type) type {
                 if (boots.openVersion(id) != null) return null;
                 break :blk boots.io.findVersion(id).?;
             };
+            assert(version.id.eql(id));
             return if (version.layer_above != null and !boot.assignment.writes) null else version;
         }
 
@@ -551,6 +559,9 @@ pub fn Boots(comptime Io: type) type {
                 noticeSilence(boot, now_us);
                 boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
+                assert(!boot.changed);
+                assert(!boot.touched);
+                assert(boot.identity.handle != 0);
             }
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
@@ -561,6 +572,7 @@ pub fn Boots(comptime Io: type) type {
             const outcome = boot.outcome orelse return;
             const guest = if (boot.guest) |*known| known else return;
             if (outcome != .ready or !guest.checkSilence(now_us -| boot.started_us)) return;
+            assert(guest.is_silent);
             boot.changed = true;
             boot.touched = true;
         }
@@ -600,6 +612,8 @@ pub fn Boots(comptime Io: type) type {
                 boots.ignored.add(.boot_table_full);
                 return err;
             };
+            assert(boots.table.get(ref).?.identity.mac.eql(mac));
+            assert(!boots.table.get(ref).?.isOver());
             boots.io.onBegin(boots.table.get(ref).?);
             // Only suspected: the script shows it on the device's console, and it may have passed
             // by then.
@@ -652,6 +666,8 @@ pub fn Boots(comptime Io: type) type {
             }
             boots.io.onReport(boot);
             boot.live_changes = .{};
+            assert(!boot.changed);
+            assert(boot.revision > 0);
         }
 
         fn newIdentity(boots: *Self, mac: base.Mac) core.boot.Identity {

@@ -104,6 +104,7 @@ pub fn Catalogue(comptime Io: type) type {
         }
 
         pub fn close(catalogue: *Self, source: u32) void {
+            assert(source < catalogue.slots.len);
             const slot = &catalogue.slots[source];
             switch (slot.content) {
                 .free, .memory => {},

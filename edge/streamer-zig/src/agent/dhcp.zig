@@ -9,6 +9,7 @@ const wire = @import("wire");
 const admission = @import("admission.zig");
 
 const DhcpService = core.dhcp.Service;
+const assert = std.debug.assert;
 
 /// A packet as it arrived.
 pub const Arrival = struct {
@@ -109,6 +110,8 @@ pub fn Dhcp(comptime Io: type) type {
             client: ?core.boot.Client,
             now_us: u64,
         ) void {
+            assert(reply.payload.len > 0);
+            assert(arrival.link < port.service.options.links.len);
             if (ref) |known| {
                 if (reply.ip) |ip| if (ip.isUnicast()) {
                     if (port.boots.get(known)) |boot| boot.facts.ip = ip;

@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 
 const DiscoveredDevices = core.site.DiscoveredDevices;
+const assert = std.debug.assert;
 
 pub fn Discovery(comptime Io: type) type {
     return struct {
@@ -83,6 +84,7 @@ pub fn Discovery(comptime Io: type) type {
             while (discovery.devices.hasDue(now_us)) {
                 if (io.reportBacklog() >= backlog_max) break;
                 const device = discovery.devices.takeDue(now_us).?;
+                assert(device.said.mac.isDevice());
                 if (policy.decide(device.said.mac, io.unixMs()) != .unknown_device) {
                     // The device has been registered or ignored in the meantime.
                     discovery.devices.forget(device.said.mac);

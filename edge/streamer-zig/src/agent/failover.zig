@@ -11,6 +11,7 @@ const boot_failover = core.boot.failover;
 
 const Boot = core.boot.Boot;
 const StreamServer = core.stream.Server;
+const assert = std.debug.assert;
 
 pub fn isUnconfirmed(boot: *const Boot) bool {
     const state = boot.failover orelse return false;
@@ -74,6 +75,7 @@ pub fn Failover(comptime Io: type) type {
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return false;
             const boot = boots.get(boots.table.findById(session.boot_id) orelse return false) orelse return false;
+            assert(boot.identity.id.eql(session.boot_id));
             const edges = listOf(boots, boot, boots.io.now());
             return core.stream.ticket.isOutdated(
                 if (session.failover) |*given| given else null,
@@ -89,6 +91,7 @@ pub fn Failover(comptime Io: type) type {
             server: *const StreamServer,
             claim: *const StreamServer.Claim,
         ) StreamServer.Grant {
+            assert(claim.hello.kind == .ticket);
             const peers = boots.peers;
             const site = if (peers.site) |*site| site else return .unknown;
             const ticket = switch (core.stream.ticket.judge(site.ticket_keys.constSlice(), &claim.hello, boots.io.unixMs())) {
@@ -117,6 +120,7 @@ pub fn Failover(comptime Io: type) type {
             if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, boots.io.now()) catch return .{
                 .no_cache = .busy,
             };
+            assert(boot.failover != null);
             var granted: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
                 .token_nonce = null,
@@ -136,6 +140,7 @@ pub fn Failover(comptime Io: type) type {
             ticket: *const wire.ticket.Ticket,
             claim: *const StreamServer.Claim,
         ) StreamServer.Grant {
+            assert(claim.hello.kind == .ticket);
             const now_us = boots.io.now();
             // A device that has begun another boot here since is not waiting.
             if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
@@ -149,6 +154,7 @@ pub fn Failover(comptime Io: type) type {
         }
 
         fn arrivalOf(boots: *Boots, hello: *const wire.Hello) boot_failover.Arrival {
+            assert(hello.shown != null);
             var random: [24]u8 = undefined;
             boots.io.random(&random);
             return .{

@@ -7,6 +7,7 @@ const core = @import("core");
 
 const BootTable = core.boot.Table;
 const StreamServer = core.stream.Server;
+const assert = std.debug.assert;
 
 pub const SessionBoots = struct {
     /// Slots in the table of boots, indexed by the slot of the session. They may be out of date.
@@ -30,9 +31,11 @@ pub const SessionBoots = struct {
         table: *const BootTable,
         read: *const StreamServer.ReadRequest,
     ) ?BootTable.Ref {
+        assert(StreamServer.slotOf(read.session_id) < known.places.len);
         const place = &known.places[StreamServer.slotOf(read.session_id)];
         if (table.findAt(place.*, read.boot_id)) |ref| return ref;
         const ref = table.findById(read.boot_id) orelse return null;
+        assert(ref.index != none);
         place.* = ref.index;
         return ref;
     }

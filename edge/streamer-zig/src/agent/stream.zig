@@ -77,6 +77,7 @@ pub fn Stream(comptime Io: type) type {
 
         /// `Io` has synced a layer: answers the writes that waited for it.
         pub fn endSync(port: *Self, layer: *write_caches.Layer) void {
+            assert(layer.is_syncing);
             const caches = &port.boots.caches;
             const code = caches.endSync(layer);
             if (code != .done) port.boots.noteWriteCache(
@@ -94,6 +95,7 @@ pub fn Stream(comptime Io: type) type {
             const io, const caches = .{ boots.io, &boots.caches };
             const started_us = port.started_us orelse now_us;
             port.started_us = started_us;
+            assert(now_us >= started_us);
             port.server.expire(now_us);
             io.onSessions(&port.server);
             failover.forgetUnconfirmed(boots, now_us);
@@ -117,12 +119,15 @@ pub fn Stream(comptime Io: type) type {
 
         fn finishWrite(port: *Self, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
             const outgoing = port.server.finishWrite(ref, code, &port.reply) orelse return;
+            assert(outgoing.packet.len > 0);
             port.boots.io.send(.stream, outgoing.to, outgoing.packet);
         }
 
         fn carryOut(port: *Self, ref: StreamServer.WriteRef, order: write_caches.Order) void {
             const layers = &port.boots.caches;
             const layer = layers.find(ref.boot_id) orelse return port.finishWrite(ref, .cache_lost);
+            assert(layer.boot_id.eql(ref.boot_id));
+            assert(!layer.is_over);
             switch (layers.carryOut(layer, ref, order)) {
                 .ended => |code| {
                     if (code != .done) port.boots.noteWriteCache(
@@ -209,6 +214,7 @@ pub fn Stream(comptime Io: type) type {
                 const used = if (layer.is_closed) limit_bytes else layer.inner.usedBytes();
                 said.report.write_cache_used = @min(used, limit_bytes) +| in_memory;
             }
+            assert(said.report.write_cache_used <= said.report.write_cache_size);
             const ack = port.boots.takeReport(at_us, &said);
             if (port.layerOf(report.boot_id)) |layer|
                 port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
@@ -225,6 +231,7 @@ pub fn Stream(comptime Io: type) type {
         /// lost.
         fn wantsHello(port: *Self, report: *const StreamServer.DeviceReport) bool {
             const session = port.server.findById(report.session_id) orelse return false;
+            assert(session.boot_id.eql(report.boot_id));
             return failover.isOutdated(port.boots, session);
         }
 
@@ -287,6 +294,7 @@ pub fn Stream(comptime Io: type) type {
             var version = port.boots.versionOf(boot) orelse return .version_missing;
             if (mutants.has(.version_follows_policy))
                 version = port.boots.io.findVersion(port.boots.policy.source.standalone.assignment.version_id).?;
+            assert(version.disk.size() > 0);
             var known: StreamServer.Grant.Boot = .{
                 .token = boot.identity.token,
                 .token_nonce = if (mutants.has(.token_twice)) null else boot.token_nonce,
@@ -345,6 +353,7 @@ pub fn Stream(comptime Io: type) type {
             const boots, const at_us = .{ port.boots, datagram.at_us };
             const claim, const admission = .{ asked.claim, asked.admission };
             const boot = boots.get(ref) orelse return;
+            assert(boot.identity.id.eql(claim.boot_id));
             boot.onPacket(at_us, .from_device, .{ .name = .stream_hello });
             if (admission.reply != null) boot.onPacket(at_us, .from_edge, .{
                 .name = .stream_answer,
@@ -458,6 +467,7 @@ pub fn Stream(comptime Io: type) type {
             read: *const StreamServer.ReadRequest,
             arrival: Arrival,
         ) void {
+            assert(read.length > 0);
             port.boots.noteRead(ref, read);
             port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
                 .size = read.length,
@@ -479,6 +489,7 @@ pub fn Stream(comptime Io: type) type {
             now_us: u64,
             measured: core.boot.ReadTimes.ReadSample,
         ) void {
+            assert(read.packets_out > 0);
             const ref = port.bootOf(read) orelse return;
             port.noteTraffic(ref, read, arrival, now_us);
             port.noteTimes(ref, read, measured);
@@ -491,6 +502,7 @@ pub fn Stream(comptime Io: type) type {
             arrival: Arrival,
             at_us: u64,
         ) void {
+            assert(arrival.size > 0);
             port.boots.apply(ref, at_us, .{ .stream_traffic = .{
                 .bytes_in = arrival.size,
                 .packets_in = 1,
@@ -520,6 +532,7 @@ pub fn Stream(comptime Io: type) type {
             read: *const StreamServer.ReadRequest,
             arrival: Arrival,
         ) void {
+            assert(arrival.size > 0);
             const ref = port.bootOf(read) orelse return;
             port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
                 .bytes_in = arrival.size,
@@ -537,6 +550,7 @@ pub fn Stream(comptime Io: type) type {
             at_us: u64,
         ) void {
             const session = port.server.findById(read.session_id) orelse return;
+            assert(session.boot_id.eql(read.boot_id));
             const code: wire.ReadErrorCode = switch (why) {
                 error.Lost => .cache_lost,
                 error.Stopped => .stopped,

@@ -114,6 +114,7 @@ pub fn Tftp(comptime Io: type) type {
                     port.boots.io.send(.tftp, packet.to, packet.bytes);
                 },
                 .blocks => |*blocks| {
+                    assert(blocks.count > 0);
                     const is_transfer = blocks.slot != TftpServer.Transfer.no_slot;
                     if (is_transfer and datagram.len > 0) port.boots.io.onTftpAck(times.at_us);
                     port.boots.io.sendBlocks(blocks, now_us);
@@ -151,6 +152,7 @@ pub fn Tftp(comptime Io: type) type {
                         .ref = ref,
                         .what = port.catalogue.what(transfer.file.source),
                     };
+                    assert(transfer.slot < port.owners.len);
                     port.owners[transfer.slot] = owner;
                     port.begin(owner, transfer.peer.ip, datagram.len, now_us);
                     port.noteFrom(ref, datagram, now_us);
@@ -178,6 +180,7 @@ pub fn Tftp(comptime Io: type) type {
                 .finished => |*finished| port.finish(finished, datagram, now_us),
                 .failed => |*failed| {
                     const owner = port.takeOwner(failed.transfer.slot) orelse return;
+                    assert(port.owners[failed.transfer.slot] == null);
                     port.credit(owner, .{ .retries = failed.retries }, now_us);
                     port.noteFrom(owner.ref, datagram, now_us);
                     port.suspect(owner.ref, &failed.why, now_us);
@@ -194,6 +197,7 @@ pub fn Tftp(comptime Io: type) type {
         ) void {
             port.boots.io.onTftpAck(now_us);
             const owner = port.takeOwner(finished.transfer.slot) orelse return;
+            assert(port.owners[finished.transfer.slot] == null);
             port.credit(owner, .{
                 .bytes_in = datagram.len,
                 .packets_in = @intFromBool(datagram.len > 0),
@@ -207,6 +211,7 @@ pub fn Tftp(comptime Io: type) type {
         }
 
         fn begin(port: *Self, owner: Owner, ip: base.Ip4, size: usize, now_us: u64) void {
+            assert(port.boots.get(owner.ref) != null);
             port.boots.learnPeer(owner.ref, ip);
             port.boots.apply(owner.ref, now_us, switch (owner.what) {
                 .boot_program => .nbp_begin,
@@ -271,6 +276,7 @@ pub fn Tftp(comptime Io: type) type {
 
         fn noteRepeatedAck(port: *Self, peer: base.Endpoint) void {
             const place = port.server.index.get(peer) orelse return;
+            assert(place < port.owners.len);
             if (port.owners[place]) |*owner| owner.repeated_acks +|= 1;
         }
 
@@ -346,6 +352,7 @@ pub fn Tftp(comptime Io: type) type {
                     blocks.byteCount(),
                     now_us,
                 );
+            assert(blocks.slot < port.owners.len);
             const owner = port.owners[blocks.slot] orelse return;
             if (blocks.first == 1) port.noteFirstBlocks(
                 &port.owners[blocks.slot].?,
@@ -387,6 +394,7 @@ pub fn Tftp(comptime Io: type) type {
                     port.lookups_until_us = now_us + std.time.us_per_s;
                 }
                 if (port.lookups_left == 0) return null;
+                assert(port.lookups_left <= lookups_per_s);
                 port.lookups_left -= 1;
             }
             return port.boots.forPath(handle, ip);

@@ -274,6 +274,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 layers.held_version = version_id;
                 return .held;
             };
+            assert(layer.isOf(version_id));
             if (layer.isHeard(server, now_us)) return .written;
             layers.held_version = version_id;
             layer.is_over = true;
@@ -339,6 +340,7 @@ pub fn WriteCaches(comptime Io: type) type {
 
         /// Carries out a device's order; `waits` is answered after `endSync`.
         pub fn carryOut(layers: *Self, layer: *Layer, ref: WriteRef, order: Order) Carried {
+            assert(!layer.is_over);
             if (layer.refusal(order)) |code| return .{ .ended = code };
             const result = switch (order) {
                 .write => |write| layer.inner.write(
@@ -382,6 +384,7 @@ pub fn WriteCaches(comptime Io: type) type {
                 if (layer.is_syncing or layer.waiting_count == 0) continue;
                 layer.is_syncing = true;
                 layer.syncing_count = layer.waiting_count;
+                assert(layer.syncing_count <= layer.waiting.len);
                 layer.result = {};
                 if (layer.inner.beginSync(&layer.batch) and !mutants.has(.sync_left_out))
                     layers.io.startSync(layer)
@@ -418,6 +421,7 @@ pub fn WriteCaches(comptime Io: type) type {
 
         /// A thread reads from the layer: it stays open until `endRead`.
         pub fn beginRead(layers: *Self, layer: *Layer) void {
+            assert(!layer.is_over);
             _ = layers;
             layer.reads += 1;
         }
@@ -475,6 +479,8 @@ pub fn WriteCaches(comptime Io: type) type {
                     layers.closeOf(layer);
                     continue;
                 }
+                assert(layer.syncing_count == 0);
+                assert(layer.reads == 0);
                 layer.boot_id = boot_id;
                 layer.is_over = false;
                 layer.is_closed = false;
@@ -497,6 +503,7 @@ pub fn WriteCaches(comptime Io: type) type {
             const place: *?*Layer = for (layers.layers) |*place| {
                 if (place.* == null) break place;
             } else return error.TooMany;
+            assert(place.* == null);
             const layer = try layers.gpa.create(Layer);
             errdefer layers.gpa.destroy(layer);
             layer.* = .{
